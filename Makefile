@@ -1,0 +1,63 @@
+# `make help` lists the targets. Everything lives in .venv; nothing is installed on the machine.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+export VENV
+PY := $(VENV)/bin/python
+NAME ?= cascade
+
+.PHONY: help setup test demo bench bench-smoke soak crash lint format docs clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
+
+# The stamps make a second `make setup` do nothing; each is touched only when its step succeeded.
+setup: $(VENV)/.stamp-jars ## create .venv with all packages, a Java if there is none, and the Java libraries
+
+$(VENV)/.stamp-python: pyproject.toml scripts/setup.sh
+	@scripts/setup.sh python
+	@touch $@
+
+$(VENV)/.stamp-java: $(VENV)/.stamp-python rollup/java.py
+	@scripts/setup.sh java
+	@touch $@
+
+$(VENV)/.stamp-jars: $(VENV)/.stamp-java rollup/jars.xml rollup/jars.py
+	@scripts/setup.sh jars
+	@touch $@
+
+test: setup lint ## set everything up, then lint, types and all tests
+	$(PY) -m pytest -q -m "not slow"
+
+lint: setup ## ruff and pyright
+	$(PY) -m ruff check .
+	$(PY) -m pyright
+
+format: setup ## let ruff put imports and layout right
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+demo: setup ## the main job on the 336,776 flights of 2013, with a table at the end
+	$(VENV)/bin/rollup demo
+
+bench: setup ## one benchmark, as JSON lines: make bench NAME=cascade
+	$(PY) -m benchmarks.$(NAME)
+
+bench-smoke: setup ## every benchmark for a moment, to prove that they run
+	$(PY) -m benchmarks.smoke
+
+soak: setup ## one hour of micro-batches in a row, memory watched
+	$(PY) -m benchmarks.soak
+
+crash: setup ## the long tests: kills at every point and at random moments
+	$(PY) -m pytest -q -m slow
+
+docs: setup ## write the generated pages under docs/
+	$(PY) -m rollup.docs
+
+clean: ## remove .venv and everything that was generated
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

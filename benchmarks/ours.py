@@ -1,0 +1,177 @@
+"""Our side of the benchmarks: the job and the retrieval as a user runs them, through the command line and the library.
+
+Everything that knows how rollup is called stands in this file; the benchmarks know only these functions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import ROOT, Stopwatch
+
+APP = """define stream Trades (symbol string, price double, quantity long, ts long);
+
+define aggregation TradeAgg
+from Trades
+select symbol, avg(price) as avgPrice, sum(quantity) as total, min(price) as low, max(price) as high, count() as events
+group by symbol
+aggregate by ts every sec ... year;
+"""
+AGGREGATION = "TradeAgg"
+LIVE_APP = APP.replace("count() as events", "count() as events, max(ts) as newest")
+
+
+class OursFailed(Exception):
+    """Our job ended badly; the message holds the end of what it said."""
+
+
+@dataclass(frozen=True)
+class CascadeRun:
+    """Rates in events/s of one run of the job, and what they come from (seconds)."""
+
+    hot_rate: float | None
+    total_rate: float
+    events: int
+    batches: int
+    hot_seconds: float
+    total_seconds: float
+    counted: int | None
+
+
+# --- plug: the configuration file and the command line of the job ----------------------------------------------------
+
+
+def write_conf(folder: Path, files: Sequence[Path], batch_files: int = 4) -> Path:
+    """Write the app and the configuration for a job over Parquet files into a Delta store; returns the TOML file."""
+    app, conf = folder / "trades.siddhi", folder / "bench.toml"
+    app.write_text(APP)
+    conf.write_text(f"""app = "{app}"
+checkpoint = "{folder / "checkpoint"}"
+
+[sources.Trades]
+kind = "parquet"
+path = "{files[0].parent}"
+max_files_per_batch = {batch_files}
+
+[store]
+kind = "delta"
+path = "{folder / "store"}"
+""")
+    return conf
+
+
+def run_command(conf: Path, metrics: Path) -> list[str]:
+    """The command that runs the job over everything that is there, then ends."""
+    return [sys.executable, "-m", "rollup.cli.main", "run", str(conf), "--once", "--metrics-json", str(metrics)]
+
+
+def ours_open(conf: Path) -> Any:
+    """What ``ours_query`` needs of a store, opened once and asked by several threads: here its configuration file."""
+    import rollup  # noqa: F401  # loading it is part of a cold answer
+
+    return conf
+
+
+def ours_query(conf: Any, text: str) -> Any:
+    """Answer one ``within … per …`` question from the store of ``conf``, as an Arrow table."""
+    import rollup
+
+    return rollup.query(conf, text)  # type: ignore[attr-defined]
+
+
+def level_path(folder: Path, level: str) -> Path:
+    """The Delta table of one level (``seconds`` … ``years``) in the store that ``write_conf`` set up."""
+    return folder / "store" / f"{AGGREGATION}_{level.upper()}"
+
+
+# Columns of those tables, for the same question as a plain Spark SQL group-by.
+LEVEL_COLUMNS = {
+    "time": "AGG_TIMESTAMP",
+    "sum": "AGG_SUM_price",
+    "count": "AGG_COUNT_price",
+    "total": "total",
+    "low": "low",
+    "high": "high",
+    "events": "events",
+}
+
+
+def write_live_conf(folder: Path, bootstrap: str, topic: str) -> Path:
+    """Write the app and the configuration for a job from a Kafka topic of JSON events; returns the TOML file."""
+    app, conf = folder / "live.siddhi", folder / "live.toml"
+    app.write_text(LIVE_APP)
+    conf.write_text(f"""app = "{app}"
+checkpoint = "{folder / "checkpoint"}"
+trigger = "0 seconds"
+
+[sources.Trades]
+kind = "kafka"
+servers = "{bootstrap}"
+topic = "{topic}"
+format = "json"
+
+[store]
+kind = "delta"
+path = "{folder / "store"}"
+""")
+    return conf
+
+
+def live_command(conf: Path, metrics: Path) -> list[str]:
+    """The command that runs the job until SIGTERM."""
+    return [sys.executable, "-m", "rollup.cli.main", "run", str(conf), "--metrics-json", str(metrics)]
+
+
+def newest_readable(conf: Any, since: int) -> int | None:
+    """Sending time (epoch ms) of the newest event a reader gets now, asked as a reader asks; None before the first.
+
+    ``since`` bounds the range asked for: nothing older is of interest.
+    """
+    text = f"from {AGGREGATION} within {since}L, {since + 3_600_000}L per 'seconds' select newest"
+    try:
+        found = ours_query(conf, text).column("newest").to_pylist()
+    except FileNotFoundError:  # the job has not made its tables yet
+        return None
+    return max((value for value in found if value is not None), default=None)
+
+
+# --- end of plug -----------------------------------------------------------------------------------------------------
+
+
+def run_job(conf: Path, metrics: Path, timeout: float = 3600) -> float:
+    """Run the job to its end in a process of its own; returns seconds, start-up included."""
+    watch = Stopwatch()
+    done = subprocess.run(
+        run_command(conf, metrics), cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    if done.returncode != 0:
+        raise OursFailed(f"exit code {done.returncode}: {done.stderr[-1500:]}")
+    return watch.total()
+
+
+def run_cascade(files: Sequence[Path], keys: int, folder: Path, batch_files: int = 4) -> dict[str, Any]:
+    """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""
+    metrics = folder / "metrics.jsonl"
+    total_seconds = run_job(write_conf(folder, files, batch_files), metrics)
+    batches = [json.loads(row) for row in metrics.read_text().splitlines() if row.strip()]
+    return asdict(summarise(batches, total_seconds)) | {"keys": keys}
+
+
+def summarise(batches: Sequence[dict[str, Any]], total_seconds: float, counted: int | None = None) -> CascadeRun:
+    """Rates from the metrics of each batch: hot is over the batches after the first that brought events.
+
+    >>> run = summarise([{"events": 10, "seconds": 5.0}, {"events": 40, "seconds": 2.0}], 10.0)
+    >>> run.hot_rate, run.total_rate
+    (20.0, 5.0)
+    """
+    full = [batch for batch in batches if batch["events"]]
+    events, hot = sum(batch["events"] for batch in full), full[1:]
+    hot_seconds = float(sum(batch["seconds"] for batch in hot))
+    hot_rate = sum(batch["events"] for batch in hot) / hot_seconds if hot else None
+    return CascadeRun(hot_rate, events / total_seconds, events, len(full), hot_seconds, total_seconds, counted)

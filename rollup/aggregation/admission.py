@@ -1,0 +1,247 @@
+"""Which events count, and in which bucket: the event-at-a-time buffer, reproduced exactly from partial rows.
+
+The clock of the root level is the greatest bucket start seen so far, over all keys. A bucket with start s leaves the
+buffer when the clock reaches the start of the bucket B + 1 units after it. The first arrivals of the buckets of a batch
+are all the places where the clock can step, so for every bucket there is one arrival from which it is late. A group
+that lies wholly before or after that arrival is decided as a whole; the buckets of the others are `suspects`, whose
+events the host folds again, split by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.partials import FIRST, LAST, STEP
+from rollup.aggregation.state import State
+from rollup.calendar import bucket_end, bucket_start
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Policy
+
+Longs = npt.NDArray[np.int64]
+Refold = Callable[[pa.Table, pa.Table], list[pa.Table]]
+"""The host's second look: (steps, suspects) to partial rows with `__step`, see `Partials.fold_by_step`."""
+
+_BEFORE, _AFTER = -(2**63), 2**63 - 1
+LEDGER_KINDS = ("moved", "dropped", "corrected", "resent")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Where the clock steps in a batch: from arrival `arrivals[i]` on it is `clocks[i]`; both rise."""
+
+    arrivals: Longs
+    clocks: Longs
+
+    @property
+    def table(self) -> pa.Table:
+        """As `Partials.fold_by_step` takes it; step -1 is before the first event that counts."""
+        arrivals = np.concatenate(([_BEFORE], self.arrivals)) if not len(self.arrivals) or self.arrivals[0] != _BEFORE else self.arrivals
+        first = -1 if len(arrivals) > len(self.arrivals) else 0
+        return pa.table({"__from": arrivals, STEP: np.arange(first, first + len(arrivals), dtype=np.int64)})
+
+    def at(self, arrivals: Longs) -> Longs:
+        """The step that each arrival falls into."""
+        return np.searchsorted(self.arrivals, arrivals, side="right").astype(np.int64) - 1
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """What admission gives: the rows that enter the cascade, the clock after the batch, and the counted rest.
+
+    `now` is the wall clock's bucket for aggregations by arrival time, whose buckets close without events.
+    `unique` says that each of the tables has every (bucket, zone, keys) once.
+    `ledger` has one row a late group: root bucket it belongs to, zone, keys, `kind` (LEDGER_KINDS) and `events`.
+    """
+
+    rows: list[pa.Table]
+    clock: int | None
+    ledger: pa.Table
+    unique: bool = True
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    now: int | None = None
+
+
+def admit(engine: Engine, aggregation: Aggregation, state: State, partials: list[pa.Table], refold: Refold) -> Admitted:
+    """Decide a batch's partial rows against the state's clock.
+
+    `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch.
+    """
+    clock, closed = state.clocks[aggregation.root], _ledger_schema(aggregation).empty_table()
+    partials = [table for table in partials if table.num_rows]
+    if not partials:
+        return Admitted([], clock, closed)
+    buckets = _Buckets.of(engine, aggregation, partials)
+    steps = _steps(buckets, clock, state.resume)
+    after = int(steps.clocks[-1]) if len(steps.clocks) else clock
+    suspicious = buckets.touched(steps)
+    if not suspicious.any():
+        return Admitted([_rows(aggregation, table) for table in partials], after, closed)
+    return _decide(_Judge(aggregation, buckets, steps), partials, suspicious, refold, after)
+
+
+def tick(aggregation: Aggregation, state: State, now: int, zone: str) -> Admitted:
+    """No events, but the wall clock: what it has passed closes at every level."""
+    bucket, clock = bucket_start(now, aggregation.root, zone), state.clocks[aggregation.root]
+    later = bucket if clock is None else max(bucket, clock)
+    return Admitted([], later, _ledger_schema(aggregation).empty_table(), now=later)
+
+
+@dataclass(frozen=True)
+class _Buckets:
+    """The distinct root buckets of a batch with the arrivals of their first and last event."""
+
+    start: Longs
+    zone: list[str]
+    first: Longs
+    last: Longs
+    closes: Longs
+
+    @classmethod
+    def of(cls, engine: Engine, aggregation: Aggregation, partials: list[pa.Table]) -> _Buckets:
+        narrow = pa.concat_tables([table.select([TIMESTAMP, ZONE, FIRST, LAST]) for table in partials])
+        found = engine.run(
+            f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS f, MAX({LAST}) AS l FROM partials GROUP BY ALL ORDER BY f, {TIMESTAMP}",
+            partials=narrow,
+        )
+        start, zone = _longs(found[TIMESTAMP]), found[ZONE].to_pylist()
+        closes = closing(aggregation, start, zone)
+        return cls(start, zone, _longs(found["f"]), _longs(found["l"]), closes)
+
+    def touched(self, steps: Steps) -> npt.NDArray[np.bool_]:
+        """Buckets that hold an event that is late or re-sent."""
+        late_from = np.append(steps.arrivals, _AFTER)[np.searchsorted(steps.clocks, self.closes, side="left")]
+        begin = steps.arrivals[0] if len(steps.arrivals) else _AFTER
+        return (self.last >= late_from) | (self.first < begin)
+
+
+def closing(aggregation: Aggregation, start: Longs, zone: list[str]) -> Longs:
+    """For each root bucket, the clock at which it leaves the buffer: the start of the bucket B + 1 units later."""
+    width = aggregation.root.width_ms
+    if width is not None:
+        return start + width * (aggregation.buffer + 1)
+    ends = (bucket_end(int(s), aggregation.root, z, aggregation.buffer + 1) for s, z in zip(start, zone, strict=True))
+    return np.fromiter(ends, np.int64, len(start))
+
+
+def slot(aggregation: Aggregation, clock: int, zone: str) -> int:
+    """Start of the oldest bucket still in the buffer: where a too late event goes under the merge policy."""
+    root, back = aggregation.root, aggregation.buffer
+    if root.width_ms is not None:
+        return bucket_start(clock - back * root.width_ms, root, zone)
+    return bucket_end(bucket_start(clock, root, zone), root, zone, -back)
+
+
+def _steps(buckets: _Buckets, clock: int | None, resume: int | None) -> Steps:
+    """The steps of the clock, in order of arrival; only buckets from `resume` on can make it step."""
+    counts = np.ones(len(buckets.start), bool) if resume is None else buckets.start >= resume
+    arrivals, starts = buckets.first[counts], buckets.start[counts]
+    if clock is not None:
+        arrivals, starts = np.concatenate(([_BEFORE], arrivals)), np.concatenate(([clock], starts))
+    if not len(starts):
+        return Steps(arrivals, starts)
+    highest = np.maximum.accumulate(starts)
+    rises = np.concatenate(([True], highest[1:] > highest[:-1]))
+    return Steps(arrivals[rises], highest[rises])
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Decides groups by (bucket, zone, step); verdicts are kept for each distinct triple."""
+
+    aggregation: Aggregation
+    buckets: _Buckets
+    steps: Steps
+
+    def verdict(self, start: int, zone: str, closes: int, step: int) -> tuple[str, int]:
+        """(kind, bucket it goes to); kind '' is on time."""
+        if step < 0:
+            return "resent", start
+        clock = int(self.steps.clocks[step])
+        if closes > clock:
+            return "", start
+        if self.aggregation.policy is Policy.DROP:
+            return "dropped", start
+        if self.aggregation.policy is Policy.CORRECT:
+            return "corrected", start
+        return "moved", slot(self.aggregation, clock, zone)
+
+    def whole(self, bucket: int) -> bool:
+        """Whether every event of a bucket has the same verdict, wherever between first and last it arrived."""
+        start, zone, closes = int(self.buckets.start[bucket]), self.buckets.zone[bucket], int(self.buckets.closes[bucket])
+        ends = self.steps.at(np.array([self.buckets.first[bucket], self.buckets.last[bucket]]))
+        return self.verdict(start, zone, closes, int(ends[0])) == self.verdict(start, zone, closes, int(ends[1]))
+
+
+def _decide(
+    judge: _Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.bool_], refold: Refold, after: int | None
+) -> Admitted:
+    buckets, indices = judge.buckets, np.flatnonzero(suspicious)
+    again = np.array([i for i in indices if not judge.whole(int(i))], dtype=np.int64)
+    touched = pa.table({TIMESTAMP: buckets.start[indices], ZONE: [buckets.zone[i] for i in indices]})
+    rows = [_rows(judge.aggregation, part) for part in (_semi(table, touched, "left anti") for table in partials) if part.num_rows]
+    late: list[pa.Table] = []
+    if len(again):
+        suspects = pa.table({TIMESTAMP: buckets.start[again], ZONE: [buckets.zone[i] for i in again]})
+        late += refold(judge.steps.table, suspects)
+        touched = _semi(touched, suspects, "left anti")
+    for table in partials:
+        whole = _semi(table, touched, "left semi")
+        late.append(whole.append_column(STEP, pa.array(judge.steps.at(_longs(whole[FIRST])))))
+    moved, ledger = _sentence(judge, pa.concat_tables([table for table in late if table.num_rows]))
+    counts: dict[str, int] = {}
+    for kind, events in zip(ledger["kind"].to_pylist(), ledger["events"].to_pylist(), strict=True):
+        counts[kind] = counts.get(kind, 0) + events
+    return Admitted([*rows, *moved], after, ledger, False, counts)
+
+
+def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
+    """Rows of `table` whose bucket is (not) among `keys`, in their order."""
+    if not keys.num_rows:
+        return table if how == "left anti" else table.slice(0, 0)
+    wanted = set(zip(keys[TIMESTAMP].to_pylist(), keys[ZONE].to_pylist(), strict=True))
+    possible = pc.is_in(table[TIMESTAMP], value_set=keys[TIMESTAMP].combine_chunks())
+    mask = np.array(possible.to_numpy(zero_copy_only=False), dtype=bool)
+    zones = table[ZONE]
+    if len({z for _, z in wanted}) > 1 or zones.null_count or pc.count_distinct(zones).as_py() > 1:
+        for i in np.flatnonzero(mask):
+            mask[i] = (table[TIMESTAMP][int(i)].as_py(), zones[int(i)].as_py()) in wanted
+    return table.filter(pa.array(mask if how == "left semi" else ~mask))
+
+
+def _sentence(judge: _Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
+    """The rows of late groups in the buckets they go to, and their ledger."""
+    aggregation = judge.aggregation
+    starts, zones, steps = _longs(late[TIMESTAMP]), late[ZONE].to_pylist(), _longs(late[STEP])
+    closes = closing(aggregation, starts, zones)
+    known: dict[tuple[int, str, int], tuple[str, int]] = {}
+    verdicts: list[tuple[str, int]] = []
+    for start, zone, close, step in zip(starts.tolist(), zones, closes.tolist(), steps.tolist(), strict=True):
+        key = (start, zone, step)
+        if key not in known:
+            known[key] = judge.verdict(start, zone, close, step)
+        verdicts.append(known[key])
+    kinds = pa.array([kind for kind, _ in verdicts], pa.string())
+    placed = late.set_column(0, TIMESTAMP, pa.array([bucket for _, bucket in verdicts], pa.int64()))
+    kept = placed.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(["dropped", "resent"]))))
+    counted = late.select([TIMESTAMP, ZONE, *(key.name for key in aggregation.keys)])
+    ledger = counted.append_column("kind", kinds).append_column("events", late[EVENTS])
+    return [_rows(aggregation, kept)], ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation))
+
+
+def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:
+    return table.select(aggregation.state_schema.names)
+
+
+def _ledger_schema(aggregation: Aggregation) -> pa.Schema:
+    keys = [(key.name, key.type.arrow) for key in aggregation.keys]
+    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())])
+
+
+def _longs(column: pa.ChunkedArray) -> Longs:
+    return column.to_numpy().astype(np.int64, copy=False)

@@ -1,0 +1,85 @@
+"""Bucket arithmetic in SQL (DuckDB): what `rollup.calendar` says in Python, over columns.
+
+Instants are BIGINT milliseconds since the epoch. A zone is either a literal known when the plan is made (then only the
+branch it needs is printed) or a column of normal zone names.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sqlglot import exp, parse_one
+
+from rollup.calendar import GMT, Duration, offset_ms
+
+
+@lru_cache(maxsize=256)
+def _template(sql: str) -> exp.Expression:
+    return parse_one(sql, read="duckdb")
+
+
+def build(sql: str, **parts: exp.Expression | int) -> exp.Expression:
+    """An expression from a template whose `:name` places are filled with expressions or whole numbers.
+
+    >>> build(":a + 1", a=exp.column("x")).sql()
+    'x + 1'
+    """
+    nodes = {name: exp.convert(part) if isinstance(part, int) else part for name, part in parts.items()}
+    return exp.replace_placeholders(_template(sql).copy(), **{name: exp.paren(node.copy()) if isinstance(node, exp.Binary) else node.copy() for name, node in nodes.items()})
+
+
+_OFFSET = (
+    "CASE WHEN LEFT(:z, 1) = '-' THEN -1 ELSE 1 END"
+    " * (CAST(SUBSTR(:z, 2, 2) AS BIGINT) * 3600000 + CAST(SUBSTR(:z, 5, 2) AS BIGINT) * 60000)"
+)
+_NAMED_LOCAL = "EPOCH_MS(TIMEZONE(:z, TIMEZONE('UTC', MAKE_TIMESTAMP(:t * 1000))))"
+_LATER = "EPOCH_MS(TIMEZONE(:z, MAKE_TIMESTAMP(:t * 1000)))"
+# The hour that is repeated when summer time ends has two instants; a day starts at the first of them.
+_EARLIER = f"{_LATER} - 3600000"
+_NAMED_INSTANT = f"CASE WHEN {_NAMED_LOCAL.replace(':t', f'({_EARLIER})')} = :t THEN {_EARLIER} ELSE {_LATER} END"
+_FIXED = "LEFT(:z, 1) IN ('+', '-')"
+
+
+def local(instant: exp.Expression, zone: exp.Expression) -> exp.Expression:
+    """Milliseconds of the wall clock in a zone at an instant."""
+    if isinstance(zone, exp.Literal):
+        shift = offset_ms(zone.name)
+        if shift is not None:
+            return build(":t + :o", t=instant, o=shift) if shift else instant.copy()
+        return build(_NAMED_LOCAL, t=instant, z=zone)
+    return build(f"CASE WHEN {_FIXED} THEN :t + ({_OFFSET}) ELSE {_NAMED_LOCAL} END", t=instant, z=zone)
+
+
+def instant(wall: exp.Expression, zone: exp.Expression) -> exp.Expression:
+    """The instant at which the clocks of a zone show `wall` milliseconds."""
+    if isinstance(zone, exp.Literal):
+        shift = offset_ms(zone.name)
+        if shift is not None:
+            return build(":t - :o", t=wall, o=shift) if shift else wall.copy()
+        return build(_NAMED_INSTANT, t=wall, z=zone)
+    return build(f"CASE WHEN {_FIXED} THEN :t - ({_OFFSET}) ELSE {_NAMED_INSTANT} END", t=wall, z=zone)
+
+
+def start(time: exp.Expression, level: Duration, zone: exp.Expression | None = None) -> exp.Expression:
+    """Start of the bucket of `level` that holds an instant, cut in `zone` (GMT when left out)."""
+    where = zone if zone is not None else exp.Literal.string(GMT)
+    width = level.width_ms
+    if level is Duration.SECONDS:
+        where = exp.Literal.string(GMT)
+    if width is not None:
+        return build(":t - ((:l % :w) + :w) % :w", t=time, l=local(time, where), w=width)
+    wall = build(f"EPOCH_MS(DATE_TRUNC('{level.unit}', MAKE_TIMESTAMP(:l * 1000)))", l=local(time, where))
+    return instant(wall, where)
+
+
+def end(begin: exp.Expression, level: Duration, zone: exp.Expression | None = None, count: int = 1) -> exp.Expression:
+    """End of the bucket that starts at `begin`, or of the `count` buckets from there on."""
+    where = zone if zone is not None else exp.Literal.string(GMT)
+    width = level.width_ms
+    if width is not None:
+        return build(":t + :w", t=begin, w=width * count)
+    wall = build(
+        f"EPOCH_MS(DATE_TRUNC('{level.unit}', MAKE_TIMESTAMP(:l * 1000)) + INTERVAL '{count}' {level.unit.upper()})",
+        l=local(begin, where),
+    )
+    return instant(wall, where)

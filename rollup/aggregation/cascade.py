@@ -1,0 +1,154 @@
+"""The cascade, seconds to years: `step(state, admitted) -> (state, closed rows)`.
+
+A row is merged into the open row of its bucket, zone and keys. A bucket closes at its level when the level's clock (the
+greatest bucket start that has arrived there) reaches its end; at the root, the end plus the buffer. What closes is
+written and handed to the next level with its bucket start as its time. A correction enters its old bucket like any
+row; since that bucket is behind the clock it closes at once, as one more part of the stored row, at every level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from rollup.aggregation import buckets
+from rollup.aggregation.admission import Admitted
+from rollup.aggregation.aggregates import EXACT
+from rollup.aggregation.dialects import to_sql
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.state import State
+from rollup.calendar import GMT, Duration
+from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Value, column
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The output of a step: rows that closed at each level (`Aggregation.table_schema`), and sums that left 64 bits."""
+
+    rows: Mapping[Duration, pa.Table]
+    overflows: int
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """The step of one aggregation; the SQL is made once. `zone` is a literal when all rows have the same one."""
+
+    aggregation: Aggregation
+    zone: str | None = GMT
+
+    def step(self, engine: Engine, state: State, admitted: Admitted) -> tuple[State, Closed]:
+        """Merge the admitted rows, close what the clocks have passed, hand it up level by level."""
+        clocks, open_rows = dict(state.clocks), dict(state.open)
+        closed = dict.fromkeys(self.aggregation.levels, self.aggregation.state_schema.empty_table())
+        arriving, root = admitted.rows, self.aggregation.root
+        clocks[root] = admitted.clock
+        for level in self.aggregation.levels:
+            if level is not root:
+                clocks[level] = _later(clocks[level], arriving, admitted.now)
+            if not arriving and clocks[level] == state.clocks[level]:
+                break
+            parts = [open_rows[level], *arriving]
+            merged = self.merge(engine, level, parts, unique=level is root and admitted.unique)
+            open_rows[level], closed[level] = self.split(engine, level, merged, clocks[level])
+            arriving = [closed[level]] if closed[level].num_rows else []
+        resume = None if admitted.clock is not None else state.resume
+        narrow = {level: narrowed(self.aggregation, table) for level, table in closed.items()}
+        overflows = sum(_lost(closed[level], narrow[level]) for level in narrow)
+        return State(clocks, open_rows, resume), Closed(narrow, overflows)
+
+    def split(self, engine: Engine, level: Duration, merged: pa.Table, clock: int | None) -> tuple[pa.Table, pa.Table]:
+        """(still open, closed) of one level."""
+        if clock is None or not merged.num_rows:
+            return merged, merged.slice(0, 0)
+        done = engine.run(self._done[level], merged=merged, clock=pa.table({"now": [clock]}))["done"]
+        if not pc.any(done).as_py():
+            return merged, merged.slice(0, 0)
+        if pc.all(done).as_py():
+            return merged.slice(0, 0), merged
+        return merged.filter(pc.invert(done)), merged.filter(done)
+
+    def merge(self, engine: Engine, level: Duration, parts: list[pa.Table], unique: bool = False) -> pa.Table:
+        """The parts as rows of `level`: cut into its buckets, one row a bucket, zone and keys.
+
+        `unique` says that each part is cut and merged already, so that one part alone needs no work.
+        """
+        parts = [part for part in parts if part.num_rows]
+        if not parts:
+            return self.aggregation.state_schema.empty_table()
+        if len(parts) == 1 and unique:
+            return parts[0]
+        return engine.run(self._merged[level], parts=pa.concat_tables(parts)).cast(self.aggregation.state_schema)
+
+    @cached_property
+    def _merged(self) -> Mapping[Duration, str]:
+        return {level: to_sql(self._merge_query(level)) for level in self.aggregation.levels}
+
+    def _merge_query(self, level: Duration) -> exp.Select:
+        begin = column(TIMESTAMP)
+        if level is not self.aggregation.root:
+            begin = buckets.start(begin, level, self._zone)
+        cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_("parts")
+        return merged_rows(cut, list(self.aggregation.identity), self.aggregation.values)
+
+    @cached_property
+    def _done(self) -> Mapping[Duration, str]:
+        """For each row, whether its bucket's end is behind the clock `now`."""
+        queries: dict[Duration, str] = {}
+        for level in self.aggregation.levels:
+            units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
+            end = buckets.end(column(TIMESTAMP), level, self._zone, units)
+            queries[level] = to_sql(exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done")).from_("merged").join("clock", join_type="cross"))
+        return queries
+
+    @property
+    def _zone(self) -> exp.Expression:
+        return column(ZONE) if self.zone is None else exp.Literal.string(self.zone)
+
+
+def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) -> exp.Select:
+    """The query that merges partial rows into one row a group; also what retrieval is made of."""
+    helpers = [value.helper for value in values if value.helper is not None]
+    source = rows
+    if helpers:
+        source = exp.select("*").from_(rows.subquery("h"))
+        for name, total, count in helpers:
+            mean = exp.Div(this=_over(total, groups), expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)), safe=True)
+            source = source.select(exp.alias_(mean, name))
+    columns = [exp.alias_(value.merge.copy(), value.name, quoted=True) for value in values]
+    query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p"))
+    return query.group_by(*(column(name) for name in groups)) if groups else query
+
+
+def _over(aggregate: exp.Expression, groups: list[str]) -> exp.Window:
+    return exp.Window(this=aggregate.copy(), partition_by=[column(name) for name in groups])
+
+
+def narrowed(aggregation: Aggregation, table: pa.Table) -> pa.Table:
+    """Rows as their table has them: exact sums as longs, null beyond 64 bits."""
+    columns = {name: table[name] for name in aggregation.kinds}
+    for name, kind in aggregation.kinds.items():
+        if kind is EXACT:
+            columns[name] = _to_long(table[name])
+    return pa.table(columns, schema=aggregation.table_schema)
+
+
+def _to_long(wide: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return wide.cast(pa.int64())
+    except pa.ArrowInvalid:
+        fits = [None if v is None or not -(2**63) <= v < 2**63 else int(v) for v in wide.to_pylist()]
+        return pa.chunked_array([pa.array(fits, pa.int64())])
+
+
+def _lost(wide: pa.Table, narrow: pa.Table) -> int:
+    return sum(narrow[name].null_count - wide[name].null_count for name in narrow.schema.names)
+
+
+def _later(clock: int | None, arriving: list[pa.Table], now: int | None) -> int | None:
+    starts = [pc.max(table[TIMESTAMP]).as_py() for table in arriving if table.num_rows]
+    return max([*starts, *(known for known in (clock, now) if known is not None)], default=None)

@@ -1,0 +1,72 @@
+"""One aggregation on its way: state, step, commit. The hosts bring partial rows; the store keeps what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.aggregation.admission import Admitted, Refold, admit, tick
+from rollup.aggregation.cascade import Cascade, Closed
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.partials import Partials
+from rollup.aggregation.recovery import rebuild
+from rollup.aggregation.state import State
+from rollup.calendar import GMT
+from rollup.plan.aggregation import Aggregation, Clock
+from rollup.stores.base import Commit, Store
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What one batch did to an aggregation."""
+
+    admitted: Admitted
+    closed: Closed
+    events: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Pipeline:
+    """Holds the state of one aggregation between batches and commits after each."""
+
+    def __init__(self, aggregation: Aggregation, store: Store, engine: Engine, zone: str = GMT) -> None:
+        self.aggregation = aggregation
+        self.store = store
+        self.engine = engine
+        self.partials = Partials(aggregation, zone)
+        self.cascade = Cascade(aggregation, None if aggregation.clock is Clock.STRING else zone)
+        self.number = 0
+        self.state = State.empty(aggregation)
+        self.source: Mapping[str, Any] = {}
+
+    def start(self) -> None:
+        """Take up where the last commit ended; without one, rebuild what the tables still say."""
+        loaded = self.store.load()
+        if loaded is not None:
+            self.number, self.state, self.source = loaded.number, loaded.state, loaded.source
+            return
+        state, closed = rebuild(self.engine, self.cascade, self.store)
+        if state.resume is not None:
+            self._commit(state, closed, None, {})
+
+    def advance(self, partials: list[pa.Table], refold: Refold, source: Mapping[str, Any]) -> Advance:
+        """Admit, cascade and commit one batch."""
+        admitted = admit(self.engine, self.aggregation, self.state, partials, refold)
+        return self._step(admitted, source)
+
+    def tick(self, now: int, source: Mapping[str, Any]) -> Advance:
+        """Close what the wall clock has passed; only for aggregations by arrival time."""
+        return self._step(tick(self.aggregation, self.state, now, self.partials.zone), source)
+
+    def _step(self, admitted: Admitted, source: Mapping[str, Any]) -> Advance:
+        state, closed = self.cascade.step(self.engine, self.state, admitted)
+        self._commit(state, closed, admitted.ledger, source)
+        return Advance(admitted, closed, counts=admitted.counts)
+
+    def _commit(self, state: State, closed: Closed, ledger: pa.Table | None, source: Mapping[str, Any]) -> None:
+        self.store.commit(Commit(self.number + 1, state, closed.rows, ledger, source))
+        self.number += 1
+        self.state, self.source = state, source

@@ -1,0 +1,115 @@
+"""Requests that arrive as a stream: `from S as b join A as a on … within … per … select … insert into T`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.aggregation.retrieval import answer, attributes, bounds, bucket_rows, per_level, shape
+from rollup.calendar import Duration
+from rollup.errors import QueryError
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
+from rollup.plan.app import JoinQuery, StreamDef, position
+from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.functions import Bound
+from rollup.plan.types import Type
+
+__all__ = ["Request", "Requests", "answer"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One event's question: the range and level it names, and the query that joins it with the answer.
+
+    The query reads the relations `closed`, `open`, and `request`: the asking event as a table of one row.
+    """
+
+    start: int
+    end: int
+    per: Duration
+    query: exp.Select
+
+
+@dataclass(frozen=True)
+class Requests:
+    """A checked join: how an event of the asking stream becomes a request."""
+
+    join: JoinQuery
+    stream: StreamDef
+    aggregation: Aggregation
+    scope: Scope
+
+    @classmethod
+    def of(cls, join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Requests:
+        """Raises PlanError or QueryError when a name, a type or a constant is wrong."""
+        requests = cls(join, stream, aggregation, _scope(join, stream, aggregation))
+        constants = [requests._constant(node) for node in join.retrieval.within]
+        if len(constants) == 1 and requests._type(join.retrieval.within[0]) is not Type.STRING:
+            raise QueryError("a single `within` is a text pattern").at(*position(join.retrieval.within[0]))
+        if all(value is not None for value in constants):
+            bounds(constants, join.retrieval.within[0])
+        assert join.retrieval.per is not None
+        per = requests._constant(join.retrieval.per)
+        if per is not None:
+            per_level(aggregation, per, join.retrieval.per)
+        elif requests._type(join.retrieval.per) is not Type.STRING:
+            raise QueryError("`per` takes a text").at(*position(join.retrieval.per))
+        requests._query(0, 1, aggregation.root)
+        return requests
+
+    def inputs(self) -> exp.Select:
+        """The bounds and `per` of every event in the relation `events`: columns w0, w1 (or only w0) and p."""
+        nodes = [*self.join.retrieval.within, self.join.retrieval.per]
+        names = ["w0", "w1"][: len(self.join.retrieval.within)] + ["p"]
+        stream = Scope.of(self.stream.attributes, self.join.stream_alias, self.stream.name)
+        bound = [bind(node, stream).sql for node in nodes if node is not None]
+        query = exp.select(*(exp.alias_(sql, name) for sql, name in zip(bound, names, strict=True))).from_("events")
+        where = self.join.source.filter
+        passes = exp.true() if where is None else condition(where, stream, "the filter of a source")
+        return query.select(exp.alias_(passes, "asks"))
+
+    def request(self, values: dict[str, object]) -> Request:
+        """The request of one row of `inputs`. Raises QueryError naming the value that is wrong."""
+        raw = [values[name] for name in ("w0", "w1") if name in values]
+        start, end = bounds(raw)
+        per = per_level(self.aggregation, values["p"])
+        return Request(start, end, per, self._query(start, end, per))
+
+    def output(self, answers: pa.Table) -> pa.Table:
+        """Answers as rows for the target stream; nothing to change beyond the names they have."""
+        return answers
+
+    def _constant(self, node: exp.Expression) -> object | None:
+        if isinstance(node, exp.Literal):
+            return node.name if node.is_string else int(node.name) if node.is_int else float(node.name)
+        return None
+
+    def _type(self, node: exp.Expression) -> Type | None:
+        return bind(node, Scope.of(self.stream.attributes, self.join.stream_alias, self.stream.name)).type
+
+    def _query(self, start: int, end: int, per: Duration) -> exp.Select:
+        rows = bucket_rows(self.aggregation, per, start, end, self.aggregation.outputs, "closed", "open")
+        join, on = self.join, self.join.retrieval.on
+        keeps = join.kind == "full" or join.kind == ("left" if join.stream_first else "right")
+        matches = condition(on, self.scope, "`on`") if on is not None else exp.true()
+        query = exp.select().from_("request AS b").join(rows.subquery("a"), on=matches, join_type="left" if keeps else "inner")
+        star = [TIMESTAMP, *(output.name for output in self.aggregation.outputs)]
+        return shape(query, self.scope, join.retrieval.selection, star)
+
+
+def _scope(join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Scope:
+    """Names of both sides; a name that both have must be qualified."""
+    names: dict[tuple[str, str], Bound] = {}
+    sides = (("b", stream.attributes, (join.stream_alias, stream.name)), ("a", attributes(aggregation), (join.aggregation_alias, aggregation.name)))
+    for table, columns, qualifiers in sides:
+        for name, kind in columns.items():
+            bound = Bound(exp.column(column(name).this, table=table), kind)
+            for qualifier in qualifiers:
+                names[qualifier, name] = bound
+            if ("", name) in names:
+                del names["", name]
+            else:
+                names["", name] = bound
+    return Scope(names)

@@ -1,0 +1,435 @@
+"""An aggregation with every name resolved: what its rows hold, how they are made, merged and read.
+
+`compile_aggregation` is the only way to build one; it refuses everything that cannot run, with its position.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.aggregation.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
+from rollup.aggregation.dialects import LastBy
+from rollup.calendar import Duration
+from rollup.errors import PlanError
+from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
+from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.functions import Bound
+from rollup.plan.types import Type
+
+TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
+_RESERVED = re.compile(r"AGG_|__", re.IGNORECASE)
+
+
+class Policy(StrEnum):
+    """What happens to an event whose bucket has left the buffer."""
+
+    MERGE = "merge"
+    DROP = "drop"
+    CORRECT = "correct"
+
+
+class Clock(StrEnum):
+    """Where the time of an event comes from."""
+
+    LONG = "long"
+    STRING = "string"
+    ARRIVAL = "arrival"
+
+
+def column(name: str) -> exp.Column:
+    """A quoted column, so that every dialect keeps the case of the name."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+@dataclass(frozen=True)
+class Key:
+    """A group key: stored under its name, computed from an event by `expression`."""
+
+    name: str
+    type: Type
+    expression: exp.Expression
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.of(self.type)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A partial column of a row: its SQL over events (`prepare`) and over partial rows (`merge`)."""
+
+    name: str
+    kind: Kind
+    prepare: exp.Expression
+    merge: exp.Expression
+    helper: tuple[str, exp.Expression, exp.Expression] | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of an answer: its value over merged partial columns."""
+
+    name: str
+    type: Type
+    final: exp.Expression
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Everything that is decided once about an aggregation, so that nothing is decided per batch or per query."""
+
+    name: str
+    stream: str
+    filter: exp.Expression | None
+    clock: Clock
+    time: exp.Expression | None
+    keys: tuple[Key, ...]
+    values: tuple[Value, ...]
+    outputs: tuple[Output, ...]
+    levels: tuple[Duration, ...]
+    buffer: int
+    policy: Policy
+    store: Mapping[str, str]
+    purge: Annotation | None = None
+
+    @property
+    def root(self) -> Duration:
+        """The finest level: the one that events enter."""
+        return self.levels[0]
+
+    def table(self, level: Duration) -> str:
+        """Name of a level's table, as the page has it: `TradeAggregation_SECONDS`."""
+        return f"{self.name}_{level.table_suffix}"
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that make a row: bucket start, zone and group keys."""
+        return (TIMESTAMP, ZONE, *(key.name for key in self.keys))
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """Every column of a level's row in the order of its table, with what it is made of."""
+        return {
+            TIMESTAMP: LONG,
+            ZONE: Kind.of(Type.STRING),
+            **{key.name: key.kind for key in self.keys},
+            **{value.name: value.kind for value in self.values},
+        }
+
+    @cached_property
+    def state_schema(self) -> pa.Schema:
+        """Arrow schema of open rows."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.kinds.items()])
+
+    @cached_property
+    def table_schema(self) -> pa.Schema:
+        """Arrow schema of closed rows."""
+        return pa.schema([(name, kind.table) for name, kind in self.kinds.items()])
+
+    @property
+    def sketches(self) -> bool:
+        """Whether a column holds a sketch, which only Python and DuckDB can merge."""
+        return any(pa.types.is_binary(value.kind.arrow) for value in self.values)
+
+
+def compile_aggregation(definition: AggregationDef, streams: Mapping[str, StreamDef]) -> Aggregation:
+    """The aggregation that a definition describes, over the streams of its app.
+
+    Raises PlanError with the position of what is wrong.
+    """
+    stream = streams.get(definition.source.stream)
+    if stream is None:
+        raise PlanError(
+            f"stream {definition.source.stream!r} is not defined",
+            line=definition.source.line,
+            column=definition.source.column,
+            hint=f"streams are {', '.join(streams) or 'none'}",
+        )
+    scope = Scope.of(stream.attributes, stream.name)
+    options = _Options.read(definition)
+    clock, time = _clock(definition, scope)
+    options.check(definition, clock)
+    where = definition.source.filter
+    builder = _Builder(definition, scope)
+    outputs = builder.outputs(_items(definition, stream))
+    return Aggregation(
+        name=definition.name,
+        stream=stream.name,
+        filter=None if where is None else condition(where, scope, "the filter of a source"),
+        clock=clock,
+        time=time,
+        keys=builder.keys,
+        values=builder.values(),
+        outputs=outputs,
+        levels=definition.levels,
+        buffer=options.buffer,
+        policy=options.policy,
+        store=options.store,
+        purge=options.purge,
+    )
+
+
+def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
+    chosen = definition.selection.items
+    items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes]
+    names = [item.name for item in items]
+    for item in items:
+        line, col = position(item.expression)
+        if names.count(item.name) > 1:
+            raise PlanError(f"two columns are called {item.name!r}", line=line, column=col, hint="rename one with `as`")
+        if _RESERVED.match(item.name):
+            raise PlanError(f"the name {item.name!r} is ours", line=line, column=col, hint="names must not start with AGG_ or __")
+    return items
+
+
+def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Expression | None]:
+    if definition.by is None:
+        return Clock.ARRIVAL, None
+    bound = bind(definition.by, scope)
+    if bound.type is Type.LONG:
+        return Clock.LONG, safe(bound.sql)
+    if bound.type is Type.STRING:
+        return Clock.STRING, bound.sql
+    line, col = position(definition.by)
+    raise PlanError(f"`aggregate by` takes a long or a string, not {bound.type}", line=line, column=col)
+
+
+def safe(sql: exp.Expression) -> exp.Expression:
+    """An expression over events that gives null instead of an error: an overflow must not stop a stream."""
+    risky = sql.find(exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Neg, exp.Mod, exp.Abs)
+    return exp.Anonymous(this="TRY", expressions=[sql]) if risky else sql
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The annotations of an aggregation."""
+
+    buffer: int = 0
+    policy: Policy = Policy.MERGE
+    store: Mapping[str, str] | None = None
+    purge: Annotation | None = None
+
+    @classmethod
+    def read(cls, definition: AggregationDef) -> _Options:
+        options = cls(store={})
+        for annotation in definition.annotations:
+            name, value = annotation.name.lower(), annotation.values.get("", "")
+            if name == "buffersize":
+                options = replace(options, buffer=_buffer(annotation, value))
+            elif name == "ignoreeventsolderthanbuffer":
+                options = replace(options, policy=_ignore(annotation, value, options.policy))
+            elif name == "outoforder":
+                options = replace(options, policy=_out_of_order(annotation, value))
+            elif name == "store":
+                options = replace(options, store=annotation.values)
+            elif name == "purge":
+                options = replace(options, purge=annotation)
+            elif name == "primarykey":
+                raise annotation.refuse("the tables of an aggregation have their primary key already", "leave @PrimaryKey out")
+            elif name not in ("index", "info", "indexby", "partitionbyid", "description"):
+                raise annotation.refuse(
+                    f"unknown annotation @{annotation.name}",
+                    "@BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge",
+                )
+        return options
+
+    def check(self, definition: AggregationDef, clock: Clock) -> None:
+        """A buffer needs event time and a root of sec, min, hour or day."""
+        if self.buffer == 0:
+            return
+        problem = None
+        if clock is Clock.ARRIVAL:
+            problem = "a buffer needs event time: write `aggregate by <attribute> every …`"
+        elif definition.levels[0] > Duration.DAYS:
+            problem = "a buffer needs seconds, minutes, hours or days as the finest duration"
+        if problem:
+            raise PlanError(f"@BufferSize('{self.buffer}'): {problem}", line=definition.line, column=definition.column)
+
+
+def _buffer(annotation: Annotation, value: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", value.strip()):
+        raise annotation.refuse(f"@BufferSize takes a whole number from 0, not {value!r}")
+    return int(value)
+
+
+def _ignore(annotation: Annotation, value: str, before: Policy) -> Policy:
+    if value.lower() not in ("true", "false"):
+        raise annotation.refuse(f"@IgnoreEventsOlderThanBuffer takes true or false, not {value!r}")
+    if value.lower() == "true" and before is Policy.CORRECT:
+        raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder('correct') stands alone")
+    return Policy.DROP if value.lower() == "true" else before
+
+
+def _out_of_order(annotation: Annotation, value: str) -> Policy:
+    if value.lower() not in tuple(Policy):
+        raise annotation.refuse(f"@OutOfOrder takes {', '.join(Policy)}, not {value!r}")
+    return Policy(value.lower())
+
+
+class _Builder:
+    """Collects the columns that a select list needs; aggregates that share a partial share its column."""
+
+    def __init__(self, definition: AggregationDef, scope: Scope) -> None:
+        self._scope = Scope(scope.columns, self._aggregate)
+        self._plain_scope = Scope(scope.columns, self._no_aggregate)
+        self.keys = tuple(self._key(node) for node in definition.selection.group_by)
+        self._plain: dict[str, Value] = {}
+        self._partials: dict[str, Value] = {}
+        self._order: set[str] = set()
+
+    def outputs(self, items: Sequence[Item]) -> tuple[Output, ...]:
+        return tuple(self._output(item) for item in items)
+
+    def values(self) -> tuple[Value, ...]:
+        """Plain values, the columns that order them, base columns, and the count of events."""
+        events = _count_events()
+        return (*self._plain.values(), *self._ordering(), *self._partials.values(), events)
+
+    def _key(self, node: exp.Expression) -> Key:
+        bound = bind(node, self._plain_scope)
+        if bound.type is None:
+            raise PlanError("a group key needs a type").at(*position(node))
+        name = node.name if isinstance(node, exp.Column) else _words(bound.sql)
+        return Key(name, bound.type, safe(bound.sql))
+
+    def _output(self, item: Item) -> Output:
+        key = next((k for k in self.keys if isinstance(item.expression, exp.Column) and k.name == item.expression.name), None)
+        if key is not None:
+            return Output(item.name, key.type, column(key.name))
+        if any(aggregate(call.name) for call in item.expression.find_all(exp.Anonymous)):
+            bound = bind(item.expression, Scope(_keys_only(self.keys), self._aggregate))
+            return Output(item.name, bound.type or Type.DOUBLE, bound.sql)
+        return self._plain_output(item)
+
+    def _plain_output(self, item: Item) -> Output:
+        """A plain value is that of the greatest (event time, arrival) of the bucket."""
+        bound = bind(item.expression, self._plain_scope)
+        kind = bound.type or Type.STRING
+        prepared = LastBy(this=exp.cast(safe(bound.sql), kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival"))
+        self._plain[item.name] = Value(item.name, Kind.of(kind), prepared, _last(item.name))
+        self._order.add("LAST")
+        return Output(item.name, kind, column(item.name))
+
+    def _no_aggregate(self, call: exp.Anonymous, scope: Scope) -> Bound | None:
+        if aggregate(call.name):
+            raise PlanError(f"{call.name}(…) cannot stand inside another aggregate or a group key").at(*position(call))
+        return None
+
+    def _aggregate(self, call: exp.Anonymous, scope: Scope) -> Bound | None:
+        found = aggregate(call.name)
+        if found is None:
+            if ":" not in call.name and call.name.lower() not in _SCALARS:
+                raise PlanError(
+                    f"{call.name!r} is neither an aggregate nor a function",
+                    hint=f"aggregates are {', '.join(AGGREGATES)}; functions are {', '.join(sorted(_SCALARS))}",
+                )
+            return None
+        if call.name.lower() == "count" and not call.expressions:
+            self._partials.setdefault("AGG_COUNT", _count_all())
+            return Bound(column("AGG_COUNT"), Type.LONG)
+        wanted = 1 + found.extra if call.name.lower() != "quantiles" else max(1, min(2, len(call.expressions)))
+        if len(call.expressions) != wanted:
+            raise PlanError(f"{call.name} takes {wanted} argument(s), not {len(call.expressions)}")
+        argument = bind(call.expressions[0], self._plain_scope)
+        return self._bound(call, argument, call.expressions[1:])
+
+    def _bound(self, call: exp.Anonymous, argument: Bound, extra: Iterable[exp.Expression]) -> Bound:
+        found = AGGREGATES[call.name.lower()]
+        if argument.type is None:
+            raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
+        result = found.result(call.name, argument.type)
+        constants = [_constant(node) for node in extra]
+        if call.name.lower() == "quantiles" and constants:
+            result = Type.DOUBLE
+        suffix = _words(call.expressions[0])
+        columns = self._columns(found.partials, argument, suffix)
+        return Bound(found.final(columns, constants), result)
+
+    def _columns(self, prefixes: Sequence[str], argument: Bound, suffix: str) -> Columns:
+        assert argument.type is not None
+        names: dict[str, str] = {}
+        for prefix in prefixes:
+            names[prefix] = self._partial(prefix, argument.sql, argument.type, suffix)
+        return lambda prefix: column(names[prefix])
+
+    def _partial(self, prefix: str, argument: exp.Expression, kind: Type, suffix: str) -> str:
+        partial, name = PARTIALS[prefix], f"{prefix}_{suffix}"
+        prepared = partial.prepare(exp.cast(safe(argument.copy()), kind.sql))
+        known = self._partials.get(name)
+        if known is not None and known.prepare != exp.cast(prepared, known.kind.sql):
+            return self._partial(prefix, argument, kind, suffix + "_")
+        if prefix in ("AGG_FIRST", "AGG_LAST"):
+            self._order.add(prefix.removeprefix("AGG_"))
+        siblings = _siblings(prefix, suffix)
+        stored = partial.kind(kind)
+        helper = None if partial.helper is None else (f"__mean_{suffix}", *partial.helper(siblings))
+        merge = partial.merge(siblings)
+        self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)
+        return name
+
+    def _ordering(self) -> Iterable[Value]:
+        """The (event time, arrival) that plain, first and last values are chosen by, so that parts still merge."""
+        for which in ("LAST", "FIRST"):
+            if which in self._order:
+                pick, first = (exp.Max, False) if which == "LAST" else (exp.Min, True)
+                time, arrival = f"AGG_{which}_EVENT_TIMESTAMP", f"AGG_{which}_ARRIVAL"
+                events = LastBy(this=exp.column("__arrival"), time=exp.column("__ts"), arrival=exp.column("__arrival"), first=first)
+                rows = LastBy(this=column(arrival), time=column(time), arrival=column(arrival), first=first)
+                yield Value(time, LONG, pick(this=exp.column("__ts")), pick(this=column(time)))
+                yield Value(arrival, LONG, events, rows)
+
+
+_SCALARS = {"coalesce", "default", "ifthenelse", "cast", "convert", "maximum", "minimum"} | {
+    f"instanceof{kind}" for kind in ("boolean", "double", "float", "integer", "long", "string")
+}
+
+
+def _keys_only(keys: Sequence[Key]) -> Mapping[tuple[str, str], Bound]:
+    return {("", key.name): Bound(column(key.name), key.type) for key in keys}
+
+
+def _siblings(prefix: str, suffix: str) -> Columns:
+    def find(wanted: str) -> exp.Expression:
+        if wanted == "HELPER":
+            return exp.column(f"__mean_{suffix}")
+        shared = wanted.endswith(("_TIMESTAMP", "_ARRIVAL"))
+        return column(wanted if shared else f"{wanted}_{suffix}")
+
+    return find
+
+
+def _last(name: str) -> exp.Expression:
+    return LastBy(this=column(name), time=column("AGG_LAST_EVENT_TIMESTAMP"), arrival=column("AGG_LAST_ARRIVAL"))
+
+
+def _count_all() -> Value:
+    return Value("AGG_COUNT", LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column("AGG_COUNT")), LONG.sql))
+
+
+def _count_events() -> Value:
+    return Value(EVENTS, LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column(EVENTS)), LONG.sql))
+
+
+def _constant(node: exp.Expression) -> exp.Expression:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        raise PlanError("this argument must be a number").at(*position(node))
+    return exp.Literal.number(node.name)
+
+
+def _words(node: exp.Expression) -> str:
+    if isinstance(node, exp.Column):
+        return node.name
+    return re.sub(r"\W+", "_", node.sql()).strip("_")
+
+
+def read_column(aggregation: Aggregation, name: str) -> exp.Expression:
+    """A merged state column as answers have it: exact sums as longs."""
+    kind = aggregation.kinds[name]
+    return narrowed(column(name), kind) if kind is EXACT else column(name)

@@ -1,0 +1,142 @@
+"""What the text of an app says, before names and types are resolved.
+
+Expressions are sqlglot trees whose function calls keep the name the user wrote; every node that can be wrong carries
+its position (`position(node)`), so that a later refusal still points into the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rollup.calendar import Duration
+from rollup.errors import PlanError
+from rollup.plan.types import Type
+
+Position = tuple[int | None, int | None]
+
+
+def position(node: exp.Expression) -> Position:
+    """Line and column, from 1, of a node in the text it was read from."""
+    for part in node.walk():
+        if "line" in part.meta:
+            return part.meta["line"], part.meta["column"]
+    return None, None
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """`@name('value', key='value', @nested(...))`; a value without key has the key ''."""
+
+    name: str
+    values: Mapping[str, str]
+    nested: tuple[Annotation, ...] = ()
+    line: int | None = None
+    column: int | None = None
+
+    def refuse(self, message: str, hint: str | None = None) -> PlanError:
+        """The error that points at this annotation."""
+        return PlanError(message, line=self.line, column=self.column, hint=hint)
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """`define stream S (symbol string, price double)`."""
+
+    name: str
+    attributes: Mapping[str, Type]
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """One column of a select list: its output name and its expression."""
+
+    name: str
+    expression: exp.Expression
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`select … group by … having … order by … limit … offset …`; `items` None is `select *` or no select."""
+
+    items: tuple[Item, ...] | None = None
+    group_by: tuple[exp.Expression, ...] = ()
+    having: exp.Expression | None = None
+    order_by: tuple[exp.Ordered, ...] = ()
+    limit: exp.Expression | None = None
+    offset: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """`S[price > 0]`."""
+
+    stream: str
+    filter: exp.Expression | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True)
+class AggregationDef:
+    """`define aggregation A from S select … group by … aggregate by ts every sec ... year`."""
+
+    name: str
+    source: Source
+    selection: Selection
+    by: exp.Expression | None
+    levels: tuple[Duration, ...]
+    annotations: tuple[Annotation, ...] = ()
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """`from S[…] select … insert into T`: stateless."""
+
+    source: Source
+    selection: Selection
+    target: str
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """What is asked of an aggregation: `on …`, the bounds of `within`, `per`, and how gaps are filled."""
+
+    aggregation: str
+    on: exp.Expression | None
+    within: tuple[exp.Expression, ...]
+    per: exp.Expression | None
+    selection: Selection
+    fill: str | None = None
+    explain: bool = False
+
+
+@dataclass(frozen=True)
+class JoinQuery:
+    """`from S as b join A as a on … within … per … select … insert into T`: requests in, answers out."""
+
+    source: Source
+    window: int | None
+    stream_alias: str
+    aggregation_alias: str
+    stream_first: bool
+    kind: str
+    retrieval: Retrieval
+    target: str
+
+
+@dataclass(frozen=True)
+class App:
+    """A whole app: its name and what it defines, in the order of the text."""
+
+    name: str
+    streams: Mapping[str, StreamDef] = field(default_factory=dict[str, StreamDef])
+    aggregations: tuple[AggregationDef, ...] = ()
+    queries: tuple[StreamQuery, ...] = ()
+    joins: tuple[JoinQuery, ...] = ()
+    text: str = ""

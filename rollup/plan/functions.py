@@ -1,0 +1,156 @@
+"""The scalar functions of SiddhiQL: the types they take, the type they give, and what they are in SQL.
+
+A new function is one entry here. Functions that look at a clock or at chance are refused on purpose: a replay of the
+same events must give the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rollup.errors import PlanError
+from rollup.plan.types import Type, parse_type
+
+Arguments = Sequence["Bound"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An expression whose names are resolved: its SQL and its type; `type` None is the null literal."""
+
+    sql: exp.Expression
+    type: Type | None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function: how many arguments it takes (at most None: any number) and what it becomes."""
+
+    least: int
+    most: int | None
+    build: Callable[[Arguments], Bound]
+
+
+def _typed(*kinds: str) -> Callable[[str, Bound], None]:
+    def check(name: str, argument: Bound) -> None:
+        if argument.type is not None and argument.type not in kinds:
+            raise PlanError(f"{name} takes {' or '.join(kinds)}, not {argument.type}")
+
+    return check
+
+
+_number = _typed("int", "long", "float", "double")
+_text = _typed("string")
+
+
+def _common(arguments: Arguments) -> Type | None:
+    kinds = [argument.type for argument in arguments if argument.type is not None]
+    if not kinds:
+        return None
+    first = kinds[0]
+    for kind in kinds[1:]:
+        if kind is first:
+            continue
+        if not (kind.numeric and first.numeric):
+            raise PlanError(f"the arguments have the types {first} and {kind}, which have nothing in common")
+        first = first.widest(kind)
+    return first
+
+
+def _call(name: str, result: Type, check: Callable[[str, Bound], None]) -> Callable[[Arguments], Bound]:
+    def build(arguments: Arguments) -> Bound:
+        for argument in arguments:
+            check(name, argument)
+        return Bound(exp.func(name, *(argument.sql for argument in arguments)), result)
+
+    return build
+
+
+def _same(name: str) -> Callable[[Arguments], Bound]:
+    def build(arguments: Arguments) -> Bound:
+        return Bound(exp.func(name, *(argument.sql for argument in arguments)), _common(arguments))
+
+    return build
+
+
+def _abs(arguments: Arguments) -> Bound:
+    _number("math:abs", arguments[0])
+    return Bound(exp.Abs(this=arguments[0].sql), arguments[0].type)
+
+
+def _if(arguments: Arguments) -> Bound:
+    condition, yes, no = arguments
+    _typed("bool")("the condition of ifThenElse", condition)
+    return Bound(exp.case().when(condition.sql, yes.sql).else_(no.sql), _common((yes, no)))
+
+
+def _cast(arguments: Arguments) -> Bound:
+    value, kind = arguments
+    if not (isinstance(kind.sql, exp.Literal) and kind.sql.is_string):
+        raise PlanError("the second argument of cast and convert is a type in quotes", hint="e.g. convert(x, 'double')")
+    target = parse_type(kind.sql.name)
+    return Bound(exp.TryCast(this=value.sql, to=target.sql), target)
+
+
+def _is_type(kind: Type) -> Callable[[Arguments], Bound]:
+    return lambda arguments: Bound(exp.convert(arguments[0].type is kind), Type.BOOL)
+
+
+def _pick(name: str) -> Callable[[Arguments], Bound]:
+    def build(arguments: Arguments) -> Bound:
+        for argument in arguments:
+            _number(name.lower(), argument)
+        return Bound(exp.func(name, *(argument.sql for argument in arguments)), _common(arguments))
+
+    return build
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "coalesce": Function(1, None, _same("COALESCE")),
+    "default": Function(2, 2, _same("COALESCE")),
+    "ifThenElse": Function(3, 3, _if),
+    "cast": Function(2, 2, _cast),
+    "convert": Function(2, 2, _cast),
+    "maximum": Function(1, None, _pick("GREATEST")),
+    "minimum": Function(1, None, _pick("LEAST")),
+    "instanceOfBoolean": Function(1, 1, _is_type(Type.BOOL)),
+    "instanceOfDouble": Function(1, 1, _is_type(Type.DOUBLE)),
+    "instanceOfFloat": Function(1, 1, _is_type(Type.FLOAT)),
+    "instanceOfInteger": Function(1, 1, _is_type(Type.INT)),
+    "instanceOfLong": Function(1, 1, _is_type(Type.LONG)),
+    "instanceOfString": Function(1, 1, _is_type(Type.STRING)),
+    "math:abs": Function(1, 1, _abs),
+    "math:ceil": Function(1, 1, _call("CEIL", Type.DOUBLE, _number)),
+    "math:floor": Function(1, 1, _call("FLOOR", Type.DOUBLE, _number)),
+    "math:round": Function(1, 1, _call("ROUND", Type.DOUBLE, _number)),
+    "math:sqrt": Function(1, 1, _call("SQRT", Type.DOUBLE, _number)),
+    "math:exp": Function(1, 1, _call("EXP", Type.DOUBLE, _number)),
+    "math:ln": Function(1, 1, _call("LN", Type.DOUBLE, _number)),
+    "math:power": Function(2, 2, _call("POWER", Type.DOUBLE, _number)),
+    "str:lower": Function(1, 1, _call("LOWER", Type.STRING, _text)),
+    "str:upper": Function(1, 1, _call("UPPER", Type.STRING, _text)),
+    "str:trim": Function(1, 1, _call("TRIM", Type.STRING, _text)),
+    "str:length": Function(1, 1, _call("LENGTH", Type.INT, _text)),
+    "str:concat": Function(1, None, _call("CONCAT", Type.STRING, lambda name, argument: None)),
+}
+_CLOCKS = {"currentTimeMillis", "eventTimestamp", "UUID", "math:rand", "time:currentTimestamp"}
+
+
+def call(name: str, arguments: Arguments) -> Bound:
+    """The call of a scalar function by the name the user wrote, in any case.
+
+    Raises PlanError for an unknown name, a wrong number of arguments or types that do not fit.
+    """
+    if name in _CLOCKS:
+        raise PlanError(f"{name}() depends on more than the event", hint="put the value into the event where it is made")
+    exact = next((known for known in FUNCTIONS if known.lower() == name.lower()), None)
+    if exact is None:
+        raise PlanError(f"unknown function {name!r}", hint=f"functions are {', '.join(FUNCTIONS)}")
+    function = FUNCTIONS[exact]
+    if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
+        wanted = str(function.least) if function.least == function.most else f"at least {function.least}"
+        raise PlanError(f"{exact} takes {wanted} argument(s), not {len(arguments)}")
+    return function.build(arguments)

@@ -1,0 +1,142 @@
+"""An app with every name resolved: streams, the stateless queries between them, aggregations, and joins that ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rollup.errors import PlanError
+from rollup.lang.siddhi import parse_app
+from rollup.plan.aggregation import Aggregation, column, compile_aggregation, safe
+from rollup.plan.app import App, Item, JoinQuery, StreamDef, StreamQuery, position
+from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.types import Type
+
+PASSED = ("__arrival", "__received")
+"""What every relation of events carries beside the attributes of its stream."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A stateless query: the events of `target` as SQL over the relation `source`."""
+
+    source: str
+    target: str
+    query: exp.Select
+
+
+@dataclass(frozen=True)
+class Program:
+    """What an app runs. `order` lists derivations so that each comes after the one that feeds it."""
+
+    app: App
+    streams: Mapping[str, StreamDef]
+    aggregations: Mapping[str, Aggregation]
+    derivations: tuple[Derivation, ...]
+
+    @property
+    def joins(self) -> tuple[JoinQuery, ...]:
+        """The queries that ask aggregations for every event of a stream."""
+        return self.app.joins
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The streams that only a source can feed."""
+        fed = {derivation.target for derivation in self.derivations} | {join.target for join in self.joins}
+        return tuple(name for name in self.streams if name not in fed)
+
+    def fed_by(self, stream: str) -> tuple[Derivation, ...]:
+        """The derivations that events of a stream go through, in order."""
+        reached, found = {stream}, list[Derivation]()
+        for derivation in self.derivations:
+            if derivation.source in reached:
+                reached.add(derivation.target)
+                found.append(derivation)
+        return tuple(found)
+
+
+def compile_app(text: str) -> Program:
+    """The program of an app's text. Raises SyntaxProblem or PlanError with the position of what is wrong.
+
+    >>> program = compile_app('''
+    ... define stream Trades (symbol string, price double, ts long);
+    ... define aggregation TradeAgg from Trades select symbol, avg(price) as avgPrice
+    ... group by symbol aggregate by ts every sec ... year;''')
+    >>> program.aggregations["TradeAgg"].table(program.aggregations["TradeAgg"].root)
+    'TradeAgg_SECONDS'
+    """
+    app = parse_app(text)
+    streams = dict(app.streams)
+    for stream in streams.values():
+        for name in stream.attributes:
+            if name.startswith("__"):
+                raise PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
+    derivations = tuple(_derivation(query, streams) for query in _ordered(app.queries, streams))
+    aggregations = {a.name: compile_aggregation(a, streams) for a in app.aggregations}
+    for name in aggregations:
+        if name in streams:
+            raise PlanError(f"{name!r} is both a stream and an aggregation")
+    for join in app.joins:
+        _check_join(join, streams, aggregations)
+    return Program(app, streams, aggregations, derivations)
+
+
+def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef]) -> list[StreamQuery]:
+    """Queries in the order in which events reach them; a circle is refused."""
+    waiting, ready, done = list(queries), list[StreamQuery](), set(streams) - {query.target for query in queries}
+    while waiting:
+        runnable = [q for q in waiting if q.source.stream in done or q.source.stream not in {w.target for w in waiting}]
+        if not runnable:
+            names = ", ".join(sorted(query.target for query in waiting))
+            raise PlanError(f"the streams {names} feed each other in a circle")
+        ready += runnable
+        waiting = [query for query in waiting if query not in runnable]
+        done |= {query.target for query in runnable}
+    return ready
+
+
+def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation:
+    source = streams.get(query.source.stream)
+    if source is None:
+        raise PlanError(
+            f"stream {query.source.stream!r} is not defined",
+            line=query.source.line,
+            column=query.source.column,
+            hint=f"streams are {', '.join(streams)}",
+        )
+    selection = query.selection
+    if selection.group_by or selection.having or selection.order_by or selection.limit or selection.offset:
+        raise PlanError("a query between streams is stateless: select … insert into …", line=query.source.line, column=query.source.column)
+    scope = Scope.of(source.attributes, source.name)
+    items = selection.items or tuple(Item(name, column(name)) for name in source.attributes)
+    bound = [bind(item.expression, scope) for item in items]
+    target = streams.get(query.target) or StreamDef(
+        query.target, {item.name: found.type or Type.STRING for item, found in zip(items, bound, strict=True)}
+    )
+    streams[target.name] = target
+    if len(target.attributes) != len(items):
+        raise PlanError(f"{target.name} has {len(target.attributes)} attributes, the query selects {len(items)}", line=query.source.line)
+    columns = list[exp.Expression]()
+    for item, found, (name, kind) in zip(items, bound, target.attributes.items(), strict=True):
+        if found.type is not None and found.type is not kind and not (found.type.numeric and kind.numeric):
+            raise PlanError(f"{name} of {target.name} is {kind}, not {found.type}").at(*position(item.expression))
+        columns.append(exp.alias_(exp.cast(safe(found.sql), kind.sql), name, quoted=True))
+    select = exp.select(*columns, *PASSED).from_(exp.to_table(query.source.stream, quoted=True))
+    if query.source.filter is not None:
+        select = select.where(condition(query.source.filter, scope, "the filter of a source"))
+    return Derivation(query.source.stream, target.name, select)
+
+
+def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:
+    from rollup.aggregation.requests import Requests
+
+    if join.source.stream not in streams:
+        raise PlanError(
+            f"stream {join.source.stream!r} is not defined",
+            line=join.source.line,
+            column=join.source.column,
+            hint=f"streams are {', '.join(streams)}",
+        )
+    Requests.of(join, streams[join.source.stream], aggregations[join.retrieval.aggregation])

@@ -1,0 +1,79 @@
+"""The value types of SiddhiQL and what they are in Arrow and in SQL."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.errors import PlanError
+
+
+class Type(StrEnum):
+    """A value type; the order of the numeric ones is the order of widening.
+
+    >>> Type.LONG.arrow, Type.INT.widest(Type.DOUBLE)
+    (DataType(int64), <Type.DOUBLE: 'double'>)
+    """
+
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    BOOL = "bool"
+    OBJECT = "object"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic is allowed."""
+        return self in _NUMERIC
+
+    @property
+    def integral(self) -> bool:
+        """Whether values are whole numbers."""
+        return self in (Type.INT, Type.LONG)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of a column of this type."""
+        return _ARROW[self]
+
+    @property
+    def sql(self) -> exp.DataType:
+        """The SQL type, as a sqlglot node that each dialect prints its own way."""
+        return exp.DataType.build(_SQL[self])
+
+    def widest(self, other: Type) -> Type:
+        """The type of an arithmetic result of two numeric operands."""
+        return max(self, other, key=_NUMERIC.index)
+
+
+_NUMERIC = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
+_ARROW = {
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.BOOL: pa.bool_(),
+    Type.OBJECT: pa.string(),
+}
+_SQL = {
+    Type.INT: "INT",
+    Type.LONG: "BIGINT",
+    Type.FLOAT: "FLOAT",
+    Type.DOUBLE: "DOUBLE",
+    Type.STRING: "TEXT",
+    Type.BOOL: "BOOLEAN",
+    Type.OBJECT: "TEXT",
+}
+
+
+def parse_type(word: str, line: int | None = None, column: int | None = None) -> Type:
+    """The type that a word of a stream definition names. Raises PlanError listing the allowed ones."""
+    try:
+        return Type(word.lower())
+    except ValueError:
+        raise PlanError(f"unknown type {word!r}", line=line, column=column, hint=f"one of {', '.join(Type)}") from None

