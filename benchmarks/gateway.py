@@ -2,8 +2,8 @@
 
     python benchmarks/gateway.py [--questions 2000] [--answers 100] [--uvloop]
 
-Prints JSON lines. `overhead_ms` is gateway minus direct at the median; `ratio` is gateway to direct. The gateway runs in
-a process of its own, as it does in service, and its rewriter only replaces a token, so this is the proxy alone.
+Prints JSON lines. `overhead_ms` is gateway minus direct at the median; `ratio` is gateway to direct. The gateway runs
+in a process of its own, as it does in service, and its rewriter only replaces a token: this is the proxy alone.
 """
 
 from __future__ import annotations

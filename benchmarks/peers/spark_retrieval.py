@@ -46,6 +46,7 @@ def _session() -> Any:
         .config("spark.sql.shuffle.partitions", str(THREADS))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
     )
     return configure_spark_with_delta_pip(builder).getOrCreate()
 

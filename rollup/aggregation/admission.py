@@ -85,9 +85,9 @@ def admit(engine: Engine, aggregation: Aggregation, state: State, partials: list
     return _decide(_Judge(aggregation, buckets, steps), partials, suspicious, refold, after)
 
 
-def tick(aggregation: Aggregation, state: State, now: int, zone: str) -> Admitted:
+def tick(aggregation: Aggregation, state: State, now: int) -> Admitted:
     """No events, but the wall clock: what it has passed closes at every level."""
-    bucket, clock = bucket_start(now, aggregation.root, zone), state.clocks[aggregation.root]
+    bucket, clock = bucket_start(now, aggregation.root, aggregation.zone), state.clocks[aggregation.root]
     later = bucket if clock is None else max(bucket, clock)
     return Admitted([], later, _ledger_schema(aggregation).empty_table(), now=later)
 

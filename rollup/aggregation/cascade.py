@@ -22,8 +22,8 @@ from rollup.aggregation.aggregates import EXACT
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
-from rollup.calendar import GMT, Duration
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Value, column
+from rollup.calendar import Duration
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,9 @@ class Closed:
 
 @dataclass(frozen=True)
 class Cascade:
-    """The step of one aggregation; the SQL is made once. `zone` is a literal when all rows have the same one."""
+    """The step of one aggregation; the SQL is made once."""
 
     aggregation: Aggregation
-    zone: str | None = GMT
 
     def step(self, engine: Engine, state: State, admitted: Admitted) -> tuple[State, Closed]:
         """Merge the admitted rows, close what the clocks have passed, hand it up level by level."""
@@ -91,7 +90,7 @@ class Cascade:
     def _merge_query(self, level: Duration) -> exp.Select:
         begin = column(TIMESTAMP)
         if level is not self.aggregation.root:
-            begin = buckets.start(begin, level, self._zone)
+            begin = buckets.start(begin, level, self.aggregation.row_zone)
         cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_("parts")
         return merged_rows(cut, list(self.aggregation.identity), self.aggregation.values)
 
@@ -101,13 +100,9 @@ class Cascade:
         queries: dict[Duration, str] = {}
         for level in self.aggregation.levels:
             units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
-            end = buckets.end(column(TIMESTAMP), level, self._zone, units)
+            end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
             queries[level] = to_sql(exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done")).from_("merged").join("clock", join_type="cross"))
         return queries
-
-    @property
-    def _zone(self) -> exp.Expression:
-        return column(ZONE) if self.zone is None else exp.Literal.string(self.zone)
 
 
 def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) -> exp.Select:

@@ -39,8 +39,8 @@ class Engine:
             for name in tables:
                 self.connection.unregister(name)
 
-    def run(self, query: str | exp.Expression, **tables: pa.Table) -> pa.Table:
-        """The Arrow table a query gives over the tables given by name."""
+    def run(self, query: str | exp.Expression, parameters: Mapping[str, object] | None = None, **tables: pa.Table) -> pa.Table:
+        """The Arrow table a query gives over the tables given by name; `parameters` fill its `$name` places."""
         sql = query if isinstance(query, str) else to_sql(query)
         with self.tables(tables):
-            return self.connection.sql(sql).to_arrow_table()
+            return self.connection.sql(sql, params=parameters).to_arrow_table()

@@ -15,7 +15,7 @@ from sqlglot import exp
 from rollup.aggregation import buckets
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
-from rollup.calendar import GMT, offset_ms, normal_zone
+from rollup.calendar import normal_zone, offset_ms
 from rollup.errors import TimeError
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Clock, column
 
@@ -30,10 +30,9 @@ _YEARS = (-62135596800000, 253402300799999)
 
 @dataclass(frozen=True)
 class Partials:
-    """How events of one stream become partial rows of one aggregation; `zone` is that of times without one."""
+    """How events of one stream become partial rows of one aggregation."""
 
     aggregation: Aggregation
-    zone: str = GMT
 
     def schema(self) -> pa.Schema:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""
@@ -83,7 +82,7 @@ class Partials:
     @property
     def _timed(self) -> exp.Select:
         """Events with their bucket and zone; those whose time cannot be read are left out."""
-        zone = exp.column("__zone") if self._zoned else exp.Literal.string(self.zone)
+        zone = exp.column("__zone") if self._zoned else exp.Literal.string(self.aggregation.zone)
         begin = buckets.start(exp.column("__ts"), self.aggregation.root, zone)
         query = exp.select("*", begin.as_(TIMESTAMP, quoted=True), zone.as_(ZONE, quoted=True))
         return query.from_(self._read.subquery("e")).where(self._valid(exp.column("__ts")))
@@ -138,7 +137,7 @@ class Partials:
             return {}
         assert self.aggregation.time is not None
         query = exp.select(_raw_zone(self.aggregation.time).as_("__raw")).distinct().from_(events)
-        return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.zone)}
+        return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.aggregation.zone)}
 
 
 def _raw_zone(text: exp.Expression) -> exp.Expression:

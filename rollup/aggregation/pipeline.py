@@ -14,8 +14,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.aggregation.recovery import rebuild
 from rollup.aggregation.state import State
-from rollup.calendar import GMT
-from rollup.plan.aggregation import Aggregation, Clock
+from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Commit, Store
 
 
@@ -32,12 +31,12 @@ class Advance:
 class Pipeline:
     """Holds the state of one aggregation between batches and commits after each."""
 
-    def __init__(self, aggregation: Aggregation, store: Store, engine: Engine, zone: str = GMT) -> None:
+    def __init__(self, aggregation: Aggregation, store: Store, engine: Engine) -> None:
         self.aggregation = aggregation
         self.store = store
         self.engine = engine
-        self.partials = Partials(aggregation, zone)
-        self.cascade = Cascade(aggregation, None if aggregation.clock is Clock.STRING else zone)
+        self.partials = Partials(aggregation)
+        self.cascade = Cascade(aggregation)
         self.number = 0
         self.state = State.empty(aggregation)
         self.source: Mapping[str, Any] = {}
@@ -59,7 +58,7 @@ class Pipeline:
 
     def tick(self, now: int, source: Mapping[str, Any]) -> Advance:
         """Close what the wall clock has passed; only for aggregations by arrival time."""
-        return self._step(tick(self.aggregation, self.state, now, self.partials.zone), source)
+        return self._step(tick(self.aggregation, self.state, now), source)
 
     def _step(self, admitted: Admitted, source: Mapping[str, Any]) -> Advance:
         state, closed = self.cascade.step(self.engine, self.state, admitted)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.retrieval import answer, attributes, bounds, bucket_rows, per_level, shape
+from rollup.aggregation.dialects import to_sql
+from rollup.aggregation.retrieval import attributes, bounds, bucket_rows, per_level, shape
 from rollup.calendar import Duration
 from rollup.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
@@ -16,20 +16,26 @@ from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
 
-__all__ = ["Request", "Requests", "answer"]
-
-
 @dataclass(frozen=True)
 class Request:
     """One event's question: the range and level it names, and the query that joins it with the answer.
 
-    The query reads the relations `closed`, `open`, and `request`: the asking event as a table of one row.
+    Its query also reads the relation `request`: the asking event as a table of one row.
     """
 
+    requests: Requests
     start: int
     end: int
     per: Duration
-    query: exp.Select
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """The aggregation that is asked."""
+        return self.requests.aggregation
+
+    def sql(self, dialect: str = "duckdb") -> str:
+        """The query over `closed`, `open` and `request`, with parameters `start` and `end`."""
+        return self.requests.sql(self.per, dialect)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Requests:
     stream: StreamDef
     aggregation: Aggregation
     scope: Scope
+    made: dict[tuple[Duration, str], str] = field(default_factory=dict[tuple[Duration, str], str])
 
     @classmethod
     def of(cls, join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Requests:
@@ -56,7 +63,7 @@ class Requests:
             per_level(aggregation, per, join.retrieval.per)
         elif requests._type(join.retrieval.per) is not Type.STRING:
             raise QueryError("`per` takes a text").at(*position(join.retrieval.per))
-        requests._query(0, 1, aggregation.root)
+        requests.sql(aggregation.root, "duckdb")
         return requests
 
     def inputs(self) -> exp.Select:
@@ -75,11 +82,13 @@ class Requests:
         raw = [values[name] for name in ("w0", "w1") if name in values]
         start, end = bounds(raw)
         per = per_level(self.aggregation, values["p"])
-        return Request(start, end, per, self._query(start, end, per))
+        return Request(self, start, end, per)
 
-    def output(self, answers: pa.Table) -> pa.Table:
-        """Answers as rows for the target stream; nothing to change beyond the names they have."""
-        return answers
+    def sql(self, per: Duration, dialect: str) -> str:
+        """The query of a request at a level, made once a level and dialect."""
+        if (per, dialect) not in self.made:
+            self.made[per, dialect] = to_sql(self._query(per), dialect)
+        return self.made[per, dialect]
 
     def _constant(self, node: exp.Expression) -> object | None:
         if isinstance(node, exp.Literal):
@@ -89,8 +98,8 @@ class Requests:
     def _type(self, node: exp.Expression) -> Type | None:
         return bind(node, Scope.of(self.stream.attributes, self.join.stream_alias, self.stream.name)).type
 
-    def _query(self, start: int, end: int, per: Duration) -> exp.Select:
-        rows = bucket_rows(self.aggregation, per, start, end, self.aggregation.outputs, "closed", "open")
+    def _query(self, per: Duration) -> exp.Select:
+        rows = bucket_rows(self.aggregation, per, self.aggregation.outputs)
         join, on = self.join, self.join.retrieval.on
         keeps = join.kind == "full" or join.kind == ("left" if join.stream_first else "right")
         matches = condition(on, self.scope, "`on`") if on is not None else exp.true()

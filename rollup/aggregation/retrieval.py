@@ -8,24 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from rollup.aggregation import buckets
 from rollup.aggregation.aggregates import EXACT, WIDE
 from rollup.aggregation.cascade import merged_rows
+from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration, within_range
 from rollup.errors import QueryError, RollupError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Output, column, read_column
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Output, column, read_column
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
 
 LEVEL = "AGG_LEVEL"
+START, END = exp.Placeholder(this="start"), exp.Placeholder(this="end")
 EXTRA = {EVENTS: Type.LONG}
 """Columns that answer by name although `select *` does not show them."""
 
@@ -41,13 +46,17 @@ def open_rows(engine: Engine, aggregation: Aggregation, state: State) -> pa.Tabl
     It is both what a restart loads and what a reader adds to the stored rows.
     """
     tables = [state.open[level].append_column(LEVEL, pa.array([int(level)] * state.open[level].num_rows, pa.int32())) for level in aggregation.levels]
+    return engine.run(_open_sql(aggregation), rows=pa.concat_tables(tables)).cast(open_schema(aggregation))
+
+
+@lru_cache(maxsize=256)
+def _open_sql(aggregation: Aggregation) -> str:
     columns: list[exp.Expression] = []
     for level in aggregation.levels:
-        begin = buckets.start(column(TIMESTAMP), level, column(ZONE))
+        begin = buckets.start(column(TIMESTAMP), level, aggregation.row_zone)
         own = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(level)))
         columns.append(exp.Case(ifs=[exp.If(this=own, true=begin)]).as_(bucket_column(level), quoted=True))
-    query = exp.select("*", *columns).from_("rows")
-    return engine.run(query, rows=pa.concat_tables(tables)).cast(open_schema(aggregation))
+    return to_sql(exp.select("*", *columns).from_("rows"))
 
 
 def open_schema(aggregation: Aggregation) -> pa.Schema:
@@ -58,8 +67,6 @@ def open_schema(aggregation: Aggregation) -> pa.Schema:
 
 def state_rows(aggregation: Aggregation, rows: pa.Table) -> Mapping[Duration, pa.Table]:
     """The open rows of each level out of the table that `open_rows` made."""
-    import pyarrow.compute as pc
-
     return {
         level: rows.filter(pc.equal(rows[LEVEL], int(level))).select(aggregation.state_schema.names)
         for level in aggregation.levels
@@ -79,10 +86,28 @@ class Ask:
     fill: str | None = None
     explain: bool = False
 
+    def sql(self, dialect: str = "duckdb") -> str:
+        """The whole query over the relations `closed` and `open`, with parameters `start` and `end`."""
+        return _answer_sql(self.aggregation, self.per, self.on, self.selection, dialect)
+
+
+class Question(Protocol):
+    """What a snapshot can answer: an `Ask`, or a `Request` of a stream."""
+
     @property
-    def levels(self) -> tuple[Duration, ...]:
-        """The levels whose open rows belong to the answer."""
-        return tuple(level for level in self.aggregation.levels if level <= self.per)
+    def aggregation(self) -> Aggregation: ...
+    @property
+    def per(self) -> Duration: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    def sql(self, dialect: str = "duckdb") -> str: ...
+
+
+@lru_cache(maxsize=4096)
+def _answer_sql(aggregation: Aggregation, per: Duration, on: exp.Expression | None, selection: Selection, dialect: str) -> str:
+    return to_sql(answer(aggregation, per, on, selection), dialect)
 
 
 def plan(query: Retrieval, aggregations: Mapping[str, Aggregation]) -> Ask:
@@ -97,7 +122,7 @@ def plan(query: Retrieval, aggregations: Mapping[str, Aggregation]) -> Ask:
     if query.fill is not None and query.fill not in ("null", "zero", "previous", "linear"):
         raise QueryError(f"unknown fill {query.fill!r}", hint="null, zero, previous, linear")
     ask = Ask(aggregation, start, end, level, query.on, query.selection, query.fill, query.explain)
-    answer(ask)
+    ask.sql()
     return ask
 
 
@@ -147,17 +172,22 @@ def _value(node: exp.Expression) -> object:
 # The tree
 
 
-def answer(ask: Ask, closed: str = "closed", opened: str = "open") -> exp.Select:
+def answer(aggregation: Aggregation, per: Duration, on: exp.Expression | None, selection: Selection) -> exp.Select:
     """The whole query: buckets of the range, `on`, the select list, `group by` … `offset`."""
-    needed = _needed(ask)
-    rows = bucket_rows(ask.aggregation, ask.per, ask.start, ask.end, needed, closed, opened)
-    return select_from(rows, ask.aggregation, ask.on, ask.selection)
+    rows = bucket_rows(aggregation, per, _needed(aggregation, on, selection))
+    return select_from(rows, aggregation, on, selection)
 
 
 def bucket_rows(
-    aggregation: Aggregation, per: Duration, start: int, end: int, outputs: Sequence[Output], closed: str, opened: str
+    aggregation: Aggregation,
+    per: Duration,
+    outputs: Sequence[Output],
+    closed: str = "closed",
+    opened: str = "open",
+    start: exp.Expression = START,
+    end: exp.Expression = END,
 ) -> exp.Select:
-    """One row a bucket and keys: AGG_TIMESTAMP and the outputs, final values."""
+    """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP and the outputs, final values."""
     names = _columns_of(aggregation, outputs)
     stored = _part(aggregation, names, column(TIMESTAMP), closed, start, end)
     level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(per)))
@@ -172,13 +202,13 @@ def bucket_rows(
     return exp.select(column(TIMESTAMP), *finals, *extras).from_(narrow.from_(merged.subquery("m")).subquery("n"))
 
 
-def _part(aggregation: Aggregation, names: Iterable[str], begin: exp.Column, table: str, start: int, end: int) -> exp.Select:
+def _part(aggregation: Aggregation, names: Iterable[str], begin: exp.Column, table: str, start: exp.Expression, end: exp.Expression) -> exp.Select:
     columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *(column(key.name) for key in aggregation.keys)]
     for name in names:
         wide = aggregation.kinds[name] is EXACT
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
-    low = exp.GTE(this=begin.copy(), expression=exp.Literal.number(start))
-    high = exp.LT(this=begin.copy(), expression=exp.Literal.number(end))
+    low = exp.GTE(this=begin.copy(), expression=start.copy())
+    high = exp.LT(this=begin.copy(), expression=end.copy())
     return exp.select(*columns).from_(table).where(low, high)
 
 
@@ -196,14 +226,14 @@ def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str
     return [name for name in values if name in wanted]
 
 
-def _needed(ask: Ask) -> tuple[Output, ...]:
+def _needed(aggregation: Aggregation, on: exp.Expression | None, selection: Selection) -> tuple[Output, ...]:
     """The outputs that a question mentions; all of them for `select *`."""
-    if ask.selection.items is None:
-        return ask.aggregation.outputs
-    nodes = [item.expression for item in ask.selection.items]
-    nodes += [*ask.selection.group_by, *ask.selection.order_by, *([ask.on] if ask.on else []), *([ask.selection.having] if ask.selection.having else [])]
+    if selection.items is None:
+        return aggregation.outputs
+    nodes = [item.expression for item in selection.items]
+    nodes += [*selection.group_by, *selection.order_by, *(node for node in (on, selection.having) if node is not None)]
     names = {found.name for node in nodes for found in node.find_all(exp.Column)}
-    return tuple(output for output in ask.aggregation.outputs if output.name in names)
+    return tuple(output for output in aggregation.outputs if output.name in names)
 
 
 def attributes(aggregation: Aggregation) -> dict[str, Type]:

@@ -30,6 +30,7 @@ class Limits:
 class Overdue(Enum):
     """What a session has waited too long for: its SQLSTATE and the sentence the client reads."""
 
+    LOGIN = ("57014", "canceling authentication due to timeout")
     STATEMENT = ("57014", "canceling statement due to statement timeout")
     IDLE = ("57P05", "terminating connection due to idle-session timeout")
     IDLE_IN_TRANSACTION = ("25P03", "terminating connection due to idle-in-transaction timeout")
@@ -38,12 +39,13 @@ class Overdue(Enum):
 class Activity:
     """Whether a session is at work, and since when, told from the messages that pass.
 
-    A Query, FunctionCall or Sync asks for one ReadyForQuery. Other messages keep the session at work until the Sync.
+    A Query, FunctionCall or Sync asks for one ReadyForQuery; Parse, Bind and Close keep the session at work until the
+    Sync. The answer to the login counts as one more.
     """
 
     def __init__(self, now: float) -> None:
         self.since = now
-        self.status = b"I"
+        self.status = b""
         self._owed = 1
         self._unsynced = False
 
@@ -52,12 +54,14 @@ class Activity:
         """Whether the backend owes the client an answer."""
         return self._owed > 0 or self._unsynced
 
-    def sent(self, now: float, asks: int) -> None:
-        """The client sent something that asks for `asks` ReadyForQuery; 0 when it only prepares for a Sync."""
+    def sent(self, now: float, kind: bytes) -> None:
+        """The client sent a message of this kind."""
         if not self.busy:
             self.since = now
-        self._owed += asks
-        self._unsynced = not asks
+        if kind in b"QSF":
+            self._owed += 1
+        if kind in b"QSFPBC":
+            self._unsynced = kind in b"PBC"
 
     def ready(self, now: float, status: bytes) -> None:
         """The backend sent ReadyForQuery. A Sync that COPY swallowed is never answered, so the debt ends at zero."""
@@ -73,7 +77,9 @@ class Activity:
         >>> activity.overdue(70.0, Limits(idle_timeout=60))
         <Overdue.IDLE: ('57P05', 'terminating connection due to idle-session timeout')>
         """
-        if self.busy:
+        if not self.status:
+            verdict, allowed = Overdue.LOGIN, limits.startup_timeout
+        elif self.busy:
             verdict, allowed = Overdue.STATEMENT, limits.statement_timeout
         elif self.status == b"I":
             verdict, allowed = Overdue.IDLE, limits.idle_timeout

@@ -12,6 +12,7 @@ import logging
 import ssl as tls
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from rollup.gateway import wire
 from rollup.gateway.limits import Limits, Overdue
@@ -20,7 +21,11 @@ from rollup.gateway.session import BindHook, Pipe, Rewrite, Rewriting, Session, 
 
 log = logging.getLogger(__name__)
 
+READ_ONLY = {"default_transaction_read_only": "on"}
+"""The settings sessions start with unless others are given."""
+
 _TICK = 0.25
+_GRACE = 10.0
 _HANDSHAKES = 64
 _CANCEL_TIMEOUT = 5.0
 
@@ -41,7 +46,7 @@ class Gateway:
         needs: Callable[[str], bool],
         bind: BindHook | None = None,
         ssl: tls.SSLContext | None = None,
-        max_connections: int = 100,
+        max_connections: int | None = None,
         limits: Limits | None = None,
         users: Collection[str] | None = None,
         database: str | None = None,
@@ -50,8 +55,10 @@ class Gateway:
         self.backend = backend
         self._rewriting = Rewriting(rewrite, needs, bind)
         self._ssl = ssl
-        self._limits = limits or Limits(max_connections=max_connections)
-        self._door = Door(users, database, settings or {"default_transaction_read_only": "on"})
+        self._limits = limits or Limits()
+        if max_connections is not None:
+            self._limits = replace(self._limits, max_connections=max_connections)
+        self._door = Door(users, database, READ_ONLY if settings is None else settings)
         self._sessions: set[Session] = set()
         self._seats = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -163,18 +170,17 @@ class Gateway:
     async def _watching(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
-            for session in tuple(self._sessions):
-                verdict = session.overdue(time.monotonic())
-                if verdict is Overdue.STATEMENT:
-                    await self._stop(session)
-                elif verdict is not None:
-                    session.end(*verdict.value)
+            now = time.monotonic()
+            await asyncio.gather(*(self._check(session, now) for session in tuple(self._sessions)))
 
-    async def _stop(self, session: Session) -> None:
-        if session.cancel_key:
+    async def _check(self, session: Session, now: float) -> None:
+        """Ends a session that waited too long; one whose statement did is first asked to stop it."""
+        verdict = session.overdue(now)
+        if verdict is Overdue.STATEMENT and session.overdue(now - _GRACE) is None:
             await self._cancel(_cancel_packet(session.cancel_key))
-        else:
-            session.end("08001", "the server took too long to let the client in")
+        elif verdict is not None:
+            # A client that does not read its answer keeps the server from hearing the cancel request.
+            session.end(*verdict.value)
 
 
 def _cancel_packet(key: bytes) -> bytes:

@@ -60,6 +60,7 @@ class Session:
         self._encoding = "utf-8"
         self._statements: dict[bytes, str] = {}
         self._open = asyncio.Event()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._work: asyncio.Future[Any] | None = None
         self._moved = False
         self._farewell: bytes | None = None
@@ -73,9 +74,9 @@ class Session:
         upstream = asyncio.ensure_future(self._upstream(rest))
         downstream = asyncio.ensure_future(self._downstream())
         try:
-            await asyncio.wait({upstream, downstream}, return_when=asyncio.FIRST_COMPLETED)
-            if upstream.done() and upstream.exception() is None:
-                await asyncio.wait({downstream})
+            await asyncio.wait({upstream, downstream, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+            if upstream.done() and not self._ended.done() and upstream.exception() is None:
+                await asyncio.wait({downstream, self._ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (upstream, downstream):
                 task.cancel()
@@ -90,7 +91,8 @@ class Session:
     def end(self, sqlstate: str, text: str) -> None:
         """Ends the session from our side with a FATAL error."""
         self._farewell = self._farewell or wire.error("FATAL", sqlstate, text.encode())
-        self._server_writer.transport.abort()
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     def overdue(self, now: float) -> Overdue | None:
         """What the session has waited too long for by `now`, in seconds of the monotonic clock."""
@@ -103,7 +105,6 @@ class Session:
         while data:
             for piece in self._from_client.feed(data):
                 if isinstance(piece, bytes):
-                    self.activity.sent(time.monotonic(), 0)
                     self._server_writer.write(piece)
                 else:
                     self._server_writer.write(await self._outgoing(piece))
@@ -114,7 +115,7 @@ class Session:
 
     async def _outgoing(self, piece: Message) -> bytes:
         """What the server gets for one message of the client."""
-        self.activity.sent(time.monotonic(), piece.kind in b"QSF")
+        self.activity.sent(time.monotonic(), piece.kind)
         self._leaving = self._leaving or piece.kind == b"X"
         if piece.kind in b"QP":
             # A text may make the rewriter load data, so nobody gets that far before the server let him in.

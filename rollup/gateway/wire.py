@@ -19,6 +19,7 @@ CANCEL_REQUEST = 80877102
 SSL_REQUEST = 80877103
 GSS_REQUEST = 80877104
 
+_head = struct.Struct(">BI").unpack_from
 _uint32 = struct.Struct(">I").unpack_from
 _int32 = struct.Struct(">i").unpack_from
 _int16 = struct.Struct(">h").unpack_from
@@ -89,28 +90,31 @@ class Splitter:
         data = self._with_held(data)
         pieces: list[bytes | Message] = []
         run, position = self._after_skip(data)
-        end, watched = len(data), self._watched
-        while end - position >= HEADER:
-            size = 1 + _uint32(data, position + 1)[0]
-            if size < HEADER:
-                raise ProtocolViolation(
-                    f"message {data[position : position + 1]!r} with length {size - 1}", hint="4 or more"
-                )
-            if data[position] in watched:
-                if size <= self._limit:
-                    if position + size > end:
-                        self._need = size
-                        break
+        watched, last = self._watched, len(data) - HEADER
+        while position <= last:
+            kind, length = _head(data, position)
+            if kind in watched or length < 4:
+                stop = position + length + 1
+                if length >= self._limit:
+                    run = self._long(data, run, position, stop, pieces)
+                elif stop > len(data):
+                    self._need = length + 1
+                    break
+                else:
                     pieces += _run(data, run, position)
-                    pieces.append(Message(data[position : position + size]))
-                    run = position + size
-                elif self._drop_long:
-                    pieces += _run(data, run, position)
-                    pieces.append(Message(data[position : position + HEADER], whole=False))
-                    run = min(position + size, end)
-                    self._dropping = position + size > end
-            position += size
+                    pieces.append(Message(_checked(data[position:stop], length)))
+                    run = stop
+            position += length + 1
         return pieces + self._rest(data, run, position)
+
+    def _long(self, data: bytes, run: int, position: int, stop: int, pieces: list[bytes | Message]) -> int:
+        """Passes or drops a watched message over the limit; returns where the run goes on."""
+        if not self._drop_long:
+            return run
+        pieces += _run(data, run, position)
+        pieces.append(Message(data[position : position + HEADER], whole=False))
+        self._dropping = stop > len(data)
+        return min(stop, len(data))
 
     def _with_held(self, data: bytes) -> bytes:
         """`data` after what was held back; nothing as long as a long message is known to be incomplete."""
@@ -139,6 +143,12 @@ class Splitter:
             return _run(data, run, position)
         self._skip += position - len(data)
         return _run(data, run, len(data))
+
+
+def _checked(raw: bytes, length: int) -> bytes:
+    if length < 4:
+        raise ProtocolViolation(f"a message {raw[:1]!r} with length {length}", hint="4 or more")
+    return raw
 
 
 def _run(data: bytes, start: int, stop: int) -> list[bytes | Message]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +11,7 @@ from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.requests import Requests
-from rollup.aggregation.retrieval import Ask, answer, plan
-from rollup.calendar import GMT
+from rollup.aggregation.retrieval import Ask, plan
 from rollup.errors import QueryError, RollupError
 from rollup.lang.siddhi import parse_query
 from rollup.plan.aggregation import Aggregation
@@ -33,7 +32,7 @@ class LocalHost:
     [{'k': 'a', 's': 3}]
     """
 
-    def __init__(self, program: Program, store: StoreFactory = MemoryStore, zone: str = GMT) -> None:
+    def __init__(self, program: Program, store: StoreFactory = MemoryStore) -> None:
         self.program = program
         self.engine = Engine(threads=2)
         self.now = 0
@@ -41,7 +40,7 @@ class LocalHost:
         self.dead: list[dict[str, Any]] = []
         self.emitted: list[tuple[str, pa.Table]] = []
         self.stores = {name: store(a, self.engine) for name, a in program.aggregations.items()}
-        self.pipelines = {name: Pipeline(a, self.stores[name], self.engine, zone) for name, a in program.aggregations.items()}
+        self.pipelines = {name: Pipeline(a, self.stores[name], self.engine) for name, a in program.aggregations.items()}
         for pipeline in self.pipelines.values():
             pipeline.start()
 
@@ -94,8 +93,7 @@ class LocalHost:
 
     def ask(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        snapshot = self.stores[ask.aggregation.name].snapshot()
-        return snapshot.answer(answer(ask), ask.per, ask.start, ask.end, {})
+        return self.stores[ask.aggregation.name].snapshot().answer(ask)
 
     def _fits(self, stream: str, schema: pa.Schema, row: Sequence[Any]) -> bool:
         reason = None
@@ -132,7 +130,6 @@ class LocalHost:
                 row = batch.slice(index, 1).to_pylist()[0]
                 self.dead.append({"stream": requests.stream.name, "reason": str(problem), "raw": repr(row)})
                 continue
-            tables: Mapping[str, pa.Table] = {"request": batch.slice(index, 1)}
-            found = store.snapshot().answer(request.query, request.per, request.start, request.end, tables)
+            found = store.snapshot().answer(request, request=batch.slice(index, 1))
             if found.num_rows:
                 self.emitted.append((requests.join.target, found))

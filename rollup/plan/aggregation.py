@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from rollup.aggregation.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
 from rollup.aggregation.dialects import LastBy
-from rollup.calendar import Duration
+from rollup.calendar import GMT, Duration, normal_zone
 from rollup.errors import PlanError
 from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
 from rollup.plan.expressions import Scope, bind, condition
@@ -81,9 +81,12 @@ class Output:
     final: exp.Expression
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aggregation:
-    """Everything that is decided once about an aggregation, so that nothing is decided per batch or per query."""
+    """Everything that is decided once about an aggregation, so that nothing is decided per batch or per query.
+
+    Two aggregations are equal only when they are the same object, so that what is derived from one can be cached.
+    """
 
     name: str
     stream: str
@@ -98,6 +101,12 @@ class Aggregation:
     policy: Policy
     store: Mapping[str, str]
     purge: Annotation | None = None
+    zone: str = GMT
+
+    @property
+    def row_zone(self) -> exp.Expression:
+        """The zone of a row in SQL: a literal when all rows have the same one, as with long timestamps."""
+        return column(ZONE) if self.clock is Clock.STRING else exp.Literal.string(self.zone)
 
     @property
     def root(self) -> Duration:
@@ -139,8 +148,8 @@ class Aggregation:
         return any(pa.types.is_binary(value.kind.arrow) for value in self.values)
 
 
-def compile_aggregation(definition: AggregationDef, streams: Mapping[str, StreamDef]) -> Aggregation:
-    """The aggregation that a definition describes, over the streams of its app.
+def compile_aggregation(definition: AggregationDef, streams: Mapping[str, StreamDef], zone: str = GMT) -> Aggregation:
+    """The aggregation that a definition describes, over the streams of its app; `zone` is that of times without one.
 
     Raises PlanError with the position of what is wrong.
     """
@@ -173,6 +182,7 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
         policy=options.policy,
         store=options.store,
         purge=options.purge,
+        zone=normal_zone(zone),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rollup.calendar import GMT
 from rollup.errors import PlanError
 from rollup.lang.siddhi import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, safe
@@ -57,8 +58,8 @@ class Program:
         return tuple(found)
 
 
-def compile_app(text: str) -> Program:
-    """The program of an app's text. Raises SyntaxProblem or PlanError with the position of what is wrong.
+def compile_app(text: str, zone: str = GMT) -> Program:
+    """The program of an app's text; `zone` is that of times that come without one. Raises SyntaxProblem or PlanError with the position of what is wrong.
 
     >>> program = compile_app('''
     ... define stream Trades (symbol string, price double, ts long);
@@ -74,7 +75,7 @@ def compile_app(text: str) -> Program:
             if name.startswith("__"):
                 raise PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
     derivations = tuple(_derivation(query, streams) for query in _ordered(app.queries, streams))
-    aggregations = {a.name: compile_aggregation(a, streams) for a in app.aggregations}
+    aggregations = {a.name: compile_aggregation(a, streams, zone) for a in app.aggregations}
     for name in aggregations:
         if name in streams:
             raise PlanError(f"{name!r} is both a stream and an aggregation")

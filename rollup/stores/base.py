@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rollup.aggregation.recovery import Tables
+from rollup.aggregation.retrieval import Question
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 
@@ -42,8 +43,8 @@ class Snapshot(Protocol):
 
     number: int
 
-    def answer(self, query: Any, per: Duration, start: int, end: int, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The rows of a query over `closed` (the level `per`, range [start, end)), `open`, and further tables."""
+    def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
+        """The rows that answer a question; `tables` are further relations its query reads (`request`)."""
         ...
 
 

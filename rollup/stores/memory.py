@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import open_rows
+from rollup.aggregation.retrieval import Question, open_rows
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError
@@ -62,8 +61,7 @@ class MemorySnapshot:
         self._tables = tables
         self._open = open_rows(store.engine, store.aggregation, state)
 
-    def answer(
-        self, query: exp.Expression, per: Duration, start: int, end: int, tables: Mapping[str, pa.Table] | None = None
-    ) -> pa.Table:
-        relations = {"closed": self._tables[per], "open": self._open, **(tables or {})}
-        return self._store.engine.run(query, **relations)
+    def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
+        """The rows that answer a question."""
+        bounds = {"start": question.start, "end": question.end}
+        return self._store.engine.run(question.sql(), bounds, closed=self._tables[question.per], open=self._open, **tables)

@@ -27,7 +27,7 @@ DENIED = {
     "make a temporary table by select": "select 1 into temp mine",
     "make a schema": "create schema mine",
     "make a function": "create function pg_temp.f() returns int language sql as 'select 1'",
-    "make an extension": "create extension plpgsql schema rollups",
+    "make an extension": "create extension vector",
     "make a role": "create role mine superuser",
     "make itself a superuser": "alter role reader superuser",
     "become the writer": "set role writer",
@@ -84,9 +84,11 @@ def attacker(gateway: Running):
 @pytest.mark.parametrize("what", DENIED)
 def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        attacker.execute("begin read write; " + DENIED[what] + "; commit")
+        in_transaction = what != "change the server"
+        attacker.execute(f"begin read write; {DENIED[what]}; commit" if in_transaction else DENIED[what])
     attacker.execute("rollback")
-    assert caught.value.sqlstate not in ("42601", "42P01", "42883", "25006"), f"refused for another reason: {caught.value}"
+    # Prepared transactions are switched off (55000); everything else must fail for want of the right, not by chance.
+    assert caught.value.sqlstate in ("42501", "55000"), f"refused for another reason: {caught.value}"
 
 
 def test_a_role_cannot_grant_itself_anything(attacker: psycopg.Connection) -> None:
@@ -106,7 +108,7 @@ def test_nothing_was_written(server, attacker: psycopg.Connection) -> None:
     with psycopg.connect(server.dsn.rpartition("/")[0] + "/served") as admin:
         assert admin.execute("select count(*) from rollups.days").fetchone() == (20000,)
         assert admin.execute("select count(*) from pg_largeobject_metadata").fetchone() == (1,)
-        assert admin.execute("select count(*) from pg_namespace where nspname ~ 'pg_temp' and nspowner <> 10").fetchone() == (0,)
+        assert admin.execute("select count(*) from pg_class where relname = 'mine'").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("database", ["other", "postgres", "template1"])

@@ -45,6 +45,12 @@ def test_psql_shows_tables_columns_comments_and_functions(login: Login) -> None:
     assert "one row a day" in psql(login, "\\dt+")
 
 
+def test_psql_speaks_the_newest_version_of_the_protocol(login: Login) -> None:
+    newest = login | {"dbname": "served max_protocol_version=latest"}
+    seen = psql(login, f'\\c "dbname={newest["dbname"]}"\n\\conninfo\nSELECT n FROM ANSWER;\n')
+    assert "3.2" in seen and "42" in seen
+
+
 def test_psql_prepares_describes_and_copies(login: Login, tmp_path: Path) -> None:
     script = (
         "prepare q(int) as SELECT n + $1 AS sum FROM ANSWER;\nexecute q(1);\nSELECT n FROM ANSWER \\gdesc\n"
@@ -85,7 +91,10 @@ def test_psycopg_binds_on_the_server_prepares_and_reads_binary(login: Login) -> 
         with connection.cursor("named", binary=True) as cursor:
             cursor.execute("SELECT n FROM ANSWER")
             assert cursor.fetchall() == [(42,)]
-        with connection.cursor() as cursor, cursor.copy("COPY (SELECT n FROM ANSWER) TO STDOUT (FORMAT binary)") as copy:
+        with (
+            connection.cursor() as cursor,
+            cursor.copy("COPY (SELECT n FROM ANSWER) TO STDOUT (FORMAT binary)") as copy,
+        ):
             assert b"".join(copy).startswith(b"PGCOPY")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rollup.gateway import wire
+from rollup.gateway import proxy, wire
 from rollup.gateway.limits import Limits
 from tests.gateway import toys
 from tests.gateway.toys import EXECUTE, FLUSH, SYNC, TERMINATE, Raw, Running, bind, kinds, parse, query
@@ -207,6 +207,46 @@ def test_an_idle_session_is_ended_with_a_reason(server, before: str, sqlstate: b
         assert the_error(raw.until(b""))["C"] == sqlstate
 
 
+def test_a_client_that_does_not_read_its_answer_loses_its_place(server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "_GRACE", 1.0)
+    with Running(("127.0.0.1", server.port), limits=Limits(statement_timeout=0.3)) as gateway, Raw(gateway.port) as raw:
+        raw.send(query("select repeat('x', 1000000) from generate_series(1, 300)"))
+        deadline = time.monotonic() + 10
+        while gateway.gateway.connections and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert gateway.gateway.connections == 0
+
+
+def test_a_server_that_lets_nobody_in_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        limits = Limits(startup_timeout=0.5)
+        with Running(mute.getsockname(), limits=limits) as gateway, Raw(gateway.port, login=False) as raw:
+            raw.send(wire.startup({b"user": b"trusting"}))
+            assert the_error(raw.until(b""))["C"] == b"57014"
+            with Raw(gateway.port, login=False) as silent:
+                assert silent.read() == (b"", b"")
+
+
+def test_encryption_is_refused_with_one_letter_and_the_session_may_go_on_in_the_open(gateway: Running) -> None:
+    with Raw(gateway.port, login=False) as raw:
+        for request in (wire.GSS_REQUEST, wire.SSL_REQUEST):
+            raw.send(struct.pack(">II", 8, request))
+            assert raw.socket.recv(1) == b"N"
+        raw.send(wire.startup({b"user": b"trusting", b"database": b"served"}))
+        assert kinds(raw.until(b"Z")).startswith("R")
+
+
+def test_bytes_smuggled_in_before_tls_are_no_part_of_the_session(gateway: Running) -> None:
+    with Raw(gateway.port, login=False) as raw:
+        raw.send(struct.pack(">II", 8, wire.SSL_REQUEST), wire.startup({b"user": b"trusting"}))
+        assert the_error(raw.until(b""))["C"] == b"08P01"
+
+
+def test_no_channel_binding_is_offered_through_two_connections() -> None:
+    offered = struct.pack(">I", 10) + b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"
+    assert wire.without_channel_binding(offered) == struct.pack(">I", 10) + b"SCRAM-SHA-256\0\0"
+
+
 def test_too_many_clients_get_a_clean_error_and_a_place_that_is_free_again_is_given(server) -> None:
     with Running(("127.0.0.1", server.port), max_connections=2) as gateway, Raw(gateway.port) as one:
         with Raw(gateway.port):
@@ -227,7 +267,9 @@ def test_too_many_clients_get_a_clean_error_and_a_place_that_is_free_again_is_gi
 @pytest.mark.parametrize(
     ("user", "database", "sqlstate"), [("writer", "served", b"28000"), ("trusting", "other", b"3D000")]
 )
-def test_only_named_users_and_the_served_database_get_through(server, user: str, database: str, sqlstate: bytes) -> None:
+def test_only_named_users_and_the_served_database_get_through(
+    server, user: str, database: str, sqlstate: bytes
+) -> None:
     options = {"users": {"trusting", "reader"}, "database": "served"}
     with Running(("127.0.0.1", server.port), **options) as gateway, Raw(gateway.port, login=False) as raw:
         raw.send(wire.startup({b"user": user.encode(), b"database": database.encode()}))
