@@ -44,3 +44,8 @@ class Engine:
         sql = query if isinstance(query, str) else to_sql(query)
         with self.tables(tables):
             return self.connection.sql(sql, params=parameters).to_arrow_table()
+
+    def count(self, sql: str) -> int:
+        """The one number a query gives; 0 for null or no row."""
+        rows = self.connection.execute(sql).fetchall()
+        return int(rows[0][0] or 0) if rows else 0

@@ -58,6 +58,11 @@ class Partials:
         with engine.tables(self._zones(engine, events)):
             return engine.run(self._refused.replace("__events", events))
 
+    @property
+    def sql(self) -> str:
+        """The query of `fold`, over the relation `__events`."""
+        return self._folded
+
     # SQL, made once a plan
 
     @cached_property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.aggregation.recovery import rebuild
 from rollup.aggregation.state import State
+from rollup.calendar import bucket_end
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Commit, Store
 
@@ -24,8 +26,12 @@ class Advance:
 
     admitted: Admitted
     closed: Closed
-    events: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    commit_seconds: float
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Late events by what happened to them."""
+        return self.admitted.counts
 
 
 class Pipeline:
@@ -56,14 +62,20 @@ class Pipeline:
         admitted = admit(self.engine, self.aggregation, self.state, partials, refold)
         return self._step(admitted, source)
 
+    def due(self, now: int) -> bool:
+        """Whether the wall clock has passed the end of an open root bucket."""
+        clock = self.state.clocks[self.aggregation.root]
+        return clock is not None and now >= bucket_end(clock, self.aggregation.root, self.aggregation.zone)
+
     def tick(self, now: int, source: Mapping[str, Any]) -> Advance:
         """Close what the wall clock has passed; only for aggregations by arrival time."""
         return self._step(tick(self.aggregation, self.state, now), source)
 
     def _step(self, admitted: Admitted, source: Mapping[str, Any]) -> Advance:
         state, closed = self.cascade.step(self.engine, self.state, admitted)
+        began = time.perf_counter()
         self._commit(state, closed, admitted.ledger, source)
-        return Advance(admitted, closed, counts=admitted.counts)
+        return Advance(admitted, closed, time.perf_counter() - began)
 
     def _commit(self, state: State, closed: Closed, ledger: pa.Table | None, source: Mapping[str, Any]) -> None:
         self.store.commit(Commit(self.number + 1, state, closed.rows, ledger, source))

@@ -21,7 +21,9 @@ import psycopg2
 import psycopg2.errors
 import pytest
 import sqlalchemy
+import trustme
 
+from rollup.gateway.tls import server_context
 from rollup.java import java
 from rollup.stores.pgserver import pg_install
 from tests.gateway.toys import Raw, Running, query
@@ -192,8 +194,6 @@ def test_jdbc_reads_metadata_prepares_fetches_by_cursor_and_cancels(login: Login
 
 
 def test_tls_is_ours_when_configured_and_refused_cleanly_when_not(server, gateway, login: Login, tmp_path) -> None:
-    trustme = pytest.importorskip("trustme")
-    from rollup.gateway.tls import server_context
 
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")

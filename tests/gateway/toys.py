@@ -70,11 +70,11 @@ class Running:
 class Raw:
     """A client of bytes: says exactly what a test wants to say and reads whole messages."""
 
-    def __init__(self, port: int, user: str = "trusting", *, login: bool = True) -> None:
+    def __init__(self, port: int, user: str = "trusting", database: str = "served", *, login: bool = True) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         self._stream = self.socket.makefile("rb")
         if login:
-            self.send(wire.startup({b"user": user.encode(), b"database": b"served"}))
+            self.send(wire.startup({b"user": user.encode(), b"database": database.encode()}))
             self.until(b"Z")
 
     def send(self, *messages: bytes) -> None:

@@ -1,0 +1,147 @@
+-- What every aggregation of a schema shares. {schema} is filled in by the caller as a quoted name.
+-- Times and zones are read as `rollup.calendar` reads them; tests compare the two.
+
+-- A set is a sorted array of distinct values; the union of sets, null when there is none.
+create or replace function {schema}.rollup_sorted_set(items anycompatiblearray) returns anycompatiblearray
+    immutable parallel safe language sql
+    as $$ select case when items is not null then array(select distinct item from unnest(items) as item order by item) end $$;
+
+create or replace aggregate {schema}.rollup_union(anycompatiblearray) (
+    sfunc = array_cat, stype = anycompatiblearray, finalfunc = {schema}.rollup_sorted_set, parallel = safe
+);
+
+-- The zone as PostgreSQL takes it: an interval text for an offset (+05:30, -0330, +01, Z), otherwise a name.
+create or replace function {schema}.rollup_offset(zone text) returns interval
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    part text[];
+    shift interval;
+begin
+    if zone in ('Z', 'z', 'UTC', 'GMT') then
+        return interval '0';
+    end if;
+    part := regexp_match(zone, '^([+-])(\d{2})(?::?(\d{2}))?$');
+    if part is null then
+        return null;
+    end if;
+    shift := make_interval(hours => part[2]::int, mins => coalesce(part[3], '0')::int);
+    if coalesce(part[3], '0')::int > 59 or shift > interval '18 hours' then
+        raise exception 'impossible offset "%"', zone using errcode = '22023', hint = 'offsets go from -18:00 to +18:00';
+    end if;
+    return case part[1] when '-' then - shift else shift end;
+end $$;
+
+-- The instant at which the clocks of a zone show `wall`, in milliseconds. Of an hour that comes twice, the first.
+create or replace function {schema}.rollup_at(wall timestamp, zone text) returns bigint
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    shift interval := {schema}.rollup_offset(zone);
+    found timestamp;
+    earlier timestamp;
+begin
+    if shift is not null then
+        return (extract(epoch from wall - shift) * 1000)::bigint;
+    end if;
+    found := (wall at time zone zone) at time zone 'UTC';
+    shift := ((found - interval '1 day') at time zone 'UTC' at time zone zone) - (found - interval '1 day');
+    earlier := wall - shift;
+    if earlier < found and (earlier at time zone 'UTC' at time zone zone) = wall then
+        found := earlier;
+    end if;
+    return (extract(epoch from found) * 1000)::bigint;
+end $$;
+
+-- The instant a timestamp names: yyyy-MM-dd[ HH:mm[:ss[.fff]]][ zone] in ISO 8601's spellings; 24:00:00 is the next midnight.
+create or replace function {schema}.rollup_instant(stamp text) returns bigint
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    part text[] := regexp_match(stamp, '^\s*(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?'
+        || '\s*(Z|z|[+-]\d{2}(?::?\d{2})?|[A-Za-z]+(?:/[\w+-]+)+)?\s*$');
+    hour int := coalesce(part[4], '0');
+    minute int := coalesce(part[5], '0');
+    second int := coalesce(part[6], '0');
+    next_day boolean := (hour, minute, second) = (24, 0, 0);
+    wall timestamp;
+begin
+    if part is null then
+        raise exception '"%" is not a timestamp', stamp using errcode = '22007',
+            hint = 'yyyy-MM-dd HH:mm:ss, with an optional zone such as +05:30';
+    end if;
+    if minute > 59 or second > 59 or (hour > 23 and not next_day) then
+        raise exception '"%" names no instant', stamp using errcode = '22008';
+    end if;
+    wall := make_timestamp(part[1]::int, part[2]::int, part[3]::int, case when next_day then 0 else hour end, minute, second);
+    return {schema}.rollup_at(wall + case when next_day then interval '1 day' else interval '0' end, coalesce(part[8], 'Z'))
+        + rpad(left(coalesce(part[7], '0'), 3), 3, '0')::bigint;
+end $$;
+
+-- The first instant of a local date, also where summer time skips midnight.
+create or replace function {schema}.rollup_midnight(day date, zone text) returns bigint
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    instant bigint := {schema}.rollup_at(day::timestamp, zone);
+    shown timestamp;
+    skipped bigint;
+begin
+    if {schema}.rollup_offset(zone) is not null then
+        return instant;
+    end if;
+    shown := to_timestamp(instant / 1000.0) at time zone zone;
+    skipped := (extract(epoch from shown - day::timestamp) * 1000)::bigint;
+    if skipped <> 0 and (to_timestamp((instant - skipped) / 1000.0) at time zone zone)::date = day then
+        return instant - skipped;
+    end if;
+    return instant;
+end $$;
+
+-- Start and end (exclusive) of the time a pattern names: '2018-01-** **:**:**', '2018-01-05 12:**:** +05:30'.
+create or replace function {schema}.rollup_within(pattern text) returns bigint[]
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    part text[] := regexp_match(pattern, '^\s*(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)'
+        || '(?:\s+(Z|[+-]\d{2}:\d{2}|[A-Za-z]+(?:/[\w+-]+)+))?\s*$');
+    given int := coalesce(array_position(part[1:6], '**') - 1, 6);
+    zone text := coalesce(part[7], 'Z');
+    start bigint;
+    day date;
+begin
+    if part is null or exists (select from generate_series(given + 1, 6) as i where part[i] <> '**') then
+        raise exception '"%" is no time pattern', pattern using errcode = '22023',
+            hint = 'e.g. 2018-01-** **:**:** or 2018-01-05 12:**:** +05:30; stars only from the right';
+    end if;
+    start := {schema}.rollup_instant(format('%s-%s-%s %s:%s:%s %s', part[1], replace(part[2], '**', '01'),
+        replace(part[3], '**', '01'), replace(part[4], '**', '00'), replace(part[5], '**', '00'),
+        replace(part[6], '**', '00'), zone));
+    if given > 3 then
+        return array[start, start + case given when 4 then 3600000 when 5 then 60000 else 1000 end];
+    end if;
+    day := make_date(part[1]::int, replace(part[2], '**', '01')::int, replace(part[3], '**', '01')::int)
+        + case given when 3 then interval '1 day' when 2 then interval '1 month' else interval '1 year' end;
+    return array[start, {schema}.rollup_midnight(day, zone)];
+end $$;
+
+-- The number of the level that a word after `per` names (0 seconds … 5 years), among those that are aggregated.
+create or replace function {schema}.rollup_per(word text, levels int[], low bigint, high bigint) returns int
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    names text[] := array['seconds', 'minutes', 'hours', 'days', 'months', 'years'];
+    asked text := lower(trim(word));
+    level int := array_position(names, asked) - 1;
+begin
+    level := coalesce(level, array_position(names, asked || 's') - 1);
+    level := coalesce(level, case asked when 'sec' then 0 when 'min' then 1 end);
+    if level is null or not level = any (levels) then
+        raise exception 'not aggregated per "%"', word using errcode = '22023',
+            hint = 'it has ' || (select string_agg(names[l + 1], ', ' order by l) from unnest(levels) as l);
+    end if;
+    if low is null or high is null or low >= high then
+        raise exception 'the range starts at %, which is not before its end %', low, high using errcode = '22023';
+    end if;
+    return level;
+end $$;

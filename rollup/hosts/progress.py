@@ -1,0 +1,148 @@
+"""What a running job says of itself: a line on a terminal, structured logs elsewhere, metrics for Prometheus."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+if TYPE_CHECKING:
+    from rollup.aggregation.pipeline import Advance, Pipeline
+
+_BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch: when it began and ended (seconds since the epoch), and what each aggregation did with it."""
+
+    stream: str
+    number: int
+    events: int
+    began: float
+    ended: float
+    dead: int
+    advances: Mapping[str, Advance]
+    pipelines: Mapping[str, Pipeline]
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Late events by what happened to them, over all aggregations."""
+        total: dict[str, int] = {}
+        for advance in self.advances.values():
+            for kind, events in advance.counts.items():
+                total[kind] = total.get(kind, 0) + events
+        return total
+
+    @property
+    def clock(self) -> int | None:
+        """The newest root clock of the aggregations, ms since the epoch."""
+        clocks = [p.state.clocks[p.aggregation.root] for p in self.pipelines.values()]
+        return max((clock for clock in clocks if clock is not None), default=None)
+
+
+class Reporter:
+    """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file."""
+
+    def __init__(self, metrics_json: Path | None = None, port: int | None = None, terminal: bool | None = None) -> None:
+        self._file: IO[str] | None = None if metrics_json is None else metrics_json.open("a")
+        self._terminal = sys.stderr.isatty() if terminal is None else terminal
+        self._log = structlog.get_logger("rollup")
+        self._metrics = Metrics()
+        self._server = None if port is None else start_http_server(port, addr="127.0.0.1", registry=self._metrics.registry)
+        self.events = 0
+
+    def batch(self, report: BatchReport) -> None:
+        """Say what a batch did."""
+        self.events += report.events
+        self._metrics.observe(report)
+        if self._file is not None:
+            row = {"batch": report.number, "events": report.events, "seconds": report.ended - report.began}
+            row |= {"started": report.began, "finished": report.ended, "late": report.late, "dead": report.dead}
+            print(json.dumps(row), file=self._file, flush=True)
+        if self._terminal:
+            print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
+        elif report.events:
+            self._log.info("batch", **fields(report))
+
+    def close(self) -> None:
+        """End the line and the metrics server."""
+        if self._terminal and self.events:
+            print(file=sys.stderr)
+        if self._file is not None:
+            self._file.close()
+        if self._server is not None:
+            self._server[0].shutdown()
+
+
+def fields(report: BatchReport) -> dict[str, object]:
+    """A batch as the values of a structured log line."""
+    seconds = max(report.ended - report.began, 1e-6)
+    clock = report.clock
+    opened = {name: sum(p.state.open_rows.values()) for name, p in report.pipelines.items()}
+    return {
+        "stream": report.stream,
+        "number": report.number,
+        "events": report.events,
+        "events_per_second": round(report.events / seconds),
+        "clock": None if clock is None else datetime.fromtimestamp(clock / 1000, UTC).isoformat(),
+        "lag_seconds": None if clock is None else round(time.time() - clock / 1000, 1),
+        "late": report.late,
+        "dead": report.dead,
+        "open_rows": opened,
+        "seconds": round(seconds, 3),
+    }
+
+
+def line(report: BatchReport) -> str:
+    """A batch as one line for a terminal."""
+    values = fields(report)
+    late = ", ".join(f"{events} {kind}" for kind, events in report.late.items()) or "none"
+    levels = {level: rows for p in report.pipelines.values() for level, rows in p.state.open_rows.items()}
+    opened = " ".join(f"{level.unit}:{rows}" for level, rows in levels.items())
+    return f"batch {report.number}  {values['events_per_second']:,} events/s  clock {values['clock']}  late {late}  open {opened}"
+
+
+class Metrics:
+    """The Prometheus metrics of a job, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        named = {"registry": self.registry}
+        self.events = Counter("rollup_events", "Events taken from sources", ["stream"], **named)
+        self.late = Counter("rollup_late_events", "Late events by what happened to them", ["aggregation", "policy"], **named)
+        self.dead = Counter("rollup_dead_letters", "Records that could not be used", ["stream"], **named)
+        self.overflows = Counter("rollup_sum_overflows", "Sums that left 64 bits and became null", ["aggregation"], **named)
+        self.clock = Gauge("rollup_clock_seconds", "Root clock, seconds since the epoch", ["aggregation"], **named)
+        self.lag = Gauge("rollup_lag_seconds", "Wall clock minus root clock", ["aggregation"], **named)
+        self.open = Gauge("rollup_open_rows", "Rows still open", ["aggregation", "level"], **named)
+        self.commits = Counter("rollup_commits", "Commits made", ["aggregation"], **named)
+        self.batch = Histogram("rollup_batch_seconds", "Length of a batch", ["stream"], buckets=_BUCKETS, **named)
+        self.commit = Histogram("rollup_commit_seconds", "Length of a commit", ["aggregation"], buckets=_BUCKETS, **named)
+
+    def observe(self, report: BatchReport) -> None:
+        """Count a batch."""
+        self.events.labels(report.stream).inc(report.events)
+        self.dead.labels(report.stream).inc(report.dead)
+        self.batch.labels(report.stream).observe(report.ended - report.began)
+        for name, advance in report.advances.items():
+            self.commits.labels(name).inc()
+            self.commit.labels(name).observe(advance.commit_seconds)
+            self.overflows.labels(name).inc(advance.closed.overflows)
+            for kind, events in advance.counts.items():
+                self.late.labels(name, kind).inc(events)
+        for name, pipeline in report.pipelines.items():
+            clock = pipeline.state.clocks[pipeline.aggregation.root]
+            if clock is not None:
+                self.clock.labels(name).set(clock / 1000)
+                self.lag.labels(name).set(time.time() - clock / 1000)
+            for level, rows in pipeline.state.open_rows.items():
+                self.open.labels(name, level.plural).set(rows)

@@ -1,0 +1,56 @@
+"""The Spark session of a job, with the settings that small, frequent batches need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rollup.jars import spark_jars_option
+from rollup.java import use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    # Tasks hold their results as Arrow; the driver must take a whole batch of partial rows.
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # New files are named, not read, so their size must not decide how many tasks share them.
+    "spark.sql.files.openCostInBytes": "134217728",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
+    """The active session, or a new one: `local[*]` unless spark-submit or the settings say otherwise."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("rollup")
+    if "MASTER" not in os.environ and "spark.master" not in settings:
+        builder = builder.master("local[*]")
+    defaults = {**_SETTINGS, "spark.jars": spark_jars_option(kafka=kafka)}
+    if "spark.master" in settings and not settings["spark.master"].startswith("local"):
+        defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {"spark.driver.maxResultSize": "0"}
+    for name, value in {**defaults, **settings}.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made

@@ -1,0 +1,229 @@
+"""The Spark host: one streaming query an input stream, one Spark job a batch, the step in the driver.
+
+`foreachBatch` sends `task.run` over the batch, puts the parts that come back in order, numbers their arrivals, and lets
+each aggregation's pipeline admit, cascade and commit. A batch that Spark sends again after a crash is known by the id
+of its query and its number, both in the commit.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.partials import FIRST, LAST
+from rollup.aggregation.pipeline import Advance, Pipeline
+from rollup.conf import Conf, check
+from rollup.hosts.answers import Answers
+from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.session import session
+from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, run, unpack_row
+from rollup.plan.aggregation import Clock
+from rollup.sources.base import DEAD, source
+from rollup.stores.dead_letters import DeadLetters
+from rollup.stores.faults import point
+from rollup.stores.registry import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_MAINTAIN_EVERY, _MAINTAIN_SECONDS = 8, 2.0
+
+
+@dataclass(frozen=True)
+class _Results:
+    """What the tasks of a batch gave, in order of arrival."""
+
+    events: int
+    partials: Mapping[str, list[pa.Table]]
+    dead: pa.Table
+    forwarded: Mapping[str, pa.Table]
+    bases: Mapping[str, int]
+
+
+class SparkHost:
+    """Runs the app of a configuration on Spark until told to stop."""
+
+    def __init__(self, conf: Conf, spark: SparkSession | None = None, reporter: Reporter | None = None) -> None:
+        self.conf = conf
+        self.program = conf.program()
+        check(conf, self.program)
+        self.engine = Engine()
+        kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
+        stores = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
+        self.pipelines = {name: Pipeline(a, stores[name], self.engine) for name, a in self.program.aggregations.items()}
+        self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
+        self.dead_letters = DeadLetters(conf.tables)
+        self.reporter = reporter or Reporter()
+        self.spark = spark if spark is not None else session(conf.spark, kafka)
+        self._lock = threading.RLock()
+        self._ids: dict[str, str] = {}
+        self._started = threading.Event()
+        self._stop = threading.Event()
+        self._exchange = self._exchange_folder()
+
+    def run(self, once: bool = False) -> None:
+        """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
+        for pipeline in self.pipelines.values():
+            pipeline.start()
+        queries = [self._query(stream, once) for stream in self.program.inputs]
+        self._ids.update({stream: str(query.id) for stream, query in zip(self.program.inputs, queries, strict=True)})
+        self._started.set()
+        try:
+            self._wait(queries, once)
+        finally:
+            self._end(queries)
+
+    def stop(self) -> None:
+        """Ask the host to end between two batches; safe in a signal handler."""
+        self._stop.set()
+
+    def _query(self, stream: str, once: bool) -> StreamingQuery:
+        frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)
+        writer = frame.writeStream.queryName(stream).option("checkpointLocation", str(self.conf.checkpoint / stream))
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=self.conf.trigger)
+        return writer.foreachBatch(lambda batch, number: self._batch(stream, batch, number)).start()
+
+    def _wait(self, queries: list[StreamingQuery], once: bool) -> None:
+        while not self._stop.is_set() and (any(query.isActive for query in queries) or not once):
+            if any(not query.isActive for query in queries) and not once:
+                break
+            self._tick()
+            self._stop.wait(0.2)
+        for query in queries:
+            problem = query.exception()
+            if problem is not None:
+                raise problem
+
+    def _end(self, queries: list[StreamingQuery]) -> None:
+        # Holding the lock means that no batch is being processed: stop() inside one leaves a stack trace behind.
+        with self._lock:
+            for query in queries:
+                query.stop()
+        shutil.rmtree(self._exchange, ignore_errors=True)
+        self.reporter.close()
+
+    def _tick(self) -> None:
+        """Aggregations by arrival time close their buckets although nothing arrives."""
+        now = int(time.time() * 1000)
+        for pipeline in self.pipelines.values():
+            if pipeline.aggregation.clock is Clock.ARRIVAL and pipeline.due(now):
+                with self._lock:
+                    pipeline.tick(now, pipeline.source)
+
+    def _batch(self, stream: str, frame: DataFrame, number: int) -> None:
+        self._started.wait()
+        if self._stop.is_set():
+            return
+        with self._lock:
+            point("batch.begin")
+            began = time.time()
+            query = self._ids[stream]
+            waiting = [p for p in self.pipelines.values() if not _done(p, stream, query, number)]
+            results = self._collect(stream, frame, self._spec(stream))
+            advances = {p.aggregation.name: self._advance(p, stream, frame, results, query, number) for p in self._fed(stream, waiting, results)}
+            letters = pa.concat_tables([results.dead, self.answers.process(results.forwarded, query, number)])
+            self.dead_letters.append(letters, query, number)
+            ended = time.time()
+            self.reporter.batch(BatchReport(stream, number, results.events, began, ended, letters.num_rows, advances, self.pipelines))
+            self._maintain(number)
+            point("batch.end")
+
+    def _fed(self, stream: str, pipelines: list[Pipeline], results: _Results) -> list[Pipeline]:
+        reached = {stream, *(derivation.target for derivation in self.program.fed_by(stream))}
+        return [pipeline for pipeline in pipelines if pipeline.aggregation.stream in reached]
+
+    def _advance(self, pipeline: Pipeline, stream: str, frame: DataFrame, results: _Results, query: str, number: int) -> Advance:
+        name = pipeline.aggregation.name
+        base = _arrivals(pipeline, stream)
+
+        def refold(steps: pa.Table, suspects: pa.Table) -> list[pa.Table]:
+            bases = {origin: base + offset for origin, offset in results.bases.items()}
+            spec = replace(self._spec(stream), refold={name: (pack(steps), pack(suspects))}, bases=bases)
+            rows = self._rows(frame, spec)
+            return [unpack_row(row["payload"], row["file"]) for row in rows if row["kind"] == "partials"]
+
+        partials = [_shifted(table, base) for table in results.partials.get(name, [])]
+        mark = {"query": query, "batch": number, "arrivals": base + results.events}
+        return pipeline.advance(partials, refold, {**pipeline.source, stream: mark})
+
+    def _spec(self, stream: str) -> TaskSpec:
+        local = self.spark.sparkContext.master.startswith("local")
+        asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
+        return TaskSpec(
+            self.conf.text(), self.conf.zone, stream, dict(self.conf.sources[stream]), self._exchange if local else None, asking
+        )
+
+    def _exchange_folder(self) -> str:
+        return tempfile.mkdtemp(prefix="rollup-exchange-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+
+    def _rows(self, frame: DataFrame, spec: TaskSpec) -> list[dict[str, Any]]:
+        """The one Spark job of a batch."""
+        found = frame.mapInArrow(lambda batches: run(spec, batches), RESULT).toArrow()
+        return found.cast(RESULT_SCHEMA).to_pylist()
+
+    def _collect(self, stream: str, frame: DataFrame, spec: TaskSpec) -> _Results:
+        rows = self._rows(frame, spec)
+        parts = sorted({(row["position"], row["origin"], row["rows"]) for row in rows if row["kind"] == "part"})
+        bases, events = dict[str, int](), 0
+        for position, origin, count in parts:
+            bases[origin] = 0 if position < 0 else events
+            events += count
+        if any(position < 0 for position, _, _ in parts):
+            events = sum(row["rows"] for row in rows if row["kind"] == "part")
+        order = {origin: index for index, (_, origin, _) in enumerate(parts)}
+        rows.sort(key=lambda row: order[row["origin"]])
+        partials, forwarded, dead = dict[str, list[pa.Table]](), dict[str, list[pa.Table]](), [DEAD.empty_table()]
+        for row in rows:
+            if row["kind"] == "part":
+                continue
+            table = unpack_row(row["payload"], row["file"])
+            if row["kind"] == "dead":
+                dead.append(table.cast(DEAD))
+            elif row["kind"] == "events":
+                forwarded.setdefault(row["name"], []).append(table)
+            else:
+                partials.setdefault(row["name"], []).append(_shifted(table, bases[row["origin"]]))
+        return _Results(events, partials, pa.concat_tables(dead), {name: pa.concat_tables(tables) for name, tables in forwarded.items()}, bases)
+
+    def _maintain(self, number: int) -> None:
+        if number % _MAINTAIN_EVERY:
+            return
+        for pipeline in self.pipelines.values():
+            maintain: Callable[[float], dict[str, int]] | None = getattr(pipeline.store, "maintain", None)
+            if maintain is not None:
+                maintain(_MAINTAIN_SECONDS)
+
+
+def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:
+    """Whether a pipeline has committed this batch already, before a crash."""
+    mark = pipeline.source.get(stream)
+    return mark is not None and mark["query"] == query and mark["batch"] >= number
+
+
+def _arrivals(pipeline: Pipeline, stream: str) -> int:
+    mark = pipeline.source.get(stream)
+    return 0 if mark is None else int(mark["arrivals"])
+
+
+def _shifted(table: pa.Table, base: int) -> pa.Table:
+    """Partial rows whose arrivals count from `base` instead of 0."""
+    if base == 0:
+        return table
+    for name in (FIRST, LAST, "AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL"):
+        index = table.schema.get_field_index(name)
+        if index >= 0:
+            table = table.set_column(index, name, pc.add(table[name], base))
+    return table
+
+

@@ -1,0 +1,82 @@
+"""What a source must do. Its driver half gives Spark a streaming DataFrame; its task half turns a batch into events.
+
+A part of a batch is what one ordering covers: a file, or the rows of a Kafka task. Its events are a view in the task's
+engine with the stream's attributes, `__arrival` (rising within the part) and `__received` (ms). The driver puts parts
+in order by `order` and numbers arrivals over the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from rollup.aggregation.engine import Engine
+from rollup.errors import ConfigError
+from rollup.plan.app import StreamDef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DEAD = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("position", pa.string()), ("raw", pa.string())])
+"""A record that could not be used: why, where it stands in its source, and its text."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Events of one ordering: their view, how many, where they come from, and the records that are no events.
+
+    `numbered` says that `__arrival` is the source's own number over all parts; otherwise it counts from 0 in the part.
+    """
+
+    view: str
+    rows: int
+    origin: str
+    order: int
+    dead: pa.Table
+    numbered: bool = False
+
+
+class Source(Protocol):
+    """A kind of source, made from its options and the stream it feeds."""
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The streaming DataFrame of the driver; its rows reach `parts` as Arrow."""
+        ...
+
+    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+        """The parts of a task's share of a batch; the view of one is gone when the next is asked for."""
+        ...
+
+
+Factory = Callable[[StreamDef, Mapping[str, Any]], Source]
+_KINDS: dict[str, Factory] = {}
+
+
+def register(*kinds: str) -> Callable[[Factory], Factory]:
+    """Make a source known under the `kind`s a configuration may name."""
+
+    def remember(factory: Factory) -> Factory:
+        _KINDS.update(dict.fromkeys(kinds, factory))
+        return factory
+
+    return remember
+
+
+def source(stream: StreamDef, options: Mapping[str, Any]) -> Source:
+    """The source that options of a configuration describe. Raises ConfigError."""
+    from rollup.sources import files, kafka, rate  # noqa: F401  # each registers its kinds
+
+    kind = options.get("kind")
+    if kind not in _KINDS:
+        raise ConfigError(f"[sources.{stream.name}]: unknown kind {kind!r}", hint=f"one of {', '.join(sorted(_KINDS))}")
+    return _KINDS[kind](stream, options)
+
+
+def need(stream: StreamDef, options: Mapping[str, Any], *names: str) -> None:
+    """Raise ConfigError unless all options are there."""
+    for name in names:
+        if name not in options:
+            raise ConfigError(f"[sources.{stream.name}] lacks `{name}`")

@@ -1,0 +1,60 @@
+"""A Kafka topic of JSON events. The order of arrival is (timestamp, offset, partition), as one 64-bit number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rollup.aggregation.engine import Engine
+from rollup.plan.app import StreamDef
+from rollup.sources.base import Part, need, register
+from rollup.sources.records import json_readers, text, view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BITS = 22
+"""Of an arrival number, below the millisecond: room for 4 million events of one millisecond."""
+
+# A partition's timestamps may go back (a producer's clock); its order is that of its offsets, so the running maximum
+# of the timestamp takes the place of the timestamp.
+_NUMBERED = f"""
+SELECT raw, timestamp AS __received, kafka_partition, kafka_offset,
+    (moment << {_BITS}) + LEAST((1 << {_BITS}) - 1, (ROW_NUMBER() OVER (PARTITION BY kafka_partition, moment ORDER BY kafka_offset) - 1) * :parts + kafka_partition) AS __arrival
+FROM (SELECT *, MAX(timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset) AS moment FROM kafka_rows)
+"""
+
+
+@register("kafka")
+class Kafka:
+    """Options: `servers`, `topic`, `partitions` (1024, an upper bound), `starting_offsets`, `max_events_per_batch`, `options`."""
+
+    def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
+        need(stream, options, "servers", "topic")
+        self.stream = stream
+        self.options = options
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
+        reader = reader.option("subscribe", self.options["topic"]).option("startingOffsets", self.options.get("starting_offsets", "earliest"))
+        if "max_events_per_batch" in self.options:
+            reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
+        for name, value in self.options.get("options", {}).items():
+            reader = reader.option(name, value)
+        columns = "CAST(value AS STRING) AS raw", "unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset"
+        return reader.load().selectExpr(*columns)
+
+    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+        if not batch.num_rows:
+            return
+        with engine.tables({"kafka_rows": batch}):
+            numbered = _NUMBERED.replace(":parts", str(int(self.options.get("partitions", 64))))
+            engine.connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE __lines AS SELECT *, json_valid(raw) AND json_type(raw) = 'OBJECT' AS ok FROM ({numbered})"
+            )
+        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END")
+        position = f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
+        rows, dead = view(engine, self.stream, "__lines", readers, "raw", "ok", position)
+        yield Part("__batch", rows, self.options["topic"], 0, dead, numbered=True)

@@ -1,0 +1,44 @@
+"""Spark's rate source, for load: attributes are made from a counter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rollup.aggregation.engine import Engine
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.sources.base import DEAD, Part, register
+from rollup.sources.records import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@register("rate")
+class Rate:
+    """Options: `rows_per_second` (1000), `keys` (100). Texts are `k0` …, the attribute `ts` is the time, numbers count."""
+
+    def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
+        self.stream = stream
+        self.options = options
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format("rate").option("rowsPerSecond", int(self.options.get("rows_per_second", 1000)))
+        return reader.load().selectExpr("unix_millis(timestamp) AS __received", "value AS __arrival")
+
+    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+        if not batch.num_rows:
+            return
+        with engine.tables({"rate_rows": batch}):
+            engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE __batch AS SELECT {self._columns()}, __arrival, __received FROM rate_rows")
+        yield Part("__batch", batch.num_rows, "rate", 0, DEAD.empty_table(), numbered=True)
+
+    def _columns(self) -> str:
+        keys = int(self.options.get("keys", 100))
+        made = {Type.STRING: f"'k' || (__arrival % {keys})", Type.BOOL: "__arrival % 2 = 0", Type.LONG: "__arrival", Type.INT: "CAST(__arrival % 1000 AS INTEGER)"}
+        made |= {Type.DOUBLE: "CAST(__arrival % 1000 AS DOUBLE)", Type.FLOAT: "CAST(__arrival % 1000 AS FLOAT)"}
+        columns = {name: "__received" if name == "ts" and kind is Type.LONG else made[kind] for name, kind in self.stream.attributes.items()}
+        return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())

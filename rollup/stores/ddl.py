@@ -1,0 +1,22 @@
+"""The statements that create an aggregation's tables, for a store's administrator to read or run."""
+
+from __future__ import annotations
+
+from rollup.aggregation.dialects import to_sql
+from rollup.aggregation.engine import Engine
+from rollup.conf import Conf
+from rollup.plan.aggregation import Aggregation
+
+
+def statements(conf: Conf, aggregation: Aggregation, engine: Engine) -> list[str]:
+    """One CREATE TABLE a level, in the words of the configured store."""
+    if conf.store["kind"] == "sql" or aggregation.store.get("type") == "rdbms":
+        from rollup.stores.postgres import ddl_of
+
+        return ddl_of(aggregation, aggregation.store if aggregation.store.get("type") == "rdbms" else conf.store)
+    return [_delta(conf, aggregation, aggregation.table(level)) for level in aggregation.levels]
+
+
+def _delta(conf: Conf, aggregation: Aggregation, table: str) -> str:
+    columns = ",\n  ".join(f"`{name}` {to_sql(kind.table_sql, 'spark')}" for name, kind in aggregation.kinds.items())
+    return f"CREATE TABLE `{table}` (\n  {columns}\n) USING delta LOCATION '{conf.tables / table}'"

@@ -1,0 +1,228 @@
+"""The DDL of an aggregation: the templates of `ddl/` with its names, columns and queries filled in.
+
+`python -c` users and DBAs can print it: `table_ddl` for any of the four databases, `answer_ddl` for PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.aggregation.dialects import to_sql
+from rollup.aggregation.retrieval import bucket_rows, open_schema
+from rollup.calendar import Duration
+from rollup.errors import StoreError
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Output, column
+from rollup.plan.types import Type
+from rollup.stores.sql_types import check_name, column_type, quoted, type_name
+
+TEMPLATES = Path(__file__).parents[2] / "ddl"
+KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+_SKETCH = re.compile(r"rollup_(hll|kll|topk)_", re.IGNORECASE)
+Columns = Mapping[str, pa.DataType]
+
+
+def template(path: str, **parts: str) -> str:
+    """The text of a file below `ddl/` with its {words} filled in. Raises KeyError for a word that is not given."""
+    text = (TEMPLATES / path).read_text(encoding="utf-8")
+    code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return _PLACE.sub(lambda match: parts[match.group(1)], code).strip()
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The names and columns of an aggregation's tables in one database. Raises StoreError when a name is too long."""
+
+    aggregation: Aggregation
+    dialect: str
+
+    def __post_init__(self) -> None:
+        for name in (*map(self.aggregation.table, self.aggregation.levels), self.open, self.late, self.commit):
+            check_name(name, "the table", self.dialect)
+        for name in self.columns(None):
+            check_name(name, f"the column of {self.aggregation.name}", self.dialect)
+
+    @property
+    def open(self) -> str:
+        """The table of open rows."""
+        return f"{self.aggregation.name}_OPEN"
+
+    @property
+    def late(self) -> str:
+        """The ledger of late events."""
+        return f"{self.aggregation.name}_LATE"
+
+    @property
+    def commit(self) -> str:
+        """The table of commit records."""
+        return f"{self.aggregation.name}_COMMIT"
+
+    def columns(self, level: Duration | None) -> Columns:
+        """The columns of a level's table; None: of the open rows."""
+        schema = open_schema(self.aggregation) if level is None else self.aggregation.table_schema
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    @cached_property
+    def late_columns(self) -> Columns:
+        """The columns of the ledger: bucket, zone, keys, what was done with the events, their number, in which commit."""
+        keys = {key.name: key.type.arrow for key in self.aggregation.keys}
+        ends = {KIND: pa.string(), EVENTS: pa.int64(), COMMIT: pa.int64()}
+        return {TIMESTAMP: pa.int64(), ZONE: pa.string(), **keys, **ends}
+
+    @cached_property
+    def commit_columns(self) -> Columns:
+        """The columns of the commit records, without the time they were written at."""
+        texts = ("token", "clocks", "source")
+        return {name: pa.string() if name in texts else pa.int64() for name in ("number", "token", "clocks", "resume", "source")}
+
+    def all(self) -> Mapping[str, Columns]:
+        """Every table with its columns."""
+        levels = {self.aggregation.table(level): self.columns(level) for level in self.aggregation.levels}
+        return {**levels, self.open: self.columns(None), self.late: self.late_columns, self.commit: self.commit_columns}
+
+    def type_of(self, name: str, arrow: pa.DataType) -> str:
+        """The type of a column as DDL has it."""
+        return type_name(column_type(arrow, name, name in self.aggregation.identity or name in (KIND, "token")), self.dialect)
+
+    def quote(self, name: str) -> str:
+        """A name in quotes."""
+        return quoted(name, self.dialect)
+
+
+def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False) -> list[str]:
+    """The statements that make an aggregation's tables. `partitioned`: seconds and minutes by time (PostgreSQL only)."""
+    tables = Tables(aggregation, dialect)
+    folder = "postgres" if dialect == "postgresql" else "generic"
+    statements = list[str]()
+    for level in aggregation.levels:
+        by_time = f" partition by range ({tables.quote(TIMESTAMP)})" if partitioned and level <= Duration.MINUTES else ""
+        statements += _split(
+            template(
+                f"{folder}/level.sql",
+                table=tables.quote(aggregation.table(level)),
+                columns=_columns(tables, tables.columns(level)),
+                index=tables.quote(_index(aggregation.table(level), dialect)),
+                identity=", ".join(map(tables.quote, aggregation.identity)),
+                partitioning=by_time,
+            )
+        )
+    rest = {"open": tables.open, "late": tables.late, "commit": tables.commit}
+    columns = {"open": tables.columns(None), "late": tables.late_columns, "commit": tables.commit_columns}
+    parts = {name: tables.quote(table) for name, table in rest.items()}
+    parts |= {f"{name}_columns": _columns(tables, found, "number" if name == "commit" else "") for name, found in columns.items()}
+    return statements + _split(template(f"{folder}/tables.sql", **parts))
+
+
+def _columns(tables: Tables, columns: Columns, key: str = "") -> str:
+    lines = [f"    {tables.quote(name)} {tables.type_of(name, arrow)}" for name, arrow in columns.items()]
+    return ",\n".join([*lines, f"    primary key ({tables.quote(key)})"] if key else lines)
+
+
+def _index(table: str, dialect: str) -> str:
+    """The name of a table's key; a digest where the readable one would be too long."""
+    name = f"{table}_KEY"
+    try:
+        check_name(name, "the index", dialect)
+    except StoreError:
+        return f"KEY_{sha256(table.encode()).hexdigest()[:20]}"
+    return name
+
+
+def _split(text: str) -> list[str]:
+    """Statements of a template without bodies in dollar quotes."""
+    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    return [part.strip() for part in lines.split(";\n") if part.strip()] if ";\n" in lines else [lines.rstrip(";\n ")]
+
+
+# Answers inside PostgreSQL
+
+
+def answer_ddl(aggregation: Aggregation, schema: str) -> list[str]:
+    """The functions and views that answer inside PostgreSQL, in the given schema. Run them in this order."""
+    outputs, left_out = answerable(aggregation)
+    note = f"{aggregation.name} within … per …, open buckets included; times are milliseconds since 1970"
+    if left_out:
+        note += f". Sketches cannot be merged here: ask rollup for {', '.join(left_out)}"
+    place = quoted(schema, "postgresql")
+    names = _parameters([TIMESTAMP, *(output.name for output in outputs)])
+    columns = [(TIMESTAMP, "bigint"), *((output.name, _pg_type(output.type)) for output in outputs)]
+    function = template(
+        "postgres/answers.sql",
+        name=f"{place}.{quoted(aggregation.name, 'postgresql')}",
+        schema=place,
+        columns=", ".join(f"{quoted(name, 'postgresql')} {kind}" for name, kind in columns),
+        query=_levels_query(aggregation, outputs, place),
+        comment=_text(note),
+        **names,
+    )
+    views = [_view(aggregation, level, place, outputs, note) for level in aggregation.levels]
+    return [template("postgres/functions.sql", schema=place), function, *views]
+
+
+def answerable(aggregation: Aggregation) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+    """The outputs PostgreSQL can compute, and the names of those it cannot, because they read a sketch."""
+    inside = tuple(o for o in aggregation.outputs if not uses_sketch(to_sql(o.final)))
+    return inside, tuple(o.name for o in aggregation.outputs if o not in inside)
+
+
+def uses_sketch(sql: str) -> bool:
+    """Whether a query calls a function that only our DuckDB has."""
+    return _SKETCH.search(sql) is not None
+
+
+def view_name(aggregation: Aggregation, level: Duration) -> str:
+    """The view of a level: `TradeAgg_days`."""
+    return f"{aggregation.name}_{level.plural}"
+
+
+def _parameters(taken: list[str]) -> dict[str, str]:
+    """Names of the parameters, which must differ from those of the columns."""
+    def free(name: str) -> str:
+        return free(name + "_") if name in taken else quoted(name, "postgresql")
+
+    return {name: free(name) for name in ("start", "end", "per", "within")}
+
+
+def _levels_query(aggregation: Aggregation, outputs: tuple[Output, ...], place: str) -> str:
+    levels = f"array[{', '.join(str(int(level)) for level in aggregation.levels)}]"
+    low, high = exp.Var(this="$1"), exp.Var(this="$2")
+    queries = list[str]()
+    for level in aggregation.levels:
+        rows = to_sql(_rows(aggregation, level, place, outputs, low, high), "postgres")
+        queries.append(f"{rows} where {place}.rollup_per($3, {levels}, $1, $2) = {int(level)}")
+    return "\nunion all\n".join(queries)
+
+
+def _view(aggregation: Aggregation, level: Duration, place: str, outputs: tuple[Output, ...], note: str) -> str:
+    name = view_name(aggregation, level)
+    check_name(name, "the view", "postgresql")
+    keys = [Output(key.name, key.type, column(key.name)) for key in aggregation.keys]
+    both = (*(key for key in keys if key.name not in {o.name for o in outputs}), *outputs)
+    low, high = (exp.cast(exp.Literal.string(str(bound)), Type.LONG.sql) for bound in (-(2**63), 2**63 - 1))
+    query = to_sql(_rows(aggregation, level, place, both, low, high), "postgres")
+    return template("postgres/view.sql", view=f"{place}.{quoted(name, 'postgresql')}", query=query, comment=_text(f"{note}; per {level.plural}"))
+
+
+def _rows(
+    aggregation: Aggregation, level: Duration, place: str, outputs: tuple[Output, ...], low: exp.Expression, high: exp.Expression
+) -> exp.Select:
+    closed, opened = (f"{place}.{quoted(name, 'postgresql')}" for name in (aggregation.table(level), f"{aggregation.name}_OPEN"))
+    rows = bucket_rows(aggregation, level, outputs, closed, opened, low, high)
+    typed = [exp.alias_(exp.cast(column(output.name), output.type.sql), output.name, quoted=True) for output in outputs]
+    return exp.select(column(TIMESTAMP), *typed).from_(rows.subquery("b"))
+
+
+def _pg_type(kind: Type) -> str:
+    return kind.sql.sql("postgres")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
