@@ -72,17 +72,17 @@ def run_command(conf: Path, metrics: Path) -> list[str]:
 
 
 def ours_open(conf: Path) -> Any:
-    """What ``ours_query`` needs of a store, opened once and asked by several threads: here its configuration file."""
-    import rollup  # noqa: F401  # loading it is part of a cold answer
+    """What ``ours_query`` needs of a store, opened once and asked by several threads."""
+    import rollup  # loading it is part of a cold answer
 
-    return conf
+    return rollup.open(conf)
 
 
 def ours_query(conf: Any, text: str) -> Any:
-    """Answer one ``within … per …`` question from the store of ``conf``, as an Arrow table."""
+    """Answer one ``within … per …`` question from a configuration's store (its path or what ``ours_open`` gave), as an Arrow table."""
     import rollup
 
-    return rollup.query(conf, text)  # type: ignore[attr-defined]
+    return rollup.query(conf, text)
 
 
 def level_path(folder: Path, level: str) -> Path:
@@ -95,10 +95,10 @@ LEVEL_COLUMNS = {
     "time": "AGG_TIMESTAMP",
     "sum": "AGG_SUM_price",
     "count": "AGG_COUNT_price",
-    "total": "total",
-    "low": "low",
-    "high": "high",
-    "events": "events",
+    "total": "AGG_SUM_quantity",
+    "low": "AGG_MIN_price",
+    "high": "AGG_MAX_price",
+    "events": "AGG_COUNT",
 }
 
 

@@ -193,11 +193,18 @@ def _decide(
     for table in partials:
         whole = _semi(table, touched, "left semi")
         late.append(whole.append_column(STEP, pa.array(judge.steps.at(_longs(whole[FIRST])))))
-    moved, ledger = _sentence(judge, pa.concat_tables([table for table in late if table.num_rows]))
+    wide = [_wide(judge.aggregation, table) for table in late if table.num_rows]
+    moved, ledger = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
     for kind, events in zip(ledger["kind"].to_pylist(), ledger["events"].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
     return Admitted([*rows, *moved], after, ledger, False, counts)
+
+
+def _wide(aggregation: Aggregation, table: pa.Table) -> pa.Table:
+    """Partial rows with exact sums wide, so that those of a second look and of the first can stand together."""
+    rest = [table.schema.field(name) for name in table.schema.names if name not in aggregation.state_schema.names]
+    return table.cast(pa.schema([*aggregation.state_schema, *rest]))
 
 
 def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -43,7 +44,7 @@ class Cascade:
     def step(self, engine: Engine, state: State, admitted: Admitted) -> tuple[State, Closed]:
         """Merge the admitted rows, close what the clocks have passed, hand it up level by level."""
         clocks, open_rows = dict(state.clocks), dict(state.open)
-        closed = dict.fromkeys(self.aggregation.levels, self.aggregation.state_schema.empty_table())
+        closed, overflows = dict[Duration, pa.Table](), 0
         arriving, root = admitted.rows, self.aggregation.root
         clocks[root] = admitted.clock
         for level in self.aggregation.levels:
@@ -51,37 +52,52 @@ class Cascade:
                 clocks[level] = _later(clocks[level], arriving, admitted.now)
             if not arriving and clocks[level] == state.clocks[level]:
                 break
-            parts = [open_rows[level], *arriving]
-            merged = self.merge(engine, level, parts, unique=level is root and admitted.unique)
-            open_rows[level], closed[level] = self.split(engine, level, merged, clocks[level])
-            arriving = [closed[level]] if closed[level].num_rows else []
+            merged = self._merge(engine, level, [open_rows[level], *arriving], level is root and admitted.unique)
+            splits = [self.split(engine, level, table, clocks[level]) for table in merged]
+            open_rows[level] = self._wide([still for still, _ in splits])
+            arriving = [done for _, done in splits if done.num_rows]
+            closed[level] = pa.concat_tables([narrowed(self.aggregation, table) for table in arriving] or [self._none])
+            overflows += sum(_lost(table, narrowed(self.aggregation, table)) for table in arriving if table.schema != self._none.schema)
         resume = None if admitted.clock is not None else state.resume
-        narrow = {level: narrowed(self.aggregation, table) for level, table in closed.items()}
-        overflows = sum(_lost(closed[level], narrow[level]) for level in narrow)
-        return State(clocks, open_rows, resume), Closed(narrow, overflows)
+        return State(clocks, open_rows, resume), Closed(closed, overflows)
 
     def split(self, engine: Engine, level: Duration, merged: pa.Table, clock: int | None) -> tuple[pa.Table, pa.Table]:
         """(still open, closed) of one level."""
         if clock is None or not merged.num_rows:
             return merged, merged.slice(0, 0)
+        units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
+        if level.width_ms is not None:
+            return cut(merged, clock - level.width_ms * units)
         done = engine.run(self._done[level], merged=merged, clock=pa.table({"now": [clock]}))["done"]
-        if not pc.any(done).as_py():
-            return merged, merged.slice(0, 0)
-        if pc.all(done).as_py():
-            return merged.slice(0, 0), merged
         return merged.filter(pc.invert(done)), merged.filter(done)
 
-    def merge(self, engine: Engine, level: Duration, parts: list[pa.Table], unique: bool = False) -> pa.Table:
-        """The parts as rows of `level`: cut into its buckets, one row a bucket, zone and keys.
+    def merge(self, engine: Engine, level: Duration, parts: list[pa.Table]) -> pa.Table:
+        """The parts as rows of `level`: cut into its buckets, one row a bucket, zone and keys."""
+        return self._wide(self._merge(engine, level, parts, False))
 
-        `unique` says that each part is cut and merged already, so that one part alone needs no work.
+    def _merge(self, engine: Engine, level: Duration, parts: list[pa.Table], unique: bool) -> list[pa.Table]:
+        """As `merge`, in tables that have no row in common.
+
+        `unique` says that each part is cut and merged already: then only buckets that two parts share need work. In a
+        stream that arrives in order these are the few at the seams, however large the batch.
         """
         parts = [part for part in parts if part.num_rows]
-        if not parts:
-            return self.aggregation.state_schema.empty_table()
-        if len(parts) == 1 and unique:
-            return parts[0]
-        return engine.run(self._merged[level], parts=pa.concat_tables(parts)).cast(self.aggregation.state_schema)
+        alone, shared = seams(parts) if unique else ([], parts)
+        if not shared:
+            return alone
+        merged = engine.run(self._merged[level], parts=self._wide(shared, only_if_mixed=True))
+        return [*alone, merged.cast(self.aggregation.state_schema)]
+
+    def _wide(self, tables: list[pa.Table], only_if_mixed: bool = False) -> pa.Table:
+        """One table of the parts, exact sums wide; tables that are all narrow may stay so where SQL widens them."""
+        tables = [table for table in tables if table.num_rows]
+        if only_if_mixed and len({table.schema for table in tables}) == 1:
+            return pa.concat_tables(tables)
+        return pa.concat_tables([table.cast(self.aggregation.state_schema) for table in tables] or [self.aggregation.state_schema.empty_table()])
+
+    @cached_property
+    def _none(self) -> pa.Table:
+        return self.aggregation.table_schema.empty_table()
 
     @cached_property
     def _merged(self) -> Mapping[Duration, str]:
@@ -96,9 +112,11 @@ class Cascade:
 
     @cached_property
     def _done(self) -> Mapping[Duration, str]:
-        """For each row, whether its bucket's end is behind the clock `now`."""
+        """For each row, whether its bucket's end is behind the clock `now`: for levels cut by the local calendar."""
         queries: dict[Duration, str] = {}
         for level in self.aggregation.levels:
+            if level.width_ms is not None:
+                continue
             units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
             end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
             queries[level] = to_sql(exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done")).from_("merged").join("clock", join_type="cross"))
@@ -119,12 +137,54 @@ def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) 
     return query.group_by(*(column(name) for name in groups)) if groups else query
 
 
+def seams(parts: list[pa.Table]) -> tuple[list[pa.Table], list[pa.Table]]:
+    """(rows of buckets that only one part can have, the other rows), by the range of bucket starts of each part."""
+    ranges = [pc.min_max(part[TIMESTAMP]).as_py() for part in parts]
+    alone, shared = list[pa.Table](), list[pa.Table]()
+    for i, part in enumerate(parts):
+        others = [(r["min"], r["max"]) for j, r in enumerate(ranges) if j != i]
+        overlaps = [(max(low, ranges[i]["min"]), min(high, ranges[i]["max"])) for low, high in others]
+        overlaps = [(low, high) for low, high in overlaps if low <= high]
+        for low, high in _joined(overlaps):
+            before, rest = cut(part, low - 1)[::-1]
+            part, within = cut(rest, high)
+            alone.append(before)
+            shared.append(within)
+        alone.append(part)
+    return [t for t in alone if t.num_rows], [t for t in shared if t.num_rows]
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges, both ends included, sorted and with overlapping ones put together."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:
+    """(rows whose bucket starts after `last`, rows up to it); sorted rows are cut without copying."""
+    starts = table[TIMESTAMP].to_numpy()
+    if not len(starts) or starts[-1] <= last and starts.max() <= last:
+        return table.slice(0, 0), table
+    if (starts[1:] >= starts[:-1]).all():
+        at = int(np.searchsorted(starts, last, side="right"))
+        return table.slice(at), table.slice(0, at)
+    done = pa.array(starts <= last)
+    return table.filter(pc.invert(done)), table.filter(done)
+
+
 def _over(aggregate: exp.Expression, groups: list[str]) -> exp.Window:
     return exp.Window(this=aggregate.copy(), partition_by=[column(name) for name in groups])
 
 
 def narrowed(aggregation: Aggregation, table: pa.Table) -> pa.Table:
     """Rows as their table has them: exact sums as longs, null beyond 64 bits."""
+    if table.schema == aggregation.table_schema:
+        return table
     columns = {name: table[name] for name in aggregation.kinds}
     for name, kind in aggregation.kinds.items():
         if kind is EXACT:

@@ -39,9 +39,20 @@ class Partials:
         return self.aggregation.state_schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
 
     def fold(self, engine: Engine, events: str) -> pa.Table:
-        """One row a group (bucket, zone, keys) of the events in the relation of that name."""
+        """One row a group (bucket, zone, keys) of the events in the relation of that name, sorted by bucket.
+
+        Exact sums are longs where all of them fit, as nearly always, and wide otherwise; the cascade takes both.
+        """
         with engine.tables(self._zones(engine, events)):
-            return engine.run(self._folded.replace("__events", events)).cast(self.schema())
+            rows = engine.run(self._folded.replace("__events", events)).cast(self.schema())
+        return self._narrow(rows)
+
+    def _narrow(self, rows: pa.Table) -> pa.Table:
+        narrow = self.aggregation.table_schema.append(rows.schema.field(FIRST)).append(rows.schema.field(LAST))
+        try:
+            return rows.cast(narrow)
+        except pa.ArrowInvalid:
+            return rows
 
     def fold_by_step(self, engine: Engine, events: str, steps: pa.Table, suspects: pa.Table) -> pa.Table:
         """As `fold`, for the suspect buckets only and split by the step of the clock each event arrived in.
@@ -67,7 +78,7 @@ class Partials:
 
     @cached_property
     def _folded(self) -> str:
-        return to_sql(self._grouped(self._timed))
+        return to_sql(self._grouped(self._timed).order_by(column(TIMESTAMP)))
 
     @cached_property
     def _stepped(self) -> str:
@@ -123,7 +134,7 @@ class Partials:
         fixed = "__offset"
         instant = f"CASE WHEN {fixed} IS NOT NULL THEN __wall - {fixed} WHEN __zone IS NOT NULL THEN {to_sql(buckets.instant(exp.column('__wall'), exp.column('__zone')))} END"
         walls = exp.select("*", wall.as_("__wall"), _raw_zone(text).as_("__raw")).from_("__events")
-        return exp.select(f"* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb").from_(walls.subquery("w")).join(
+        return exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb").from_(walls.subquery("w")).join(
             "__zones", using="__raw", join_type="left"
         )
 

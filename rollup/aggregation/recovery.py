@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import pyarrow as pa
+from sqlglot import exp
 
 from rollup.aggregation import buckets
 from rollup.aggregation.cascade import Cascade, Closed, narrowed
@@ -13,7 +14,6 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_end
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, column
-from sqlglot import exp
 
 
 class Tables(Protocol):

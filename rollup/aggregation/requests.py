@@ -16,6 +16,7 @@ from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
 
+
 @dataclass(frozen=True)
 class Request:
     """One event's question: the range and level it names, and the query that joins it with the answer.

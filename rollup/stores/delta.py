@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
 from deltalake.exceptions import DeltaError
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Question
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError, StoreError
@@ -26,11 +24,9 @@ from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Loaded
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta_record import Record, RecordFolder
+from rollup.stores.delta_write import PERIOD, PERIODS, append
 from rollup.stores.faults import point
 
-PERIOD = "AGG_PERIOD"
-_PERIODS = {Duration.SECONDS: "%Y-%m-%d", Duration.MINUTES: "%Y-%m", Duration.HOURS: "%Y"}
-"""The partition of the fine levels, in UTC: a day of seconds, a month of minutes, a year of hours."""
 _LATE = "LATE"
 _WRITER = WriterProperties(compression="LZ4_RAW", max_row_group_size=256 * 1024)
 
@@ -79,12 +75,12 @@ class DeltaStore:
         names: dict[str, str] = {} if self._last is None else dict(self._last.open)
         for level, rows in commit.closed.items():
             if rows.num_rows:
-                self._append(level.table_suffix, self._with_period(level, rows), commit.number)
+                self._append(level.table_suffix, level, rows, commit.number)
                 point("commit.level")
         point("commit.levels")
         if commit.ledger is not None and commit.ledger.num_rows:
             numbered = commit.ledger.append_column("commit", pa.array([commit.number] * commit.ledger.num_rows, pa.int64()))
-            self._append(_LATE, numbered, commit.number)
+            self._append(_LATE, None, numbered, commit.number)
         point("commit.ledger")
         for level, rows in commit.state.open.items():
             if rows is not self._open.get(level) or level.table_suffix not in names:
@@ -162,9 +158,9 @@ class DeltaStore:
         fresh = True
         for level in self.aggregation.levels:
             schema = self.aggregation.table_schema
-            if level in _PERIODS:
+            if level in PERIODS:
                 schema = schema.append(pa.field(PERIOD, pa.string()))
-            fresh &= self._open_table(level.table_suffix, schema, [PERIOD] if level in _PERIODS else None)
+            fresh &= self._open_table(level.table_suffix, schema, [PERIOD] if level in PERIODS else None)
         keys = [pa.field(key.name, key.type.arrow) for key in self.aggregation.keys]
         self._open_table(_LATE, pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64()), ("commit", pa.int64())]), None)
         return fresh
@@ -204,26 +200,18 @@ class DeltaStore:
             table.restore(version)
             # From here on the record's version and the restored one have the same rows; the next commit pins the new.
 
-    def _append(self, name: str, rows: pa.Table, number: int) -> None:
+    def _append(self, name: str, level: Duration | None, rows: pa.Table, number: int) -> None:
         """Append rows, refusing to build on a version that another writer made."""
         table = self._tables[name]
         before = table.version()
         properties = CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
         try:
-            write_deltalake(table, rows, mode="append", writer_properties=_WRITER, commit_properties=properties)
-            table.update_incremental()
+            append(table, self._path(name), level, rows, [key.name for key in self.aggregation.keys], properties)
         except (DeltaError, OSError) as problem:
             raise StoreError(f"cannot append to {self._path(name)}: {problem}") from None
         if table.version() != before + 1:
             raise FencedError(f"another writer appended to {self._path(name)}", hint="only one job may write an aggregation")
         self._appended[name] = self._appended.get(name, 0) + 1
-
-    def _with_period(self, level: Duration, rows: pa.Table) -> pa.Table:
-        form = _PERIODS.get(level)
-        if form is None:
-            return rows
-        stamps = rows[TIMESTAMP].cast(pa.timestamp("ms"))
-        return rows.append_column(PERIOD, pc.strftime(stamps, format=form))
 
     def _state(self, record: Record) -> State:
         empty = State.empty(self.aggregation)

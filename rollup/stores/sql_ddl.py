@@ -1,6 +1,6 @@
 """The DDL of an aggregation: the templates of `ddl/` with its names, columns and queries filled in.
 
-`python -c` users and DBAs can print it: `table_ddl` for any of the four databases, `answer_ddl` for PostgreSQL.
+`table_ddl` gives the tables for any of the four databases, `answer_ddl` what answers inside PostgreSQL.
 """
 
 from __future__ import annotations
@@ -137,9 +137,8 @@ def _index(table: str, dialect: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Statements of a template without bodies in dollar quotes."""
-    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
-    return [part.strip() for part in lines.split(";\n") if part.strip()] if ";\n" in lines else [lines.rstrip(";\n ")]
+    """The statements of a template that has no bodies in dollar quotes."""
+    return [part.strip() for part in re.split(r";\s*(?:\n|$)", text) if part.strip()]
 
 
 # Answers inside PostgreSQL

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from rollup.aggregation.cascade import narrowed
 from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration
 from rollup.errors import RollupError
@@ -17,6 +18,9 @@ from tests.conformance.compare import Case, Mismatch, Rows, check, number
 
 NOW = 1_700_000_000_000
 """The injected wall clock at the start of a case, for aggregations by arrival time."""
+
+
+Forget = Callable[[Any], None]
 
 
 class Runs(Protocol):
@@ -36,9 +40,9 @@ def program(text: str) -> Program:
 class Run:
     """One case in progress: the host and what the case watches."""
 
-    def __init__(self, case: Case, store: StoreFactory) -> None:
+    def __init__(self, case: Case, store: StoreFactory, forget: Forget) -> None:
         self.case = case
-        self._store = store
+        self._store, self._forget = store, forget
         self._kept: dict[str, Any] = {}
         self.host = self._new_host()
 
@@ -89,7 +93,7 @@ class Run:
             if how == "snapshot":
                 self._kept[name] = store
             elif survives:
-                forget(store)
+                self._forget(store)
                 self._kept[name] = store
         self.host = self._new_host()
         return {}
@@ -108,11 +112,11 @@ class Run:
     def _running(self, name: str) -> Any:
         aggregation = self.host.program.aggregations[name]
         state = self.host.pipelines[name].state
-        return {level.table_suffix: Rows.of(state.open[level]) for level in aggregation.levels}
+        return {level.table_suffix: Rows.of(narrowed(aggregation, state.open[level])) for level in aggregation.levels}
 
 
 def forget(store: Any) -> None:
-    """Only the tables of a store survive: its commit record is gone."""
+    """Only the tables of a memory store survive: its commit record is gone."""
     store.last = None
 
 
@@ -127,8 +131,8 @@ def merged_table(host: LocalHost, name: str, level: Duration) -> Rows:
     return Rows.of(pipeline.cascade.merge(host.engine, pipeline.aggregation.root, [wide]))
 
 
-def run_case(case: Case, store: StoreFactory) -> int:
-    """Run a case on a store; the number of steps compared. Raises Mismatch."""
+def run_case(case: Case, store: StoreFactory, forget: Forget = forget) -> int:
+    """Run a case on a store, which `forget` makes lose its commit record; the number of steps compared. Raises Mismatch."""
     expected = case["expected"] or {}
     if "create_error" in expected:
         try:
@@ -136,7 +140,7 @@ def run_case(case: Case, store: StoreFactory) -> int:
         except RollupError:
             return 1
         raise Mismatch("the app should be refused")
-    return compare_steps(case, Run(case, store))
+    return compare_steps(case, Run(case, store, forget))
 
 
 def compare_steps(case: Case, run: Runs) -> int:
@@ -152,6 +156,3 @@ def compare_steps(case: Case, run: Runs) -> int:
 def load(folder: Path) -> list[Case]:
     """Every case of a folder, by name."""
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-
-
-StoreMaker = Callable[[], StoreFactory]

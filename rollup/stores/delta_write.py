@@ -1,0 +1,91 @@
+"""Appending rows to a Delta table: sorted by time, cut at the periods it is partitioned by, encoded on all cores.
+
+delta-rs' own writer looks at the partition of every row; here rows are sorted, so a period is a slice. The files are
+written with Arrow and then named in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable
+from deltalake.transaction import AddAction
+
+from rollup.calendar import Duration, bucket_end, bucket_start, to_local
+from rollup.plan.aggregation import TIMESTAMP
+
+PERIOD = "AGG_PERIOD"
+PERIODS: Mapping[Duration, tuple[Duration, str]] = {
+    Duration.SECONDS: (Duration.DAYS, "%Y-%m-%d"),
+    Duration.MINUTES: (Duration.MONTHS, "%Y-%m"),
+    Duration.HOURS: (Duration.YEARS, "%Y"),
+}
+"""The partition of the fine levels, in UTC: a day of seconds, a month of minutes, a year of hours."""
+_FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
+_pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
+
+
+def append(table: DeltaTable, path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str], properties: CommitProperties) -> None:
+    """Append rows in one transaction; `level` None means a table without periods."""
+    period = None if level is None else PERIODS.get(level)
+    pieces = list(_pieces(_sorted(rows), period))
+    actions = list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
+    table.create_write_transaction(
+        actions, "append", table.schema(), partition_by=[PERIOD] if period else None, commit_properties=properties
+    )
+    table.update_incremental()
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    starts = rows[TIMESTAMP].to_numpy()
+    return rows if (starts[1:] >= starts[:-1]).all() else rows.sort_by(TIMESTAMP)
+
+
+def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
+    """Slices of at most _FILE_ROWS rows, each within one period."""
+    for name, part in [(None, rows)] if period is None else _by_period(rows, *period):
+        for at in range(0, part.num_rows, _FILE_ROWS):
+            yield name, part.slice(at, _FILE_ROWS)
+
+
+def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str, pa.Table]]:
+    starts, at = rows[TIMESTAMP].to_numpy(), 0
+    while at < len(starts):
+        begin = bucket_start(int(starts[at]), width)
+        stop = int(np.searchsorted(starts, bucket_end(begin, width), side="left"))
+        yield to_local(begin, "+00:00").strftime(form), rows.slice(at, stop - at)
+        at = stop
+
+
+def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> AddAction:
+    name = f"part-{uuid.uuid4().hex}.parquet"
+    relative = name if period is None else f"{PERIOD}={period}/{name}"
+    target = path / relative
+    target.parent.mkdir(exist_ok=True)
+    pq.write_table(rows, target, compression="lz4", row_group_size=_GROUP_ROWS)
+    stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
+    values = {} if period is None else {PERIOD: period}
+    return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), True, json.dumps(stats))
+
+
+def _bounds(rows: pa.Table, columns: Sequence[str]) -> dict[str, dict[str, object]]:
+    """The statistics that readers choose files by."""
+    low, high, nulls = dict[str, object](), dict[str, object](), dict[str, object]()
+    for name in columns:
+        kind = rows.schema.field(name).type
+        nulls[name] = rows[name].null_count
+        if pa.types.is_integer(kind) or pa.types.is_string(kind):
+            found = pc.min_max(rows[name]).as_py()
+            if found["min"] is not None and (not isinstance(found["min"], str) or len(found["max"]) <= 64):
+                low[name], high[name] = found["min"], found["max"]
+    return {"minValues": low, "maxValues": high, "nullCount": nulls}

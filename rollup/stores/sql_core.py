@@ -1,0 +1,165 @@
+"""Any database SQLAlchemy knows under the SQL store: plain inserts and selects; questions are answered in DuckDB.
+
+Tested with SQLite. MySQL and Oracle get right DDL; that they run is untested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from rollup.aggregation.retrieval import LEVEL, Question
+from rollup.calendar import Duration
+from rollup.errors import StoreError
+from rollup.plan.aggregation import TIMESTAMP, ZONE
+from rollup.stores.sql_ddl import Tables, table_ddl
+from rollup.stores.sql_rows import to_arrow
+from rollup.stores.sql_session import AlreadyThere, ConnectionLost, Range, Record
+from rollup.stores.sql_types import column_type
+
+_MANY = 500
+
+
+class CoreDatabase:
+    """The tables of one aggregation."""
+
+    def __init__(self, tables: Tables, engine: sa.Engine) -> None:
+        self.tables = tables
+        self.engine = engine
+        self.meta = {name: _table(tables, name) for name in tables.all()}
+        if tables.dialect == "sqlite":
+            sa.event.listen(engine, "connect", _sqlite_connect)
+            sa.event.listen(engine, "begin", _sqlite_begin)
+
+    def prepare(self) -> None:
+        """Make the tables that are missing."""
+        with self._errors():
+            inspector = sa.inspect(self.engine)
+            found = {table: {c["name"] for c in inspector.get_columns(table)} for table in inspector.get_table_names() if table in self.meta}
+            for table, columns in found.items():
+                absent = [column.name for column in self.meta[table].columns if column.name not in columns]
+                if absent:
+                    raise StoreError(f"table {table!r} has no column {absent[0]!r}", hint="add it, or move the table away")
+            with self.engine.begin() as connection:
+                for statement in table_ddl(self.tables.aggregation, self.tables.dialect):
+                    if not any(f" {self.tables.quote(table)} " in statement for table in found):
+                        connection.exec_driver_sql(statement)
+
+    @contextmanager
+    def writing(self) -> Iterator[CoreSession]:
+        with self._errors(), self.engine.execution_options(rollup_writes=True).begin() as connection:
+            yield CoreSession(self, connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[CoreSession]:
+        with self._errors(), self.engine.begin() as connection:
+            yield CoreSession(self, connection)
+
+    def before_closed(self, level: Duration, rows: pa.Table) -> None:
+        """Nothing to do."""
+
+    def after_commit(self, deleted: int) -> None:
+        """Nothing to do."""
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.IntegrityError as problem:
+            raise AlreadyThere(str(problem.orig)) from None
+        except sa.exc.DBAPIError as problem:
+            if problem.connection_invalidated or "database is locked" in str(problem.orig):
+                raise ConnectionLost(str(problem.orig)) from None
+            raise StoreError(f"{self.tables.aggregation.name} in {self.tables.dialect}: {problem.orig}") from None
+
+
+def _sqlite_connect(connection: Any, record: object) -> None:
+    """Transactions begin where we say; Python's own habit begins them at the first write and reads outside of them."""
+    connection.isolation_level = None
+    connection.execute("pragma journal_mode = wal")  # readers do not wait for the writer
+
+
+def _sqlite_begin(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("rollup_writes", False)
+    connection.exec_driver_sql("begin immediate" if writes else "begin")
+
+
+def _table(tables: Tables, name: str) -> sa.TableClause:
+    identity = tables.aggregation.identity
+    columns = [sa.column(c, column_type(arrow, c, c in identity)) for c, arrow in tables.all()[name].items()]
+    return sa.table(sa.quoted_name(name, quote=True), *columns)
+
+
+class CoreSession:
+    """One transaction on a SQLAlchemy connection."""
+
+    def __init__(self, database: CoreDatabase, connection: sa.Connection) -> None:
+        self.tables = database.tables
+        self.meta = database.meta
+        self.connection = connection
+
+    def claim(self, record: Record) -> bool:
+        latest = self.latest()
+        if latest is not None and latest.number >= record.number:
+            return False
+        values = {field.name: value for field, value in zip(fields(Record), astuple(record), strict=True)}
+        self.connection.execute(self.meta[self.tables.commit].insert(), [values])
+        return True
+
+    def latest(self, number: int | None = None) -> Record | None:
+        table = self.meta[self.tables.commit]
+        query = sa.select(table).order_by(table.c.number.desc()).limit(1)
+        found = self.connection.execute(query if number is None else query.where(table.c.number == number)).first()
+        return None if found is None else Record(*found)
+
+    def append(self, table: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self.connection.execute(self.meta[table].insert(), rows.to_pylist())
+
+    def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
+        found = [self._fetch(table, schema, self.meta[table].c[TIMESTAMP].in_(times[i : i + _MANY])) for i in range(0, len(times), _MANY)]
+        return pa.concat_tables(found) if found else schema.empty_table()
+
+    def replace(self, table: str, rows: pa.Table) -> None:
+        """Delete what has the same identity, nulls counting as equal, and insert."""
+        columns = self.meta[table].c
+        same = [columns[name].is_not_distinct_from(sa.bindparam(f"old{i}", type_=columns[name].type)) for i, name in enumerate(self._identity)]
+        keys = [{f"old{i}": row[name] for i, name in enumerate(self._identity)} for row in rows.select(self._identity).to_pylist()]
+        self.connection.execute(self.meta[table].delete().where(*same), keys)
+        self.append(table, rows)
+
+    @property
+    def _identity(self) -> list[str]:
+        return list(self.tables.aggregation.identity)
+
+    def clear(self, table: str, level: Duration | None = None) -> int:
+        statement = self.meta[table].delete()
+        if level is not None:
+            statement = statement.where(self.meta[table].c[LEVEL] == int(level))
+        return self.connection.execute(statement).rowcount
+
+    def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
+        tests: list[sa.ColumnElement[bool]] = []
+        if within is not None:
+            column = self.meta[table].c[within.column]
+            tests += [column >= within.low] if within.low is not None else []
+            tests += [column < within.high] if within.high is not None else []
+        return self._fetch(table, schema, *tests)
+
+    def _fetch(self, table: str, schema: pa.Schema, *where: sa.ColumnElement[bool]) -> pa.Table:
+        columns = [self.meta[table].c[name] for name in schema.names]
+        return to_arrow([tuple(row) for row in self.connection.execute(sa.select(*columns).where(*where))], schema)
+
+    def newest(self, level: Duration) -> dict[str, int]:
+        columns = self.meta[self.tables.aggregation.table(level)].c
+        query = sa.select(columns[ZONE], sa.func.max(columns[TIMESTAMP])).group_by(columns[ZONE])
+        return {zone: newest for zone, newest in self.connection.execute(query)}
+
+    def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Never: DuckDB answers over the rows."""
+        return None

@@ -1,0 +1,129 @@
+"""What the SQL store needs of a database, and how it waits for one that is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from rollup.aggregation.retrieval import Question
+from rollup.calendar import Duration
+from rollup.errors import StoreError
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the commit table."""
+
+    number: int
+    token: str
+    clocks: str
+    resume: int | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """Rows with low <= `column` < high; either bound may be missing."""
+
+    column: str
+    low: int | None = None
+    high: int | None = None
+
+
+class Session(Protocol):
+    """One transaction."""
+
+    def claim(self, record: Record) -> bool:
+        """Write a commit record; False when its number or a later one is there already."""
+        ...
+
+    def latest(self, number: int | None = None) -> Record | None:
+        """The newest commit record, or the one of a number."""
+        ...
+
+    def append(self, table: str, rows: pa.Table) -> None:
+        """Add rows."""
+        ...
+
+    def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
+        """The rows with one of the AGG_TIMESTAMPs."""
+        ...
+
+    def replace(self, table: str, rows: pa.Table) -> None:
+        """Put rows in the place of those with the same identity."""
+        ...
+
+    def clear(self, table: str, level: Duration | None = None) -> int:
+        """Delete all rows of a table, or the open rows of a level; returns how many."""
+        ...
+
+    def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
+        """The rows of a table."""
+        ...
+
+    def newest(self, level: Duration) -> dict[str, int]:
+        """For each zone, the newest AGG_TIMESTAMP."""
+        ...
+
+    def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """The answer to a question, or None when this database cannot give it."""
+        ...
+
+
+class Database(Protocol):
+    """A database that is there, with the tables of one aggregation."""
+
+    def prepare(self) -> None:
+        """Make the tables that are missing. Raises StoreError when one that is there has other columns."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Session]:
+        """A transaction that is committed at the end."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Session]:
+        """A transaction that sees one moment."""
+        ...
+
+    def before_closed(self, level: Duration, rows: pa.Table) -> None:
+        """Called outside a transaction with rows about to be written."""
+        ...
+
+    def after_commit(self, deleted: int) -> None:
+        """Called outside a transaction with the number of open rows that were deleted."""
+        ...
+
+
+class ConnectionLost(Exception):
+    """The database is gone or restarting; whether the last transaction was committed is not known."""
+
+
+class OutOfRange(Exception):
+    """A number that the database cannot compute."""
+
+
+class AlreadyThere(Exception):
+    """A row that was thought to be new has been there; the transaction was rolled back."""
+
+
+def patiently(what: str, patience: float, action: Callable[[], Result]) -> Result:
+    """Repeat an action while the connection is lost, waiting twice as long each time, for `patience` seconds.
+
+    Raises StoreError with the last reason after that.
+    """
+    deadline, pause = time.monotonic() + patience, 0.05
+    while True:
+        try:
+            return action()
+        except ConnectionLost as problem:
+            if time.monotonic() + pause > deadline:
+                raise StoreError(f"{what}: the database does not answer: {problem}", hint="nothing was lost; start again when it does") from None
+        time.sleep(pause)
+        pause = min(2 * pause, 2.0)
