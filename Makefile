@@ -56,7 +56,7 @@ crash: setup ## the long tests: kills at every point and at random moments
 	$(PY) -m pytest -q -m slow
 
 docs: setup ## write the generated pages under docs/
-	$(PY) -m rollup.docs
+	$(PY) -m tests.conformance.support
 
 clean: ## remove .venv and everything that was generated
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Ask, plan
+from rollup.aggregation.retrieval import Ask
+from rollup.aggregation.shapes import Planner
 from rollup.conf import Conf, load
-from rollup.lang.siddhi import parse_query
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
 
@@ -25,11 +25,11 @@ class Asker:
         self.engine = Engine()
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
-        self._planned = lru_cache(maxsize=1024)(self._plan)
+        self._planner = Planner(self.program.aggregations)
 
     def query(self, text: str) -> pa.Table:
         """The answer to `from A on … within … per … select …`. Raises a RollupError before any data is read."""
-        return self.answer(self._planned(text))
+        return self.answer(self._planner.ask(text))
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
@@ -45,9 +45,6 @@ class Asker:
             if name not in self._stores:
                 self._stores[name] = open_store(self.conf, self.program.aggregations[name], self.engine)
             return self._stores[name]
-
-    def _plan(self, text: str) -> Ask:
-        return plan(parse_query(text), self.program.aggregations)
 
 
 def query(conf: Conf | Asker | Path | str, text: str) -> pa.Table:

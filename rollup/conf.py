@@ -16,6 +16,10 @@
     [metrics]
     port = 9400
 
+    [serve]                            # the endpoint for BI tools, see docs/bi.md
+    port = 5433
+    users.ann.password_env = "ANN_PASSWORD"
+
     [spark]                            # settings of the session, as they are
     "spark.driver.memory" = "4g"
 """
@@ -23,6 +27,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +39,8 @@ from rollup.errors import ConfigError
 from rollup.plan.program import Program, compile_app
 
 Options = Mapping[str, Any]
-_TOP = ("app", "checkpoint", "trigger", "zone", "sources", "sinks", "store", "metrics", "spark", "cascade", "lateness")
+_TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
+_TOP = ("app", "checkpoint", "trigger", "zone", "sources", "sinks", "store", "metrics", "spark", "cascade", "lateness", "serve")
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class Conf:
     metrics_port: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
     cascade: Options = field(default_factory=dict[str, Any])
+    serve: Options = field(default_factory=dict[str, Any])
 
     def program(self) -> Program:
         """The app, compiled. Raises SyntaxProblem or PlanError."""
@@ -96,6 +103,7 @@ def load(path: Path | str) -> Conf:
         metrics_port=raw.get("metrics", {}).get("port"),
         spark={name: str(value) for name, value in raw.get("spark", {}).items()},
         cascade=raw.get("cascade", {}),
+        serve=raw.get("serve", {}),
     )
 
 
@@ -124,6 +132,8 @@ def _store(path: Path, options: Options) -> Options:
 
 def check(conf: Conf, program: Program) -> None:
     """Raise ConfigError unless every stream that needs a source has one, and no source is for nothing."""
+    if not _TRIGGER.fullmatch(conf.trigger):
+        raise ConfigError(f"{conf.path}: the trigger {conf.trigger!r} is no length of time", hint='e.g. "1 second", "500 milliseconds", "0 seconds"')
     for name in program.inputs:
         if name not in conf.sources:
             raise ConfigError(f"{conf.path}: stream {name} has no source", hint=f"add [sources.{name}]")

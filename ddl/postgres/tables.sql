@@ -7,18 +7,19 @@ create table if not exists {open} (
 {open_columns}
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
--- Events that came too late, counted: by bucket, zone and keys, and what was done with them.
+-- Events that came too late, counted: by their own bucket, zone and keys, and what was done with them.
 create table if not exists {late} (
 {late_columns}
 );
 
 -- One row a transaction of the job, newest last; its number is what keeps two jobs from writing both.
--- `clocks` are the greatest bucket starts seen by level, `source` says what has been read, `resume` is set after a rebuild.
+-- `clocks` are the greatest bucket starts seen by level, `source` says what has been read, `resume` is set after a rebuild,
+-- `written` is when, in seconds since 1970.
 create table if not exists {commit} (
     number bigint primary key,
     token text not null,
     clocks text not null,
-    resume bigint,
     source text not null,
-    written_at timestamptz not null default clock_timestamp()
+    resume bigint,
+    written double precision not null default extract(epoch from clock_timestamp())
 );

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import FIRST, LAST, STEP
 from rollup.aggregation.state import State
 from rollup.calendar import bucket_end, bucket_start
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Policy
+from rollup.untyped import pc
 
 Longs = npt.NDArray[np.int64]
 Refold = Callable[[pa.Table, pa.Table], list[pa.Table]]
@@ -72,17 +72,25 @@ def admit(engine: Engine, aggregation: Aggregation, state: State, partials: list
 
     `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch.
     """
-    clock, closed = state.clocks[aggregation.root], _ledger_schema(aggregation).empty_table()
     partials = [table for table in partials if table.num_rows]
     if not partials:
-        return Admitted([], clock, closed)
-    buckets = _Buckets.of(engine, aggregation, partials)
-    steps = _steps(buckets, clock, state.resume)
-    after = int(steps.clocks[-1]) if len(steps.clocks) else clock
-    suspicious = buckets.touched(steps)
+        return Admitted([], state.clocks[aggregation.root], _ledger_schema(aggregation).empty_table())
+    return apply(judge(engine, aggregation, state, partials), partials, refold)
+
+
+def judge(engine: Engine, aggregation: Aggregation, state: State, partials: list[pa.Table]) -> Judge:
+    """What decides about a batch. It needs the bucket, zone, first and last arrival of its partial rows, and nothing else."""
+    buckets = Buckets.of(engine, aggregation, partials)
+    return Judge(aggregation, buckets, _steps(buckets, state.clocks[aggregation.root], state.resume))
+
+
+def apply(judge: Judge, partials: list[pa.Table], refold: Refold) -> Admitted:
+    """Decide partial rows, all of the batch that was judged or the part of it that some keys have."""
+    partials, suspicious = [table for table in partials if table.num_rows], judge.buckets.touched(judge.steps)
     if not suspicious.any():
-        return Admitted([_rows(aggregation, table) for table in partials], after, closed)
-    return _decide(_Judge(aggregation, buckets, steps), partials, suspicious, refold, after)
+        rows = [_rows(judge.aggregation, table) for table in partials]
+        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table())
+    return _decide(judge, partials, suspicious, refold)
 
 
 def tick(aggregation: Aggregation, state: State, now: int) -> Admitted:
@@ -93,7 +101,7 @@ def tick(aggregation: Aggregation, state: State, now: int) -> Admitted:
 
 
 @dataclass(frozen=True)
-class _Buckets:
+class Buckets:
     """The distinct root buckets of a batch with the arrivals of their first and last event."""
 
     start: Longs
@@ -103,7 +111,7 @@ class _Buckets:
     closes: Longs
 
     @classmethod
-    def of(cls, engine: Engine, aggregation: Aggregation, partials: list[pa.Table]) -> _Buckets:
+    def of(cls, engine: Engine, aggregation: Aggregation, partials: list[pa.Table]) -> Buckets:
         narrow = pa.concat_tables([table.select([TIMESTAMP, ZONE, FIRST, LAST]) for table in partials])
         found = engine.run(
             f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS f, MAX({LAST}) AS l FROM partials GROUP BY ALL ORDER BY f, {TIMESTAMP}",
@@ -137,7 +145,7 @@ def slot(aggregation: Aggregation, clock: int, zone: str) -> int:
     return bucket_end(bucket_start(clock, root, zone), root, zone, -back)
 
 
-def _steps(buckets: _Buckets, clock: int | None, resume: int | None) -> Steps:
+def _steps(buckets: Buckets, clock: int | None, resume: int | None) -> Steps:
     """The steps of the clock, in order of arrival; only buckets from `resume` on can make it step."""
     counts = np.ones(len(buckets.start), bool) if resume is None else buckets.start >= resume
     arrivals, starts = buckets.first[counts], buckets.start[counts]
@@ -151,12 +159,17 @@ def _steps(buckets: _Buckets, clock: int | None, resume: int | None) -> Steps:
 
 
 @dataclass(frozen=True)
-class _Judge:
+class Judge:
     """Decides groups by (bucket, zone, step); verdicts are kept for each distinct triple."""
 
     aggregation: Aggregation
-    buckets: _Buckets
+    buckets: Buckets
     steps: Steps
+
+    @property
+    def after(self) -> int | None:
+        """The clock after the batch."""
+        return int(self.steps.clocks[-1]) if len(self.steps.clocks) else None
 
     def verdict(self, start: int, zone: str, closes: int, step: int) -> tuple[str, int]:
         """(kind, bucket it goes to); kind '' is on time."""
@@ -178,9 +191,7 @@ class _Judge:
         return self.verdict(start, zone, closes, int(ends[0])) == self.verdict(start, zone, closes, int(ends[1]))
 
 
-def _decide(
-    judge: _Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.bool_], refold: Refold, after: int | None
-) -> Admitted:
+def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.bool_], refold: Refold) -> Admitted:
     buckets, indices = judge.buckets, np.flatnonzero(suspicious)
     again = np.array([i for i in indices if not judge.whole(int(i))], dtype=np.int64)
     touched = pa.table({TIMESTAMP: buckets.start[indices], ZONE: [buckets.zone[i] for i in indices]})
@@ -194,11 +205,13 @@ def _decide(
         whole = _semi(table, touched, "left semi")
         late.append(whole.append_column(STEP, pa.array(judge.steps.at(_longs(whole[FIRST])))))
     wide = [_wide(judge.aggregation, table) for table in late if table.num_rows]
+    if not wide:
+        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False)
     moved, ledger = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
     for kind, events in zip(ledger["kind"].to_pylist(), ledger["events"].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
-    return Admitted([*rows, *moved], after, ledger, False, counts)
+    return Admitted([*rows, *moved], judge.after, ledger, False, counts)
 
 
 def _wide(aggregation: Aggregation, table: pa.Table) -> pa.Table:
@@ -211,17 +224,20 @@ def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
     """Rows of `table` whose bucket is (not) among `keys`, in their order."""
     if not keys.num_rows:
         return table if how == "left anti" else table.slice(0, 0)
-    wanted = set(zip(keys[TIMESTAMP].to_pylist(), keys[ZONE].to_pylist(), strict=True))
+    zones = table[ZONE]
+    known = pc.unique(zones).to_pylist()
+    if len(known) == 1:
+        keys = keys.filter(pc.equal(keys[ZONE], known[0]))
     possible = pc.is_in(table[TIMESTAMP], value_set=keys[TIMESTAMP].combine_chunks())
     mask = np.array(possible.to_numpy(zero_copy_only=False), dtype=bool)
-    zones = table[ZONE]
-    if len({z for _, z in wanted}) > 1 or zones.null_count or pc.count_distinct(zones).as_py() > 1:
+    if len(known) > 1:
+        wanted = set(zip(keys[TIMESTAMP].to_pylist(), keys[ZONE].to_pylist(), strict=True))
         for i in np.flatnonzero(mask):
             mask[i] = (table[TIMESTAMP][int(i)].as_py(), zones[int(i)].as_py()) in wanted
     return table.filter(pa.array(mask if how == "left semi" else ~mask))
 
 
-def _sentence(judge: _Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
+def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     """The rows of late groups in the buckets they go to, and their ledger."""
     aggregation = judge.aggregation
     starts, zones, steps = _longs(late[TIMESTAMP]), late[ZONE].to_pylist(), _longs(late[STEP])

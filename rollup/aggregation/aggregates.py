@@ -20,7 +20,7 @@ from rollup.plan.types import Type
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
-Columns = Callable[[str], exp.Expression]
+Columns = Callable[[str], exp.Expr]
 """Gives a sibling partial of the same argument by its prefix, e.g. columns("AGG_COUNT")."""
 
 
@@ -61,10 +61,10 @@ class Partial:
 
     prefix: str
     kind: Callable[[Type], Kind]
-    prepare: Callable[[exp.Expression], exp.Expression]
-    merge: Callable[[Columns], exp.Expression]
+    prepare: Callable[[exp.Expr], exp.Expr]
+    merge: Callable[[Columns], exp.Expr]
     needs: tuple[str, ...] = ()
-    helper: Callable[[Columns], tuple[exp.Expression, exp.Expression]] | None = None
+    helper: Callable[[Columns], tuple[exp.Expr, exp.Expr]] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Aggregate:
 
     partials: tuple[str, ...]
     result: Callable[[str, Type], Type]
-    final: Callable[[Columns, Sequence[exp.Expression]], exp.Expression]
+    final: Callable[[Columns, Sequence[exp.Expr]], exp.Expr]
     extra: int = 0
     doc: str = ""
 
 
-def _f(name: str, *arguments: exp.Expression) -> exp.Expression:
+def _f(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
-def _own(prefix: str, merge: Callable[[exp.Expression], exp.Expression]) -> Callable[[Columns], exp.Expression]:
+def _own(prefix: str, merge: Callable[[exp.Expr], exp.Expr]) -> Callable[[Columns], exp.Expr]:
     return lambda columns: merge(columns(prefix))
 
 
@@ -90,35 +90,35 @@ def _sum_kind(kind: Type) -> Kind:
     return EXACT if kind.integral else DOUBLE
 
 
-def _wide_sum(x: exp.Expression) -> exp.Expression:
+def _wide_sum(x: exp.Expr) -> exp.Expr:
     """A sum that keeps the kind of its column: exact for whole numbers in all three dialects."""
     return exp.Sum(this=x.copy())
 
 
-def _long_sum(x: exp.Expression) -> exp.Expression:
+def _long_sum(x: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Sum(this=x.copy()), Type.LONG.sql)
 
 
-def _merge_m2(columns: Columns) -> exp.Expression:
+def _merge_m2(columns: Columns) -> exp.Expr:
     """Chan's formula over any number of parts: M2 = sum(M2_i + n_i * (mean_i - mean)^2), mean over the whole group."""
     spread = exp.Sub(this=columns("AGG_MEAN"), expression=columns("HELPER"))
     between = exp.Mul(this=exp.Mul(this=columns("AGG_COUNT"), expression=exp.paren(spread)), expression=exp.paren(spread.copy()))
     return exp.Sum(this=exp.Add(this=columns("AGG_M2"), expression=between))
 
 
-def _weighted(columns: Columns) -> tuple[exp.Expression, exp.Expression]:
+def _weighted(columns: Columns) -> tuple[exp.Expr, exp.Expr]:
     """Numerator and denominator of the mean of parts weighted by their counts."""
     total = exp.Sum(this=exp.Mul(this=columns("AGG_MEAN"), expression=columns("AGG_COUNT")))
     some = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=columns("AGG_MEAN"), expression=exp.Null())), true=columns("AGG_COUNT"))])
     return total, exp.Sum(this=some)
 
 
-def _merge_mean(columns: Columns) -> exp.Expression:
+def _merge_mean(columns: Columns) -> exp.Expr:
     total, count = _weighted(columns)
     return exp.cast(exp.Div(this=total, expression=_f("NULLIF", count, exp.Literal.number(0)), typed=False, safe=True), Type.DOUBLE.sql)
 
 
-def _double(x: exp.Expression) -> exp.Expression:
+def _double(x: exp.Expr) -> exp.Expr:
     return exp.cast(x.copy(), Type.DOUBLE.sql)
 
 
@@ -184,32 +184,32 @@ def _any(result: Callable[[Type], Type]) -> Callable[[str, Type], Type]:
     return lambda name, kind: result(kind)
 
 
-def _as_long(x: exp.Expression) -> exp.Expression:
+def _as_long(x: exp.Expr) -> exp.Expr:
     """A long, or null when an exact sum does not fit into 64 bits; sums never wrap."""
     fits = exp.Between(this=x.copy(), low=exp.Literal.number(_LONG_MIN), high=exp.Literal.number(_LONG_MAX))
     return exp.Case(ifs=[exp.If(this=fits, true=exp.cast(x.copy(), Type.LONG.sql))])
 
 
-def _final_sum(columns: Columns, extra: Sequence[exp.Expression]) -> exp.Expression:
+def _final_sum(columns: Columns, extra: Sequence[exp.Expr]) -> exp.Expr:
     return columns("AGG_SUM")
 
 
-def _final_avg(columns: Columns, extra: Sequence[exp.Expression]) -> exp.Expression:
+def _final_avg(columns: Columns, extra: Sequence[exp.Expr]) -> exp.Expr:
     count = _f("NULLIF", columns("AGG_COUNT"), exp.Literal.number(0))
     return exp.Div(this=_double(columns("AGG_SUM")), expression=count, typed=False, safe=True)
 
 
-def _final_variance(columns: Columns, extra: Sequence[exp.Expression]) -> exp.Expression:
+def _final_variance(columns: Columns, extra: Sequence[exp.Expr]) -> exp.Expr:
     """Of the population, as SiddhiQL's stdDev; null without a value."""
     count = _f("NULLIF", columns("AGG_COUNT"), exp.Literal.number(0))
     return exp.Div(this=columns("AGG_M2"), expression=count, typed=False, safe=True)
 
 
-def _self(prefix: str) -> Callable[[Columns, Sequence[exp.Expression]], exp.Expression]:
+def _self(prefix: str) -> Callable[[Columns, Sequence[exp.Expr]], exp.Expr]:
     return lambda columns, extra: columns(prefix)
 
 
-def _sketch(name: str, prefix: str) -> Callable[[Columns, Sequence[exp.Expression]], exp.Expression]:
+def _sketch(name: str, prefix: str) -> Callable[[Columns, Sequence[exp.Expr]], exp.Expr]:
     return lambda columns, extra: _f(name, columns(prefix), *extra)
 
 
@@ -238,7 +238,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
 }
 
 
-def narrowed(value: exp.Expression, kind: Kind) -> exp.Expression:
+def narrowed(value: exp.Expr, kind: Kind) -> exp.Expr:
     """A state column as its table and its readers have it: exact sums as longs, null beyond 64 bits."""
     return _as_long(value) if kind is EXACT else value
 

@@ -14,11 +14,11 @@ from rollup.calendar import GMT, Duration, offset_ms
 
 
 @lru_cache(maxsize=256)
-def _template(sql: str) -> exp.Expression:
+def _template(sql: str) -> exp.Expr:
     return parse_one(sql, read="duckdb")
 
 
-def build(sql: str, **parts: exp.Expression | int) -> exp.Expression:
+def build(sql: str, **parts: exp.Expr | int) -> exp.Expr:
     """An expression from a template whose `:name` places are filled with expressions or whole numbers.
 
     >>> build(":a + 1", a=exp.column("x")).sql()
@@ -40,7 +40,7 @@ _NAMED_INSTANT = f"CASE WHEN {_NAMED_LOCAL.replace(':t', f'({_EARLIER})')} = :t 
 _FIXED = "LEFT(:z, 1) IN ('+', '-')"
 
 
-def local(instant: exp.Expression, zone: exp.Expression) -> exp.Expression:
+def local(instant: exp.Expr, zone: exp.Expr) -> exp.Expr:
     """Milliseconds of the wall clock in a zone at an instant."""
     if isinstance(zone, exp.Literal):
         shift = offset_ms(zone.name)
@@ -50,7 +50,7 @@ def local(instant: exp.Expression, zone: exp.Expression) -> exp.Expression:
     return build(f"CASE WHEN {_FIXED} THEN :t + ({_OFFSET}) ELSE {_NAMED_LOCAL} END", t=instant, z=zone)
 
 
-def instant(wall: exp.Expression, zone: exp.Expression) -> exp.Expression:
+def instant(wall: exp.Expr, zone: exp.Expr) -> exp.Expr:
     """The instant at which the clocks of a zone show `wall` milliseconds."""
     if isinstance(zone, exp.Literal):
         shift = offset_ms(zone.name)
@@ -60,7 +60,7 @@ def instant(wall: exp.Expression, zone: exp.Expression) -> exp.Expression:
     return build(f"CASE WHEN {_FIXED} THEN :t - ({_OFFSET}) ELSE {_NAMED_INSTANT} END", t=wall, z=zone)
 
 
-def start(time: exp.Expression, level: Duration, zone: exp.Expression | None = None) -> exp.Expression:
+def start(time: exp.Expr, level: Duration, zone: exp.Expr | None = None) -> exp.Expr:
     """Start of the bucket of `level` that holds an instant, cut in `zone` (GMT when left out)."""
     where = zone if zone is not None else exp.Literal.string(GMT)
     width = level.width_ms
@@ -72,7 +72,7 @@ def start(time: exp.Expression, level: Duration, zone: exp.Expression | None = N
     return instant(wall, where)
 
 
-def end(begin: exp.Expression, level: Duration, zone: exp.Expression | None = None, count: int = 1) -> exp.Expression:
+def end(begin: exp.Expr, level: Duration, zone: exp.Expr | None = None, count: int = 1) -> exp.Expr:
     """End of the bucket that starts at `begin`, or of the `count` buckets from there on."""
     where = zone if zone is not None else exp.Literal.string(GMT)
     width = level.width_ms

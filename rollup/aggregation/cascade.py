@@ -14,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from rollup.aggregation import buckets
@@ -25,6 +24,9 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
+from rollup.untyped import pc
+
+Clocks = Mapping[Duration, int | None]
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,23 @@ class Cascade:
 
     aggregation: Aggregation
 
-    def step(self, engine: Engine, state: State, admitted: Admitted) -> tuple[State, Closed]:
-        """Merge the admitted rows, close what the clocks have passed, hand it up level by level."""
+    def step(self, engine: Engine, state: State, admitted: Admitted, given: Clocks | None = None) -> tuple[State, Closed]:
+        """Merge the admitted rows, close what the clocks have passed, hand it up level by level.
+
+        Clocks are over all keys. A step over a part of the keys is `given` those after the batch, as its own rows
+        cannot tell them.
+        """
         clocks, open_rows = dict(state.clocks), dict(state.open)
         closed, overflows = dict[Duration, pa.Table](), 0
         arriving, root = admitted.rows, self.aggregation.root
         clocks[root] = admitted.clock
         for level in self.aggregation.levels:
             if level is not root:
-                clocks[level] = _later(clocks[level], arriving, admitted.now)
+                clocks[level] = _later(clocks[level], arriving, admitted.now) if given is None else given[level]
             if not arriving and clocks[level] == state.clocks[level]:
-                break
+                if given is None:
+                    break
+                continue
             merged = self._merge(engine, level, [open_rows[level], *arriving], level is root and admitted.unique)
             splits = [self.split(engine, level, table, clocks[level]) for table in merged]
             open_rows[level] = self._wide([still for still, _ in splits])
@@ -177,7 +185,7 @@ def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:
     return table.filter(pc.invert(done)), table.filter(done)
 
 
-def _over(aggregate: exp.Expression, groups: list[str]) -> exp.Window:
+def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:
     return exp.Window(this=aggregate.copy(), partition_by=[column(name) for name in groups])
 
 

@@ -8,28 +8,29 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
+from sqlglot.expressions.core import Expression
 from sqlglot.generator import Generator
 
 
-class LastBy(exp.Expression, exp.AggFunc):
+class LastBy(Expression, exp.AggFunc):
     """The value, null included, of the row with the greatest (time, arrival); `first=True`: with the smallest."""
 
     arg_types = {"this": True, "time": True, "arrival": True, "first": False}
 
 
-class Values(exp.Expression, exp.AggFunc):
+class Values(Expression, exp.AggFunc):
     """The distinct values of a column that are not null, as a sorted list; null when there is none."""
 
     arg_types = {"this": True}
 
 
-class Union(exp.Expression, exp.AggFunc):
+class Union(Expression, exp.AggFunc):
     """The distinct elements of a column of lists, as a sorted list; null when there is none."""
 
     arg_types = {"this": True}
 
 
-class Size(exp.Expression, exp.Func):
+class Size(Expression, exp.Func):
     """The number of elements of a list, 0 for null."""
 
     arg_types = {"this": True}
@@ -92,7 +93,7 @@ class RollupSpark(Spark):
 DIALECTS = {"duckdb": RollupDuckDB, "postgres": RollupPostgres, "spark": RollupSpark}
 
 
-def to_sql(tree: exp.Expression, dialect: str = "duckdb") -> str:
+def to_sql(tree: exp.Expr, dialect: str = "duckdb") -> str:
     """The text of a tree in one of the three dialects.
 
     >>> to_sql(LastBy(this=exp.column("x"), time=exp.column("t"), arrival=exp.column("a")), "spark")

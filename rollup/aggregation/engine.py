@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -9,24 +10,44 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation import sketches
 from rollup.aggregation.dialects import to_sql
 
 
 class Engine:
-    """A DuckDB connection. Steps own no tables in it: what they need is registered for one call.
+    """A DuckDB database with a connection for each thread. Steps own no tables in it: what they need is registered for one call.
 
     >>> Engine().run("SELECT SUM(x) AS s FROM t", t=pa.table({"x": [1, 2]}))["s"].to_pylist()
     [Decimal('3')]
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.connection = duckdb.connect()
-        self.connection.execute("SET error_on_division_by_zero = false; SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
-        self.connection.execute("SET enable_progress_bar = false")
+        self._database = duckdb.connect()  # runs no query: a connection that does refuses to be copied by another thread
+        self._database.execute("SET preserve_insertion_order = true; SET parquet_metadata_cache = true")
         if threads is not None:
-            self.connection.execute(f"SET threads = {threads}")
-        sketches.register(self.connection)
+            self._database.execute(f"SET threads = {threads}")
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._sketches = False
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The connection of this thread."""
+        found: duckdb.DuckDBPyConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            with self._lock:
+                found = self._own.connection = self._database.cursor()
+            found.execute("SET error_on_division_by_zero = false; SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        return found
+
+    def prepare(self, sql: str) -> None:
+        """Make known what a query needs: the functions for sketches cost a library, which most queries do without."""
+        if not self._sketches and "rollup_" in sql.lower():
+            with self._lock:
+                if not self._sketches:
+                    from rollup.aggregation import sketches
+
+                    sketches.register(self._database)
+                    self._sketches = True
 
     @contextmanager
     def tables(self, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> Iterator[None]:
@@ -39,13 +60,15 @@ class Engine:
             for name in tables:
                 self.connection.unregister(name)
 
-    def run(self, query: str | exp.Expression, parameters: Mapping[str, object] | None = None, **tables: pa.Table) -> pa.Table:
+    def run(self, query: str | exp.Expr, parameters: Mapping[str, object] | None = None, **tables: pa.Table) -> pa.Table:
         """The Arrow table a query gives over the tables given by name; `parameters` fill its `$name` places."""
         sql = query if isinstance(query, str) else to_sql(query)
+        self.prepare(sql)
         with self.tables(tables):
             return self.connection.sql(sql, params=parameters).to_arrow_table()
 
     def count(self, sql: str) -> int:
         """The one number a query gives; 0 for null or no row."""
+        self.prepare(sql)
         rows = self.connection.execute(sql).fetchall()
         return int(rows[0][0] or 0) if rows else 0

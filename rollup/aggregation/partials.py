@@ -108,7 +108,7 @@ class Partials:
         return self.aggregation.clock is Clock.STRING
 
     @staticmethod
-    def _valid(time: exp.Expression) -> exp.Expression:
+    def _valid(time: exp.Expr) -> exp.Expr:
         return exp.Between(this=time, low=exp.Literal.number(_YEARS[0]), high=exp.Literal.number(_YEARS[1]))
 
     @property
@@ -156,7 +156,7 @@ class Partials:
         return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.aggregation.zone)}
 
 
-def _raw_zone(text: exp.Expression) -> exp.Expression:
+def _raw_zone(text: exp.Expr) -> exp.Expr:
     return buckets.build("REGEXP_EXTRACT(:x, :p, 3)", x=text, p=exp.Literal.string(f"^{_STAMP}$"))
 
 

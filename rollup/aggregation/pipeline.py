@@ -15,9 +15,9 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.aggregation.recovery import rebuild
 from rollup.aggregation.state import State
-from rollup.calendar import bucket_end
+from rollup.calendar import Duration, bucket_end
 from rollup.plan.aggregation import Aggregation
-from rollup.stores.base import Commit, Store
+from rollup.stores.base import Commit, Rewrite, Store
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,28 @@ class Pipeline:
             self._commit(state, closed, None, {})
 
     def advance(self, partials: list[pa.Table], refold: Refold, source: Mapping[str, Any]) -> Advance:
-        """Admit, cascade and commit one batch."""
+        """Admit, cascade and commit one batch.
+
+        `source` has a mark for each stream, see `rollup.hosts.spark_driver`. A mark of another query says that the
+        checkpoint is lost and events come again from the start: then open rows are rebuilt from the tables, and
+        events that the tables have are passed over.
+        """
+        if self.anew(source):
+            source = self.renew(source)
         admitted = admit(self.engine, self.aggregation, self.state, partials, refold)
         return self._step(admitted, source)
+
+    def anew(self, source: Mapping[str, Any]) -> bool:
+        """Whether a mark is of another query than the last one."""
+        known = [(self.source.get(stream), mark) for stream, mark in source.items()]
+        return any(before is not None and before["query"] != mark["query"] for before, mark in known)
+
+    def renew(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Rebuild open rows from the tables; the marks that are new."""
+        source = {stream: mark for stream, mark in source.items() if mark != self.source.get(stream)}
+        self.state, closed = rebuild(self.engine, self.cascade, self.store)
+        self._commit(self.state, closed, None, {})
+        return source
 
     def due(self, now: int) -> bool:
         """Whether the wall clock has passed the end of an open root bucket."""
@@ -71,13 +90,20 @@ class Pipeline:
         """Close what the wall clock has passed; only for aggregations by arrival time."""
         return self._step(tick(self.aggregation, self.state, now), source)
 
+    def rewrite(self, rewrites: Mapping[Duration, Rewrite], state: State | None = None) -> None:
+        """Change stored rows, and with `state` the open ones, in a commit of its own between two batches."""
+        nothing = Closed(dict.fromkeys(self.aggregation.levels, self.aggregation.table_schema.empty_table()), 0)
+        self._commit(self.state if state is None else state, nothing, None, self.source, rewrites)
+
     def _step(self, admitted: Admitted, source: Mapping[str, Any]) -> Advance:
         state, closed = self.cascade.step(self.engine, self.state, admitted)
         began = time.perf_counter()
         self._commit(state, closed, admitted.ledger, source)
         return Advance(admitted, closed, time.perf_counter() - began)
 
-    def _commit(self, state: State, closed: Closed, ledger: pa.Table | None, source: Mapping[str, Any]) -> None:
-        self.store.commit(Commit(self.number + 1, state, closed.rows, ledger, source))
+    def _commit(
+        self, state: State, closed: Closed, ledger: pa.Table | None, source: Mapping[str, Any], rewrites: Mapping[Duration, Rewrite] | None = None
+    ) -> None:
+        self.store.commit(Commit(self.number + 1, state, closed.rows, ledger, source, rewrites or {}))
         self.number += 1
         self.state, self.source = state, source

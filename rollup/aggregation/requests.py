@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from rollup.aggregation.answer import END, LATE, REVISION, START, Part, between, level_rows
 from rollup.aggregation.dialects import to_sql
-from rollup.aggregation.retrieval import attributes, bounds, bucket_rows, per_level, shape
+from rollup.aggregation.retrieval import attributes, bounds, named_extras, per_level
+from rollup.aggregation.selection import shape
 from rollup.calendar import Duration
 from rollup.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
@@ -34,8 +36,13 @@ class Request:
         """The aggregation that is asked."""
         return self.requests.aggregation
 
+    @property
+    def late(self) -> bool:
+        """Whether the query reads the relation `late`."""
+        return any(name in LATE or name == REVISION for name in self.requests.extras)
+
     def sql(self, dialect: str = "duckdb") -> str:
-        """The query over `closed`, `open` and `request`, with parameters `start` and `end`."""
+        """The query over `closed`, `open`, `request` and perhaps `late`, with parameters `start` and `end`."""
         return self.requests.sql(self.per, dialect)
 
 
@@ -91,16 +98,22 @@ class Requests:
             self.made[per, dialect] = to_sql(self._query(per), dialect)
         return self.made[per, dialect]
 
-    def _constant(self, node: exp.Expression) -> object | None:
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The columns that only answer by name, of those the join names."""
+        return named_extras(self.join.retrieval.on, self.join.retrieval.selection)
+
+    def _constant(self, node: exp.Expr) -> object | None:
         if isinstance(node, exp.Literal):
             return node.name if node.is_string else int(node.name) if node.is_int else float(node.name)
         return None
 
-    def _type(self, node: exp.Expression) -> Type | None:
+    def _type(self, node: exp.Expr) -> Type | None:
         return bind(node, Scope.of(self.stream.attributes, self.join.stream_alias, self.stream.name)).type
 
     def _query(self, per: Duration) -> exp.Select:
-        rows = bucket_rows(self.aggregation, per, self.aggregation.outputs)
+        part = Part(per, "closed", "open", between(START, END))
+        rows = level_rows(self.aggregation, part, self.aggregation.outputs, self.extras)
         join, on = self.join, self.join.retrieval.on
         keeps = join.kind == "full" or join.kind == ("left" if join.stream_first else "right")
         matches = condition(on, self.scope, "`on`") if on is not None else exp.true()

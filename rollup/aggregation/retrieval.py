@@ -1,43 +1,65 @@
-"""`within … per …` as one SQL tree: stored rows of the level, the open rows of it and all finer levels, one row a bucket.
+"""`within … per …`: a question checked before any data is read, and its SQL over stored and open rows.
 
-The tree reads two relations, `closed` (a level's table) and `open` (see `open_rows`), and is printed in any of the
-three dialects. A bucket is in the answer iff start <= AGG_TIMESTAMP < end, by its start at the level asked for.
+A bucket is in the answer iff start <= AGG_TIMESTAMP < end, by its start at the level asked for. `per 'auto'` takes the
+coarsest level that fits into the range and finer ones for what is left at its ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from rollup.aggregation import buckets
-from rollup.aggregation.aggregates import EXACT, WIDE
-from rollup.aggregation.cascade import merged_rows
+from rollup.aggregation.answer import (
+    END,
+    EXTRA,
+    LATE,
+    LEVEL,
+    REVISION,
+    START,
+    Condition,
+    Part,
+    between,
+    bucket_column,
+    bucket_rows,
+    level_rows,
+)  # fmt: skip
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
+from rollup.aggregation.gaps import FILLS, filled, grid
+from rollup.aggregation.selection import constant, shape
 from rollup.aggregation.state import State
-from rollup.calendar import Duration, within_range
+from rollup.calendar import Duration, bucket_end, bucket_start, within_range
 from rollup.errors import QueryError, RollupError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Output, column, read_column
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output, column
 from rollup.plan.app import Retrieval, Selection, position
-from rollup.plan.expressions import Scope, bind, condition
-from rollup.plan.functions import Bound
+from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
+from rollup.untyped import pc
 
-LEVEL = "AGG_LEVEL"
-START, END = exp.Placeholder(this="start"), exp.Placeholder(this="end")
-EXTRA = {EVENTS: Type.LONG}
-"""Columns that answer by name although `select *` does not show them."""
+__all__ = [
+    "Ask", "Question", "Sides", "attributes", "bounds", "bucket_column", "bucket_rows", "late_rows", "open_rows", "open_schema",
+    "per_level", "plan", "state_rows",
+]  # fmt: skip
+
+AUTO = "auto"
+Found = TypeVar("Found")
+_MARK = re.compile(r"'__c(\d+)'|\b__c(\d+)\b")
 
 
-def bucket_column(level: Duration) -> str:
-    """The column of an open row that has the start of its bucket at `level`."""
-    return f"AGG_IN_{level.table_suffix}"
+class Sides(Enum):
+    """Which rows a query reads; what cannot be in the range is left out of it."""
+
+    BOTH = "both"
+    STORED = "stored"
+    OPEN = "open"
 
 
 def open_rows(engine: Engine, aggregation: Aggregation, state: State) -> pa.Table:
@@ -45,18 +67,20 @@ def open_rows(engine: Engine, aggregation: Aggregation, state: State) -> pa.Tabl
 
     It is both what a restart loads and what a reader adds to the stored rows.
     """
-    tables = [state.open[level].append_column(LEVEL, pa.array([int(level)] * state.open[level].num_rows, pa.int32())) for level in aggregation.levels]
-    return engine.run(_open_sql(aggregation), rows=pa.concat_tables(tables)).cast(open_schema(aggregation))
+    rows = {f"open_{int(level)}": table for level, table in state.open.items() if table.num_rows}
+    if not rows:
+        return pa.Table.from_batches([], open_schema(aggregation))
+    return engine.run(_open_sql(aggregation, tuple(rows)), **rows).cast(open_schema(aggregation))
 
 
 @lru_cache(maxsize=256)
-def _open_sql(aggregation: Aggregation) -> str:
-    columns: list[exp.Expression] = []
-    for level in aggregation.levels:
-        begin = buckets.start(column(TIMESTAMP), level, aggregation.row_zone)
-        own = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(level)))
-        columns.append(exp.Case(ifs=[exp.If(this=own, true=begin)]).as_(bucket_column(level), quoted=True))
-    return to_sql(exp.select("*", *columns).from_("rows"))
+def _open_sql(aggregation: Aggregation, relations: tuple[str, ...]) -> str:
+    numbered = [exp.select("*", exp.alias_(exp.cast(exp.Literal.number(name[5:]), "int"), LEVEL, quoted=True)).from_(name) for name in relations]
+    rows = numbered[0] if len(numbered) == 1 else exp.union(*numbered, distinct=False)
+    own = {level: exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(level))) for level in aggregation.levels}
+    starts = {level: buckets.start(column(TIMESTAMP), level, aggregation.row_zone) for level in aggregation.levels}
+    cut = [exp.Case(ifs=[exp.If(this=own[level], true=starts[level])]).as_(bucket_column(level), quoted=True) for level in starts]
+    return to_sql(exp.select("*", *cut).from_(rows.subquery("rows")))
 
 
 def open_schema(aggregation: Aggregation) -> pa.Schema:
@@ -73,22 +97,15 @@ def state_rows(aggregation: Aggregation, rows: pa.Table) -> Mapping[Duration, pa
     }
 
 
-@dataclass(frozen=True)
-class Ask:
-    """A question that has been checked: which buckets of which level, and what of them."""
+def late_rows(engine: Engine, aggregation: Aggregation, ledger: pa.Table) -> pa.Table:
+    """The ledger of late events, with column `commit`, as the relation `late`: each row's bucket start at every level."""
+    return engine.run(_late_sql(aggregation), ledger=ledger)
 
-    aggregation: Aggregation
-    start: int
-    end: int
-    per: Duration
-    on: exp.Expression | None
-    selection: Selection
-    fill: str | None = None
-    explain: bool = False
 
-    def sql(self, dialect: str = "duckdb") -> str:
-        """The whole query over the relations `closed` and `open`, with parameters `start` and `end`."""
-        return _answer_sql(self.aggregation, self.per, self.on, self.selection, dialect)
+@lru_cache(maxsize=256)
+def _late_sql(aggregation: Aggregation) -> str:
+    starts = {level: buckets.start(column(TIMESTAMP), level, aggregation.row_zone) for level in aggregation.levels}
+    return to_sql(exp.select("*", *(start.as_(bucket_column(level), quoted=True) for level, start in starts.items())).from_("ledger"))
 
 
 class Question(Protocol):
@@ -105,28 +122,193 @@ class Question(Protocol):
     def sql(self, dialect: str = "duckdb") -> str: ...
 
 
-@lru_cache(maxsize=4096)
-def _answer_sql(aggregation: Aggregation, per: Duration, on: exp.Expression | None, selection: Selection, dialect: str) -> str:
-    return to_sql(answer(aggregation, per, on, selection), dialect)
+@dataclass(frozen=True)
+class Ask:
+    """A question that has been checked: which buckets of which level, and what of them.
+
+    `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. `constants` stand
+    for the marks in `on` (see `rollup.aggregation.shapes`), so that questions that differ in them share their SQL.
+    """
+
+    aggregation: Aggregation
+    start: int
+    end: int
+    per: Duration
+    on: exp.Expr | None
+    selection: Selection
+    fill: str | None = None
+    explain: bool = False
+    segments: Mapping[Duration, Sequence[tuple[int, int]]] | None = None
+    constants: tuple[str | int, ...] = ()
+    made: dict[object, str] = field(default_factory=dict[object, str], compare=False, repr=False)
+
+    @property
+    def relations(self) -> Mapping[str, Duration]:
+        """The relations of stored rows that the query reads, by name."""
+        if self.segments is None:
+            return {"closed": self.per}
+        return {f"closed_{level.table_suffix}": level for level in self.segments}
+
+    @property
+    def late(self) -> bool:
+        """Whether the query reads the relation `late`."""
+        return any(name in LATE or name == REVISION for name in self._extras)
+
+    def ranges(self, level: Duration) -> Sequence[tuple[int, int]]:
+        """The ranges of bucket starts that are read of a level."""
+        return [(self.start, self.end)] if self.segments is None else self.segments.get(level, ())
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Further relations of the query that come with the question."""
+        return {} if self.fill is None else {"grid": grid(self.aggregation, self.per, self.start, self.end)}
+
+    def sql(self, dialect: str = "duckdb", sides: Sides = Sides.BOTH) -> str:
+        """The whole query, with parameters `start` and `end`, over `open`, the `relations`, `late` and `tables`."""
+        values = [exp.convert(value).sql(dialect) for value in self._values]
+        return _MARK.sub(lambda found: values[int(found[1] or found[2])], self._template(dialect, sides))
+
+    def prepared(self, sides: Sides = Sides.BOTH) -> tuple[str, Mapping[str, str | int]]:
+        """The query for DuckDB with a parameter for every value that questions of this form differ in, and the values."""
+        key = ("prepared", sides, self._form)
+        text = self.made.get(key)
+        if text is None:
+            text = self.made[key] = _MARK.sub(lambda found: f"${_named(int(found[1] or found[2]))}", self._template("duckdb", sides))
+        return text, {"start": self.start, "end": self.end, **{_named(i): value for i, value in enumerate(self._values)}}
+
+    @property
+    def _values(self) -> tuple[str | int, ...]:
+        ends = [bound for ranges in (self.segments or {}).values() for both in ranges for bound in both]
+        return (*self.constants, *ends)
+
+    @property
+    def _form(self) -> object:
+        return None if self.segments is None else tuple((level, len(ranges)) for level, ranges in self.segments.items())
+
+    @property
+    def _extras(self) -> tuple[str, ...]:
+        return named_extras(self.on, self.selection)
+
+    def _template(self, dialect: str, sides: Sides) -> str:
+        key = (dialect, sides, self._form)
+        if key not in self.made:
+            self.made[key] = to_sql(self._tree(sides), dialect)
+        return self.made[key]
+
+    def _tree(self, sides: Sides) -> exp.Select:
+        aggregation, selection = self.aggregation, self.selection
+        outputs, extras = _needed(aggregation, self.on, selection), self._extras
+        levels = [level_rows(aggregation, part, outputs, extras, self.fill is not None) for part in self._parts(sides)]
+        rows = levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
+        scope = Scope.of(attributes(aggregation), aggregation.name)
+        star = [TIMESTAMP, *(output.name for output in aggregation.outputs)]
+        query = exp.select().from_(rows.subquery("b"))
+        if self.on is not None:
+            query = query.where(condition(self.on, scope, "`on`"))
+        if self.fill is not None:
+            rows = filled(query.select("*"), aggregation, outputs, extras, self.fill)
+            query = exp.select().from_(rows.subquery("b"))
+        return shape(query, scope, selection, star)
+
+    def _parts(self, sides: Sides) -> list[Part]:
+        opened = None if sides is Sides.STORED else "open"
+        if self.segments is None:
+            return [Part(self.per, None if sides is Sides.OPEN else "closed", opened, between(START, END))]
+        parts, mark = list[Part](), len(self.constants)
+        for name, level in self.relations.items():
+            pairs = [(_mark(mark + 2 * i), _mark(mark + 2 * i + 1)) for i in range(len(self.segments[level]))]
+            mark += 2 * len(pairs)
+            parts.append(Part(level, None if sides is Sides.OPEN else name, opened, _any_of(pairs)))
+        return parts
 
 
-def plan(query: Retrieval, aggregations: Mapping[str, Aggregation]) -> Ask:
+def _mark(index: int) -> exp.Literal:
+    return exp.Literal.number(f"__c{index}")
+
+
+def _named(index: int) -> str:
+    return f"c{index}"
+
+
+def _any_of(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> Condition:
+    whole = between(START, END)  # implied, and so every query has the same two parameters
+    return lambda begin: exp.and_(whole(begin), exp.or_(*(between(low, high)(begin) for low, high in pairs)))
+
+
+def plan(query: Retrieval, aggregations: Mapping[str, Aggregation], constants: tuple[str | int, ...] = ()) -> Ask:
     """The checked question of an on-demand query. Raises QueryError or PlanError before any data is read."""
     aggregation = aggregations.get(query.aggregation)
     if aggregation is None:
         known = ", ".join(aggregations) or "none is defined"
-        raise QueryError(f"aggregation {query.aggregation!r} is not defined", hint=f"known are {known}")
+        problem = QueryError(f"aggregation {str(query.aggregation)!r} is not defined", hint=f"known are {known}")
+        raise problem.at(*_place(query.aggregation))
     assert query.per is not None
-    start, end = bounds([_value(node) for node in query.within], query.within[0])
-    level = per_level(aggregation, _value(query.per), query.per)
-    if query.fill is not None and query.fill not in ("null", "zero", "previous", "linear"):
-        raise QueryError(f"unknown fill {query.fill!r}", hint="null, zero, previous, linear")
-    ask = Ask(aggregation, start, end, level, query.on, query.selection, query.fill, query.explain)
+    start, end = bounds([constant(node) for node in query.within], query.within[0])
+    fill, on, selection = _fill_word(query), query.on, query.selection
+    word = constant(query.per)
+    if isinstance(word, str) and word.strip().lower() == AUTO:
+        segments = _at_query(query.per, lambda: stitched(aggregation, start, end, fill))
+        ask = Ask(aggregation, start, end, max(segments), on, selection, None, query.explain, segments, constants)
+    else:
+        level = per_level(aggregation, word, query.per)
+        ask = Ask(aggregation, start, end, level, on, selection, fill, query.explain, None, constants)
     ask.sql()
+    if fill is not None:
+        _at_query(query.within[0], ask.tables)
     return ask
 
 
-def bounds(values: Sequence[object], node: exp.Expression | None = None) -> tuple[int, int]:
+def _fill_word(query: Retrieval) -> str | None:
+    if query.fill is not None and query.fill not in FILLS:
+        raise QueryError(f"unknown fill {str(query.fill)!r}", hint=", ".join(FILLS)).at(*_place(query.fill))
+    return None if query.fill is None else str(query.fill)
+
+
+def _place(word: str) -> tuple[int | None, int | None]:
+    """Line and column of a name that was read from a text."""
+    return getattr(word, "line", None), getattr(word, "column", None)
+
+
+def _at_query(node: exp.Expr, check: Callable[[], Found]) -> Found:
+    try:
+        return check()
+    except RollupError as problem:
+        raise problem.at(*position(node)) from None
+
+
+def stitched(aggregation: Aggregation, start: int, end: int, fill: str | None = None) -> Mapping[Duration, Sequence[tuple[int, int]]]:
+    """For each level the ranges it answers exactly: the coarsest takes what it can, the finest all that is left.
+
+    Raises QueryError when rows have zones of their own, because then every row would have other ends.
+    """
+    if fill is not None:
+        raise QueryError("`fill` needs one level", hint="per 'days' instead of per 'auto'")
+    if aggregation.clock is Clock.STRING:
+        raise QueryError(f"per 'auto' needs one zone, and the rows of {aggregation.name} have zones of their own", hint="name a level")
+    found: dict[Duration, list[tuple[int, int]]] = {}
+    left = [(start, end)]
+    for level in reversed(aggregation.levels):
+        rest: list[tuple[int, int]] = []
+        for low, high in left:
+            first, last = (low, high) if level is aggregation.root else _inside(low, high, level, aggregation.zone)
+            if first < last:
+                found.setdefault(level, []).append((first, last))
+                rest += [(low, first), (last, high)]
+            else:
+                rest.append((low, high))
+        left = [(low, high) for low, high in rest if low < high]
+    return found
+
+
+def _inside(low: int, high: int, level: Duration, zone: str) -> tuple[int, int]:
+    """From the first to the end of the last bucket of a level that lie wholly in a range."""
+    try:
+        first, last = bucket_start(low, level, zone), bucket_start(high, level, zone)
+        return (first if first == low else bucket_end(first, level, zone)), last
+    except (OverflowError, ValueError):
+        raise QueryError("per 'auto' needs bounds between the years 2 and 9998") from None
+
+
+def bounds(values: Sequence[object], node: exp.Expr | None = None) -> tuple[int, int]:
     """Start and end of a `within` clause with one or two values. Raises QueryError."""
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
@@ -137,7 +319,7 @@ def bounds(values: Sequence[object], node: exp.Expression | None = None) -> tupl
         raise _at(QueryError(problem.message, hint=problem.hint), node) from None
 
 
-def per_level(aggregation: Aggregation, word: object, node: exp.Expression | None = None) -> Duration:
+def per_level(aggregation: Aggregation, word: object, node: exp.Expr | None = None) -> Duration:
     """The level that a `per` value names. Raises QueryError when it is unknown or not aggregated."""
     if not isinstance(word, str):
         raise _at(QueryError(f"`per` takes a text, not {word!r}", hint="e.g. per 'days'"), node)
@@ -151,167 +333,29 @@ def per_level(aggregation: Aggregation, word: object, node: exp.Expression | Non
     return level
 
 
-def _at(problem: QueryError, node: exp.Expression | None) -> RollupError:
+def _at(problem: QueryError, node: exp.Expr | None) -> RollupError:
     return problem.at(*position(node)) if node is not None else problem
 
 
-def _value(node: exp.Expression) -> object:
-    if isinstance(node, exp.Literal):
-        if node.is_string:
-            return node.name
-        return int(node.name) if node.is_int else float(node.name)
-    if isinstance(node, exp.Neg):
-        inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
-        value = _value(inner)
-        return -value if isinstance(value, int) else value
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    raise _at(QueryError("`within` and `per` of an on-demand query take constants"), node)
-
-
-# The tree
-
-
-def answer(aggregation: Aggregation, per: Duration, on: exp.Expression | None, selection: Selection) -> exp.Select:
-    """The whole query: buckets of the range, `on`, the select list, `group by` … `offset`."""
-    rows = bucket_rows(aggregation, per, _needed(aggregation, on, selection))
-    return select_from(rows, aggregation, on, selection)
-
-
-def bucket_rows(
-    aggregation: Aggregation,
-    per: Duration,
-    outputs: Sequence[Output],
-    closed: str = "closed",
-    opened: str = "open",
-    start: exp.Expression = START,
-    end: exp.Expression = END,
-) -> exp.Select:
-    """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP and the outputs, final values."""
-    names = _columns_of(aggregation, outputs)
-    stored = _part(aggregation, names, column(TIMESTAMP), closed, start, end)
-    level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(per)))
-    running = _part(aggregation, names, column(bucket_column(per)), opened, start, end).where(level)
-    both = exp.select("*").from_(exp.union(stored, running, distinct=False).subquery("u"))
-    values = tuple(value for value in aggregation.values if value.name in names)
-    groups = [TIMESTAMP, *(key.name for key in aggregation.keys)]
-    merged = merged_rows(both, groups, values)
-    narrow = exp.select(*(column(name) for name in groups), *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values))
-    finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
-    extras = [column(name) for name in EXTRA if name in names and name not in (o.name for o in outputs)]
-    return exp.select(column(TIMESTAMP), *finals, *extras).from_(narrow.from_(merged.subquery("m")).subquery("n"))
-
-
-def _part(aggregation: Aggregation, names: Iterable[str], begin: exp.Column, table: str, start: exp.Expression, end: exp.Expression) -> exp.Select:
-    columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *(column(key.name) for key in aggregation.keys)]
-    for name in names:
-        wide = aggregation.kinds[name] is EXACT
-        columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
-    low = exp.GTE(this=begin.copy(), expression=start.copy())
-    high = exp.LT(this=begin.copy(), expression=end.copy())
-    return exp.select(*columns).from_(table).where(low, high)
-
-
-def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:
-    """The stored columns that outputs are computed from, with the siblings their merges look at."""
-    wanted = {found.name for output in outputs for found in output.final.find_all(exp.Column)} | {EVENTS}
-    values = {value.name: value for value in aggregation.values}
-    todo = [name for name in wanted if name in values]
-    while todo:
-        value = values[todo.pop()]
-        nodes = [value.merge, *(value.helper[1:] if value.helper else ())]
-        for sibling in {found.name for node in nodes for found in node.find_all(exp.Column)} & set(values) - wanted:
-            wanted.add(sibling)
-            todo.append(sibling)
-    return [name for name in values if name in wanted]
-
-
-def _needed(aggregation: Aggregation, on: exp.Expression | None, selection: Selection) -> tuple[Output, ...]:
-    """The outputs that a question mentions; all of them for `select *`."""
-    if selection.items is None:
-        return aggregation.outputs
-    nodes = [item.expression for item in selection.items]
+def mentioned(on: exp.Expr | None, selection: Selection) -> set[str]:
+    """The names in a question's expressions."""
+    nodes = [item.expression for item in selection.items or ()]
     nodes += [*selection.group_by, *selection.order_by, *(node for node in (on, selection.having) if node is not None)]
-    names = {found.name for node in nodes for found in node.find_all(exp.Column)}
-    return tuple(output for output in aggregation.outputs if output.name in names)
+    return {found.name for node in nodes for found in node.find_all(exp.Column)}
+
+
+def named_extras(on: exp.Expr | None, selection: Selection) -> tuple[str, ...]:
+    """The columns of EXTRA that a question names."""
+    names = mentioned(on, selection)
+    return tuple(name for name in EXTRA if name in names)
+
+
+def _needed(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) -> tuple[Output, ...]:
+    """The outputs that a question mentions; all of them for `select *`."""
+    names = mentioned(on, selection)
+    return tuple(output for output in aggregation.outputs if selection.items is None or output.name in names)
 
 
 def attributes(aggregation: Aggregation) -> dict[str, Type]:
     """What an answer can be asked for, by name: AGG_TIMESTAMP, the outputs, and the columns of EXTRA."""
     return {TIMESTAMP: Type.LONG, **{output.name: output.type for output in aggregation.outputs}, **EXTRA}
-
-
-def select_from(
-    rows: exp.Select, aggregation: Aggregation, on: exp.Expression | None, selection: Selection, scope: Scope | None = None
-) -> exp.Select:
-    """`on … select … group by … having … order by … limit … offset` over rows of buckets."""
-    names = attributes(aggregation)
-    scope = scope or Scope.of(names, aggregation.name)
-    query = exp.select().from_(rows.subquery("b"))
-    if on is not None:
-        query = query.where(condition(on, scope, "`on`"))
-    return shape(query, scope, selection, [TIMESTAMP, *(output.name for output in aggregation.outputs)])
-
-
-def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[str]) -> exp.Select:
-    """A select list and what follows it, put on a query that has FROM and WHERE; `star` is what `*` means."""
-    with_aggregates = Scope(scope.columns, _row_aggregate)
-    if selection.items is None:
-        return _tail(query.select(*(column(name) for name in star)), scope, selection, {})
-    bound = {item.name: bind(item.expression, with_aggregates) for item in selection.items}
-    query = query.select(*(exp.alias_(found.sql, name, quoted=True) for name, found in bound.items()))
-    groups = [bind(node, scope).sql for node in selection.group_by]
-    grouped = groups or any(found.sql.find(exp.AggFunc) for found in bound.values())
-    if grouped:
-        for item, found in zip(selection.items, bound.values(), strict=True):
-            if not found.sql.find(exp.AggFunc) and found.sql not in groups:
-                raise QueryError(f"{item.name!r} is neither aggregated nor in `group by`").at(*position(item.expression))
-    return _tail(query.group_by(*groups) if groups else query, with_aggregates, selection, bound)
-
-
-def _tail(query: exp.Select, scope: Scope, selection: Selection, bound: Mapping[str, Bound]) -> exp.Select:
-    named = Scope({**scope.columns, **{("", name): found for name, found in bound.items()}}, scope.aggregates)
-    if selection.having is not None:
-        passes = condition(selection.having, named, "`having`")
-        grouped = query.args.get("group") or passes.find(exp.AggFunc)
-        query = query.having(passes) if grouped else query.where(passes)
-    for ordering in selection.order_by:
-        query = query.order_by(exp.Ordered(this=bind(ordering.this, named).sql, desc=ordering.args.get("desc"), nulls_first=True))
-    for clause in ("limit", "offset"):
-        node = getattr(selection, clause)
-        if node is not None:
-            value = _value(node)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise QueryError(f"`{clause}` takes a whole number from 0, not {value!r}").at(*position(node))
-            query = query.limit(value) if clause == "limit" else query.offset(value)
-    return query
-
-
-def _row_aggregate(call: exp.Anonymous, scope: Scope) -> Bound | None:
-    """Aggregates over the rows of an answer; these are SQL's own."""
-    name = call.name.lower()
-    if name == "count":
-        inner = bind(call.expressions[0], scope).sql if call.expressions else exp.Star()
-        return Bound(exp.Count(this=inner), Type.LONG)
-    found = _ROW_AGGREGATES.get(name)
-    if found is None:
-        return None
-    if len(call.expressions) != 1:
-        raise QueryError(f"{call.name} takes 1 argument, not {len(call.expressions)}")
-    argument = bind(call.expressions[0], Scope(scope.columns))
-    if argument.type is None or (name not in ("min", "max", "distinctcount") and not argument.type.numeric):
-        raise QueryError(f"{call.name} takes a number, not {argument.type}")
-    kind = found[1] or argument.type
-    if name == "sum":
-        kind = Type.LONG if argument.type.integral else Type.DOUBLE
-    return Bound(exp.cast(found[0](argument.sql), kind.sql), kind)
-
-
-_ROW_AGGREGATES = {
-    "sum": (lambda x: exp.Sum(this=x), None),
-    "avg": (lambda x: exp.Avg(this=x), Type.DOUBLE),
-    "min": (lambda x: exp.Min(this=x), None),
-    "max": (lambda x: exp.Max(this=x), None),
-    "stddev": (lambda x: exp.StddevPop(this=x), Type.DOUBLE),
-    "distinctcount": (lambda x: exp.Count(this=exp.Distinct(expressions=[x])), Type.LONG),
-}

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from rollup.cli import demo, inspect, query, run
+from rollup.cli import change, demo, inspect, maintain, query, recover, replay, run, serve, status, verify
 from rollup.errors import RollupError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -14,6 +14,13 @@ cli.command("run")(run.run)
 cli.command("plan")(inspect.plan)
 cli.command("ddl")(inspect.ddl)
 cli.command("query")(query.query)
+cli.command("serve")(serve.serve)
+cli.command("status")(status.status)
+cli.command("verify")(verify.verify)
+cli.command("replay")(replay.replay)
+cli.command("recover")(recover.recover)
+cli.command("change")(change.change)
+cli.command("maintain")(maintain.maintain)
 cli.command("demo")(demo.demo)
 
 

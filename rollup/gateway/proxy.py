@@ -17,7 +17,7 @@ from dataclasses import replace
 from rollup.gateway import wire
 from rollup.gateway.limits import Limits, Overdue
 from rollup.gateway.opening import CHUNK, Door, Opening, Rejected, opening
-from rollup.gateway.session import BindHook, Pipe, Rewrite, Rewriting, Session, hang_up
+from rollup.gateway.session import BindHook, NoticeHook, Pipe, Rewrite, Rewriting, Session, hang_up
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Gateway:
     `needs(sql)` says cheaply whether a text may concern `rewrite`; all others pass byte for byte. `rewrite(sql)` gives
     the text the server gets, after loading what it needs; a `RollupError` from it becomes an ERROR of that statement
     and the session goes on. `bind(sql, parameters)` is called before the parameters of such a statement go on.
+    `notice(session, payload)` is called for the notices by which functions of ours in the server ask for something.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Gateway:
         *,
         needs: Callable[[str], bool],
         bind: BindHook | None = None,
+        notice: NoticeHook | None = None,
         ssl: tls.SSLContext | None = None,
         max_connections: int | None = None,
         limits: Limits | None = None,
@@ -53,7 +55,7 @@ class Gateway:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.backend = backend
-        self._rewriting = Rewriting(rewrite, needs, bind)
+        self._rewriting = Rewriting(rewrite, needs, bind, notice)
         self._ssl = ssl
         self._limits = limits or Limits()
         if max_connections is not None:

@@ -8,6 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,11 +28,19 @@ Rewrite = Callable[[str], Awaitable[str]]
 BindHook = Callable[[str, Sequence[wire.Parameter]], Awaitable[None]]
 """Called with the client's text and the parameters before a Bind of it goes on; raises RollupError to refuse."""
 
+NoticeHook = Callable[["Session", bytes], Awaitable[None]]
+"""Called with the session and the payload of a notice that begins with `ASKS`; the client does not see such a one."""
+
+ASKS = b"rollup_ask:"
+
+VISITOR: ContextVar["Session"] = ContextVar("VISITOR")
+"""The session whose text is being rewritten, for a rewriter that has to know."""
+
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _T = TypeVar("_T")
 _WATCHED_OF_CLIENT = b"QPBCSFX"
-_WATCHED_OF_SERVER = b"RSKZE"
+_WATCHED_OF_SERVER = b"RSKZEN"
 _LINGER = 1.0
 _SASL = (10).to_bytes(4, "big")
 _LONGEST_ANSWER_LOOKED_AT = 1 << 20
@@ -44,6 +53,7 @@ class Rewriting:
     rewrite: Rewrite
     needs: Callable[[str], bool]
     bind: BindHook | None = None
+    notice: NoticeHook | None = None
 
 
 class Session:
@@ -66,11 +76,16 @@ class Session:
         self._farewell: bytes | None = None
         self._ended_by_server = False
         self._leaving = False
+        self._errands: set[asyncio.Future[None]] = set()
+        self._holds: list[Callable[[], None]] = []
+        self.simple = False
+        self.moment: tuple[str, dict[str, int]] = ("", {})
         self.cancel_key = b""
         self.activity = Activity(time.monotonic())
 
     async def run(self, rest: bytes = b"") -> None:
         """Passes bytes until the server has closed its side or the client broke the protocol."""
+        VISITOR.set(self)
         upstream = asyncio.ensure_future(self._upstream(rest))
         downstream = asyncio.ensure_future(self._downstream())
         try:
@@ -78,8 +93,9 @@ class Session:
             if upstream.done() and not self._ended.done() and upstream.exception() is None:
                 await asyncio.wait({downstream, self._ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (upstream, downstream):
+            for task in (upstream, downstream, *self._errands):
                 task.cancel()
+            self._let_go()
             results = await asyncio.gather(upstream, downstream, return_exceptions=True)
             self._server_writer.close()
             await self._part(next((each for each in results if isinstance(each, wire.ProtocolViolation)), None))
@@ -87,6 +103,15 @@ class Session:
     def cancel_work(self) -> bool:
         """Stops the rewriter when it works for this session (the client then reads 57014); false when it does not."""
         return self._work is not None and self._work.cancel()
+
+    def hold(self, release: Callable[[], None]) -> None:
+        """Call `release` once the server has answered all that the client has asked so far, or the session is over."""
+        self._holds.append(release)
+
+    def _let_go(self) -> None:
+        holds, self._holds = self._holds, []
+        for release in holds:
+            release()
 
     def end(self, sqlstate: str, text: str) -> None:
         """Ends the session from our side with a FATAL error."""
@@ -117,6 +142,7 @@ class Session:
         """What the server gets for one message of the client."""
         self.activity.sent(time.monotonic(), piece.kind)
         self._leaving = self._leaving or piece.kind == b"X"
+        self.simple = piece.kind == b"Q"
         if piece.kind in b"QP":
             # A text may make the rewriter load data, so nobody gets that far before the server let him in.
             await self._open.wait()
@@ -228,15 +254,26 @@ class Session:
                 self._status(piece.body)
             case b"K":
                 self.cancel_key = piece.body
+            case b"N" if self._rewriting.notice is not None and b"M" + ASKS in piece.body:
+                return self._asked(self._rewriting.notice, wire.fields(piece.body)["M"].removeprefix(ASKS))
             case b"R" if piece.body[:4] == _SASL:
                 return wire.message(b"R", wire.without_channel_binding(piece.body))
             case _:
                 pass
         return piece.raw
 
+    def _asked(self, notice: NoticeHook, payload: bytes) -> bytes:
+        """Sees to a question of the server's without holding up the stream; the client gets nothing of it."""
+        errand = asyncio.ensure_future(notice(self, payload))
+        self._errands.add(errand)
+        errand.add_done_callback(self._errands.discard)
+        return b""
+
     def _ready(self, status: bytes) -> None:
         self.activity.ready(time.monotonic(), status)
         self._open.set()
+        if not self.activity.busy:
+            self._let_go()
         self._moved = self._moved and self.activity.busy
 
     def _status(self, body: bytes) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
@@ -116,7 +116,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        named = {"registry": self.registry}
+        named: Any = {"registry": self.registry}
         self.events = Counter("rollup_events", "Events taken from sources", ["stream"], **named)
         self.late = Counter("rollup_late_events", "Late events by what happened to them", ["aggregation", "policy"], **named)
         self.dead = Counter("rollup_dead_letters", "Records that could not be used", ["stream"], **named)

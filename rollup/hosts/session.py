@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rollup.jars import spark_jars_option
@@ -20,6 +21,7 @@ _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     # Tasks hold their results as Arrow; the driver must take a whole batch of partial rows.
@@ -43,10 +45,12 @@ def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
         return active
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
     builder = SparkSession.builder.appName("rollup")
     if "MASTER" not in os.environ and "spark.master" not in settings:
         builder = builder.master("local[*]")
-    defaults = {**_SETTINGS, "spark.jars": spark_jars_option(kafka=kafka)}
+    logging = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    defaults = {**_SETTINGS, "spark.driver.extraJavaOptions": f"{logging} -Duser.timezone=UTC", "spark.jars": spark_jars_option(kafka=kafka)}
     if "spark.master" in settings and not settings["spark.master"].startswith("local"):
         defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {"spark.driver.maxResultSize": "0"}
     for name, value in {**defaults, **settings}.items():

@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.partials import FIRST, LAST
 from rollup.aggregation.pipeline import Advance, Pipeline
 from rollup.conf import Conf, check
 from rollup.hosts.answers import Answers
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
-from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, run, unpack_row
+from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
+from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, received, run, unpack_row
 from rollup.plan.aggregation import Clock
 from rollup.sources.base import DEAD, source
 from rollup.stores.dead_letters import DeadLetters
@@ -45,7 +44,7 @@ class _Results:
     """What the tasks of a batch gave, in order of arrival."""
 
     events: int
-    partials: Mapping[str, list[pa.Table]]
+    partials: Mapping[str, list[Any]]  # pa.Table, or Split where the step runs in shards
     dead: pa.Table
     forwarded: Mapping[str, pa.Table]
     bases: Mapping[str, int]
@@ -61,7 +60,9 @@ class SparkHost:
         self.engine = Engine()
         kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
         stores = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
-        self.pipelines = {name: Pipeline(a, stores[name], self.engine) for name, a in self.program.aggregations.items()}
+        self.pipelines = {
+            name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark) for name, a in self.program.aggregations.items()
+        }
         self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
         self.dead_letters = DeadLetters(conf.tables)
         self.reporter = reporter or Reporter()
@@ -147,21 +148,22 @@ class SparkHost:
         name = pipeline.aggregation.name
         base = _arrivals(pipeline, stream)
 
-        def refold(steps: pa.Table, suspects: pa.Table) -> list[pa.Table]:
+        def refold(steps: pa.Table, suspects: pa.Table) -> list[Any]:
             bases = {origin: base + offset for origin, offset in results.bases.items()}
             spec = replace(self._spec(stream), refold={name: (pack(steps), pack(suspects))}, bases=bases)
             rows = self._rows(frame, spec)
-            return [unpack_row(row["payload"], row["file"]) for row in rows if row["kind"] == "partials"]
+            return [received(row) for row in rows if row["kind"] == "partials"]
 
-        partials = [_shifted(table, base) for table in results.partials.get(name, [])]
+        partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = {"query": query, "batch": number, "arrivals": base + results.events}
         return pipeline.advance(partials, refold, {**pipeline.source, stream: mark})
 
     def _spec(self, stream: str) -> TaskSpec:
         local = self.spark.sparkContext.master.startswith("local")
         asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
+        split = {name: p.split for name, p in self.pipelines.items() if isinstance(p, SizedPipeline) and p.split is not None}
         return TaskSpec(
-            self.conf.text(), self.conf.zone, stream, dict(self.conf.sources[stream]), self._exchange if local else None, asking
+            self.conf.text(), self.conf.zone, stream, dict(self.conf.sources[stream]), self._exchange if local else None, asking, split=split
         )
 
     def _exchange_folder(self) -> str:
@@ -183,17 +185,18 @@ class SparkHost:
             events = sum(row["rows"] for row in rows if row["kind"] == "part")
         order = {origin: index for index, (_, origin, _) in enumerate(parts)}
         rows.sort(key=lambda row: order[row["origin"]])
-        partials, forwarded, dead = dict[str, list[pa.Table]](), dict[str, list[pa.Table]](), [DEAD.empty_table()]
+        partials, forwarded, dead = dict[str, list[Any]](), dict[str, list[pa.Table]](), [DEAD.empty_table()]
         for row in rows:
             if row["kind"] == "part":
+                continue
+            if row["kind"] == "partials":
+                partials.setdefault(row["name"], []).append(shift(received(row), bases[row["origin"]]))
                 continue
             table = unpack_row(row["payload"], row["file"])
             if row["kind"] == "dead":
                 dead.append(table.cast(DEAD))
-            elif row["kind"] == "events":
-                forwarded.setdefault(row["name"], []).append(table)
             else:
-                partials.setdefault(row["name"], []).append(_shifted(table, bases[row["origin"]]))
+                forwarded.setdefault(row["name"], []).append(table)
         return _Results(events, partials, pa.concat_tables(dead), {name: pa.concat_tables(tables) for name, tables in forwarded.items()}, bases)
 
     def _maintain(self, number: int) -> None:
@@ -214,16 +217,3 @@ def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:
 def _arrivals(pipeline: Pipeline, stream: str) -> int:
     mark = pipeline.source.get(stream)
     return 0 if mark is None else int(mark["arrivals"])
-
-
-def _shifted(table: pa.Table, base: int) -> pa.Table:
-    """Partial rows whose arrivals count from `base` instead of 0."""
-    if base == 0:
-        return table
-    for name in (FIRST, LAST, "AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL"):
-        index = table.schema.get_field_index(name)
-        if index >= 0:
-            table = table.set_column(index, name, pc.add(table[name], base))
-    return table
-
-

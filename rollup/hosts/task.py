@@ -18,6 +18,7 @@ import pyarrow.ipc
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
+from rollup.hosts.shards import Split, split
 from rollup.plan.program import Program, compile_app
 from rollup.sources.base import DEAD, Part, Source, source
 from rollup.sources.records import quoted
@@ -51,6 +52,8 @@ class TaskSpec:
     threads: int = 1
     refold: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict[str, tuple[bytes, bytes]])
     bases: Mapping[str, int] = field(default_factory=dict[str, int])
+    split: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """For aggregations whose step runs in shards: the folder their partial rows go to, and how many shards there are."""
 
 
 def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -78,7 +81,7 @@ def _worker(app: str, zone: str, threads: int) -> _Worker:
     return _Worker(program, Engine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()})
 
 
-def _results(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> Iterator[tuple[str, str, pa.Table | None]]:
+def _results(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> Iterator[tuple[str, str, pa.Table | Split | None]]:
     yield "part", spec.stream, None
     if part.dead.num_rows:
         yield "dead", spec.stream, part.dead
@@ -89,9 +92,9 @@ def _results(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> Ite
             continue
         if spec.refold:
             if name in spec.refold:
-                yield "partials", name, _second_look(spec, worker, partials, part, view)
+                yield "partials", name, _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view))
             continue
-        yield "partials", name, partials.fold(worker.engine, view)
+        yield "partials", name, _shared(spec, worker, partials, partials.fold(worker.engine, view))
         refused = partials.refused(worker.engine, view)
         if refused.num_rows:
             yield "dead", name, _letters(part, partials.aggregation.stream, refused)
@@ -122,6 +125,12 @@ def _second_look(spec: TaskSpec, worker: _Worker, partials: Partials, part: Part
     return partials.fold_by_step(worker.engine, "__numbered", steps, suspects)
 
 
+def _shared(spec: TaskSpec, worker: _Worker, partials: Partials, table: pa.Table) -> pa.Table | Split:
+    """Partial rows as the step wants them: together, or split for its shards."""
+    name = partials.aggregation.name
+    return split(worker.engine, partials.aggregation, table, *spec.split[name]) if name in spec.split else table
+
+
 def _letters(part: Part, stream: str, refused: pa.Table) -> pa.Table:
     rows = [
         {"stream": stream, "reason": row["reason"], "position": f"{part.origin}:{row['__arrival']}", "raw": str(row["raw"])}
@@ -130,10 +139,12 @@ def _letters(part: Part, stream: str, refused: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=DEAD)
 
 
-def _packed(spec: TaskSpec, kind: str, name: str, part: Part, table: pa.Table | None) -> pa.RecordBatch:
+def _packed(spec: TaskSpec, kind: str, name: str, part: Part, table: pa.Table | Split | None) -> pa.RecordBatch:
     payload: bytes | None = None
     file: str | None = None
-    if table is not None and spec.exchange is not None and table.nbytes > INLINE:
+    if isinstance(table, Split):
+        payload, file = pack(table.summary.replace_schema_metadata({"rows": str(table.rows)})), table.file
+    elif table is not None and spec.exchange is not None and table.nbytes > INLINE:
         file = str(Path(spec.exchange) / f"{uuid.uuid4().hex}.arrow")
         with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
@@ -155,6 +166,14 @@ def pack(table: pa.Table) -> bytes:
 def unpack(blob: bytes) -> pa.Table:
     """The table that `pack` made bytes of."""
     return pa.ipc.open_stream(blob).read_all()
+
+
+def received(row: Mapping[str, Any]) -> pa.Table | Split:
+    """The partial rows of a result row: their table, or where they are when tasks have split them."""
+    if row["file"] is not None and row["payload"] is not None:
+        summary = unpack(row["payload"])
+        return Split(row["file"], summary, int(summary.schema.metadata[b"rows"]))
+    return unpack_row(row["payload"], row["file"])
 
 
 def unpack_row(payload: bytes | None, file: str | None) -> pa.Table:

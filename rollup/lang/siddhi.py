@@ -28,7 +28,7 @@ from rollup.plan.app import (
 )
 from rollup.plan.types import Type, parse_type
 
-_COMPARE: dict[str, type[exp.Expression]] = {
+_COMPARE: dict[str, type[exp.Expr]] = {
     "==": exp.EQ,
     "=": exp.EQ,
     "!=": exp.NEQ,
@@ -37,7 +37,7 @@ _COMPARE: dict[str, type[exp.Expression]] = {
     "<": exp.LT,
     "<=": exp.LTE,
 }
-_ARITHMETIC: dict[str, type[exp.Expression]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "%": exp.Mod}
+_ARITHMETIC: dict[str, type[exp.Expr]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "%": exp.Mod}
 
 
 class Clause(NamedTuple):
@@ -115,7 +115,7 @@ def _terminal(name: str) -> str:
     return name.lower()
 
 
-def _tagged(node: exp.Expression, meta: Meta) -> exp.Expression:
+def _tagged(node: exp.Expr, meta: Meta) -> exp.Expr:
     if not getattr(meta, "empty", True):
         node.meta.setdefault("line", meta.line)
         node.meta.setdefault("column", meta.column)
@@ -123,7 +123,7 @@ def _tagged(node: exp.Expression, meta: Meta) -> exp.Expression:
 
 
 def _literal(text: str, kind: Type, quoted: bool = False) -> exp.Literal:
-    node = exp.Literal.string(text) if quoted else exp.Literal.number(text)
+    node = exp.Literal(this=text, is_string=quoted)
     node.meta["type"] = kind
     return node
 
@@ -145,59 +145,59 @@ class _Reader(Transformer[Token, Any]):
         token = parts[0]
         return token.update(value=token.value.strip("`"))
 
-    def string(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def string(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(_literal(parts[0][1:-1], Type.STRING, quoted=True), meta)
 
-    def integer(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def integer(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         kind = Type.INT if int(parts[0]) < 2**31 else Type.LONG
         return _tagged(_literal(str(parts[0]), kind), meta)
 
-    def long(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def long(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(_literal(parts[0][:-1], Type.LONG), meta)
 
-    def float_(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def float_(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(_literal(parts[0][:-1], Type.FLOAT), meta)
 
-    def double(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def double(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(_literal(parts[0].rstrip("dD"), Type.DOUBLE), meta)
 
-    def true(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def true(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(exp.Boolean(this=True), meta)
 
-    def false(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def false(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(exp.Boolean(this=False), meta)
 
-    def null(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def null(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         return _tagged(exp.Null(), meta)
 
-    def reference(self, meta: Meta, parts: list[Token]) -> exp.Expression:
+    def reference(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         table, column = (parts[0], parts[1]) if len(parts) == 2 else (None, parts[0])
         return _tagged(exp.column(exp.to_identifier(str(column), quoted=True), table=str(table) if table else None), meta)
 
-    def function(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def function(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         names = [str(part) for part in parts if isinstance(part, Token)]
-        arguments = [part for part in parts if isinstance(part, exp.Expression)]
+        arguments = [part for part in parts if isinstance(part, exp.Expr)]
         return _tagged(exp.Anonymous(this=":".join(names), expressions=arguments), meta)
 
-    def compare(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def compare(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(_COMPARE[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)), meta)
 
-    def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()), meta)
 
-    def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(_ARITHMETIC[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)), meta)
 
-    def negative(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def negative(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.Neg(this=exp.paren(parts[-1], copy=False)), meta)
 
-    def not_(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def not_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.Not(this=exp.paren(parts[0], copy=False)), meta)
 
-    def and_(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def and_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.and_(*parts, copy=False), meta)
 
-    def or_(self, meta: Meta, parts: list[Any]) -> exp.Expression:
+    def or_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.or_(*parts, copy=False), meta)
 
     # clauses
@@ -211,10 +211,10 @@ class _Reader(Transformer[Token, Any]):
     def select(self, meta: Meta, parts: list[Item]) -> Clause:
         return Clause("items", tuple(parts) or None)
 
-    def group_by(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def group_by(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("group_by", tuple(parts))
 
-    def having(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def having(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("having", parts[0])
 
     def order_by(self, meta: Meta, parts: list[exp.Ordered]) -> Clause:
@@ -223,22 +223,22 @@ class _Reader(Transformer[Token, Any]):
     def ordering(self, meta: Meta, parts: list[Any]) -> exp.Ordered:
         return exp.Ordered(this=parts[0], desc=len(parts) > 1 and parts[1].type == "DESC")
 
-    def limit(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def limit(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("limit", parts[0])
 
-    def offset(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def offset(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("offset", parts[0])
 
-    def within(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def within(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("within", tuple(parts))
 
-    def per(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def per(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("per", parts[0])
 
     def fill(self, meta: Meta, parts: list[Token]) -> Clause:
-        return Clause("fill", str(parts[0]).lower())
+        return Clause("fill", parts[0].update(value=parts[0].lower()))  # still a token, so that it can be pointed at
 
-    def filter(self, meta: Meta, parts: list[exp.Expression]) -> Clause:
+    def filter(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("filter", parts[0])
 
     def window(self, meta: Meta, parts: list[Any]) -> Clause:
@@ -300,7 +300,7 @@ class _Reader(Transformer[Token, Any]):
 
     def aggregation_definition(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
         name, source = str(parts[0]), parts[1]
-        by = next((part for part in parts if isinstance(part, exp.Expression)), None)
+        by = next((part for part in parts if isinstance(part, exp.Expr)), None)
         selection = _selection(parts)
         levels = parts[-1]
         return lambda annotations: AggregationDef(name, source, selection, by, levels, annotations, meta.line, meta.column)
@@ -333,16 +333,16 @@ class _Reader(Transformer[Token, Any]):
 
     def join(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
         clauses = dict(part for part in parts if isinstance(part, Clause))
-        on = next((part for part in parts if isinstance(part, exp.Expression)), None)
+        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
         return {"left": parts[0], "kind": parts[1], "right": parts[2], "on": on, "meta": meta, **clauses}
 
     def on_demand(self, meta: Meta, parts: list[Any]) -> Retrieval:
         clauses = dict(part for part in parts if isinstance(part, Clause))
         explain = isinstance(parts[0], Token) and parts[0].type == "EXPLAIN"
         name = parts[1] if explain else parts[0]
-        on = next((part for part in parts if isinstance(part, exp.Expression)), None)
+        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
         return Retrieval(
-            str(name), on, clauses.get("within", ()), clauses.get("per"), _selection(parts), clauses.get("fill"), explain
+            name, on, clauses.get("within", ()), clauses.get("per"), _selection(parts), clauses.get("fill"), explain
         )
 
     # annotations

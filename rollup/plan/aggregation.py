@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from rollup.errors import PlanError
 from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
+from rollup.plan.retention import retention
 from rollup.plan.types import Type
 
 TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
@@ -54,7 +55,7 @@ class Key:
 
     name: str
     type: Type
-    expression: exp.Expression
+    expression: exp.Expr
 
     @property
     def kind(self) -> Kind:
@@ -67,9 +68,9 @@ class Value:
 
     name: str
     kind: Kind
-    prepare: exp.Expression
-    merge: exp.Expression
-    helper: tuple[str, exp.Expression, exp.Expression] | None = None
+    prepare: exp.Expr
+    merge: exp.Expr
+    helper: tuple[str, exp.Expr, exp.Expr] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Output:
 
     name: str
     type: Type
-    final: exp.Expression
+    final: exp.Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +91,9 @@ class Aggregation:
 
     name: str
     stream: str
-    filter: exp.Expression | None
+    filter: exp.Expr | None
     clock: Clock
-    time: exp.Expression | None
+    time: exp.Expr | None
     keys: tuple[Key, ...]
     values: tuple[Value, ...]
     outputs: tuple[Output, ...]
@@ -104,7 +105,7 @@ class Aggregation:
     zone: str = GMT
 
     @property
-    def row_zone(self) -> exp.Expression:
+    def row_zone(self) -> exp.Expr:
         """The zone of a row in SQL: a literal when all rows have the same one, as with long timestamps."""
         return column(ZONE) if self.clock is Clock.STRING else exp.Literal.string(self.zone)
 
@@ -165,6 +166,7 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
     options = _Options.read(definition)
     clock, time = _clock(definition, scope)
     options.check(definition, clock)
+    retention(options.purge, definition.levels)
     where = definition.source.filter
     builder = _Builder(definition, scope)
     outputs = builder.outputs(_items(definition, stream))
@@ -199,7 +201,7 @@ def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
     return items
 
 
-def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Expression | None]:
+def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Expr | None]:
     if definition.by is None:
         return Clock.ARRIVAL, None
     bound = bind(definition.by, scope)
@@ -211,7 +213,7 @@ def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Express
     raise PlanError(f"`aggregate by` takes a long or a string, not {bound.type}", line=line, column=col)
 
 
-def safe(sql: exp.Expression) -> exp.Expression:
+def safe(sql: exp.Expr) -> exp.Expr:
     """An expression over events that gives null instead of an error: an overflow must not stop a stream."""
     risky = sql.find(exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Neg, exp.Mod, exp.Abs)
     return exp.Anonymous(this="TRY", expressions=[sql]) if risky else sql
@@ -223,12 +225,12 @@ class _Options:
 
     buffer: int = 0
     policy: Policy = Policy.MERGE
-    store: Mapping[str, str] | None = None
+    store: Mapping[str, str] = field(default_factory=dict[str, str])
     purge: Annotation | None = None
 
     @classmethod
     def read(cls, definition: AggregationDef) -> _Options:
-        options = cls(store={})
+        options = cls()
         for annotation in definition.annotations:
             name, value = annotation.name.lower(), annotation.values.get("", "")
             if name == "buffersize":
@@ -302,7 +304,7 @@ class _Builder:
         events = _count_events()
         return (*self._plain.values(), *self._ordering(), *self._partials.values(), events)
 
-    def _key(self, node: exp.Expression) -> Key:
+    def _key(self, node: exp.Expr) -> Key:
         bound = bind(node, self._plain_scope)
         if bound.type is None:
             raise PlanError("a group key needs a type").at(*position(node))
@@ -350,7 +352,7 @@ class _Builder:
         argument = bind(call.expressions[0], self._plain_scope)
         return self._bound(call, argument, call.expressions[1:])
 
-    def _bound(self, call: exp.Anonymous, argument: Bound, extra: Iterable[exp.Expression]) -> Bound:
+    def _bound(self, call: exp.Anonymous, argument: Bound, extra: Iterable[exp.Expr]) -> Bound:
         found = AGGREGATES[call.name.lower()]
         if argument.type is None:
             raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
@@ -369,7 +371,7 @@ class _Builder:
             names[prefix] = self._partial(prefix, argument.sql, argument.type, suffix)
         return lambda prefix: column(names[prefix])
 
-    def _partial(self, prefix: str, argument: exp.Expression, kind: Type, suffix: str) -> str:
+    def _partial(self, prefix: str, argument: exp.Expr, kind: Type, suffix: str) -> str:
         partial, name = PARTIALS[prefix], f"{prefix}_{suffix}"
         prepared = partial.prepare(exp.cast(safe(argument.copy()), kind.sql))
         known = self._partials.get(name)
@@ -406,7 +408,7 @@ def _keys_only(keys: Sequence[Key]) -> Mapping[tuple[str, str], Bound]:
 
 
 def _siblings(prefix: str, suffix: str) -> Columns:
-    def find(wanted: str) -> exp.Expression:
+    def find(wanted: str) -> exp.Expr:
         if wanted == "HELPER":
             return exp.column(f"__mean_{suffix}")
         shared = wanted.endswith(("_TIMESTAMP", "_ARRIVAL"))
@@ -415,7 +417,7 @@ def _siblings(prefix: str, suffix: str) -> Columns:
     return find
 
 
-def _last(name: str) -> exp.Expression:
+def _last(name: str) -> exp.Expr:
     return LastBy(this=column(name), time=column("AGG_LAST_EVENT_TIMESTAMP"), arrival=column("AGG_LAST_ARRIVAL"))
 
 
@@ -427,19 +429,19 @@ def _count_events() -> Value:
     return Value(EVENTS, LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column(EVENTS)), LONG.sql))
 
 
-def _constant(node: exp.Expression) -> exp.Expression:
+def _constant(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.Literal) or node.is_string:
         raise PlanError("this argument must be a number").at(*position(node))
     return exp.Literal.number(node.name)
 
 
-def _words(node: exp.Expression) -> str:
+def _words(node: exp.Expr) -> str:
     if isinstance(node, exp.Column):
         return node.name
     return re.sub(r"\W+", "_", node.sql()).strip("_")
 
 
-def read_column(aggregation: Aggregation, name: str) -> exp.Expression:
+def read_column(aggregation: Aggregation, name: str) -> exp.Expr:
     """A merged state column as answers have it: exact sums as longs."""
     kind = aggregation.kinds[name]
     return narrowed(column(name), kind) if kind is EXACT else column(name)

@@ -18,7 +18,7 @@ from rollup.plan.types import Type
 Position = tuple[int | None, int | None]
 
 
-def position(node: exp.Expression) -> Position:
+def position(node: exp.Expr) -> Position:
     """Line and column, from 1, of a node in the text it was read from."""
     for part in node.walk():
         if "line" in part.meta:
@@ -55,7 +55,7 @@ class Item:
     """One column of a select list: its output name and its expression."""
 
     name: str
-    expression: exp.Expression
+    expression: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Selection:
     """`select … group by … having … order by … limit … offset …`; `items` None is `select *` or no select."""
 
     items: tuple[Item, ...] | None = None
-    group_by: tuple[exp.Expression, ...] = ()
-    having: exp.Expression | None = None
+    group_by: tuple[exp.Expr, ...] = ()
+    having: exp.Expr | None = None
     order_by: tuple[exp.Ordered, ...] = ()
-    limit: exp.Expression | None = None
-    offset: exp.Expression | None = None
+    limit: exp.Expr | None = None
+    offset: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Source:
     """`S[price > 0]`."""
 
     stream: str
-    filter: exp.Expression | None = None
+    filter: exp.Expr | None = None
     line: int | None = None
     column: int | None = None
 
@@ -87,7 +87,7 @@ class AggregationDef:
     name: str
     source: Source
     selection: Selection
-    by: exp.Expression | None
+    by: exp.Expr | None
     levels: tuple[Duration, ...]
     annotations: tuple[Annotation, ...] = ()
     line: int | None = None
@@ -108,9 +108,9 @@ class Retrieval:
     """What is asked of an aggregation: `on …`, the bounds of `within`, `per`, and how gaps are filled."""
 
     aggregation: str
-    on: exp.Expression | None
-    within: tuple[exp.Expression, ...]
-    per: exp.Expression | None
+    on: exp.Expr | None
+    within: tuple[exp.Expr, ...]
+    per: exp.Expr | None
     selection: Selection
     fill: str | None = None
     explain: bool = False

@@ -51,7 +51,7 @@ class Scope:
         return Bound(found.sql.copy(), found.type)
 
 
-def bind(node: exp.Expression, scope: Scope) -> Bound:
+def bind(node: exp.Expr, scope: Scope) -> Bound:
     """The SQL and type of an expression. Raises PlanError with the position of the part that is wrong."""
     try:
         return _bind(node, scope)
@@ -59,7 +59,7 @@ def bind(node: exp.Expression, scope: Scope) -> Bound:
         raise problem.at(*position(node)) from None
 
 
-def condition(node: exp.Expression, scope: Scope, what: str) -> exp.Expression:
+def condition(node: exp.Expr, scope: Scope, what: str) -> exp.Expr:
     """The SQL of a filter; raises PlanError unless it is a bool."""
     bound = bind(node, scope)
     if bound.type is not Type.BOOL:
@@ -67,7 +67,7 @@ def condition(node: exp.Expression, scope: Scope, what: str) -> exp.Expression:
     return bound.sql
 
 
-def _bind(node: exp.Expression, scope: Scope) -> Bound:
+def _bind(node: exp.Expr, scope: Scope) -> Bound:
     if isinstance(node, exp.Paren):
         return bind(node.this, scope)
     if isinstance(node, exp.Column):
@@ -114,12 +114,12 @@ def _arithmetic(node: exp.Binary, left: Bound, right: Bound) -> Bound:
     return Bound(type(node)(this=a, expression=b), kind)
 
 
-def _not_zero(divisor: exp.Expression) -> exp.Expression:
+def _not_zero(divisor: exp.Expr) -> exp.Expr:
     """A division by zero is null in every dialect, so that one event with a zero cannot stop a stream."""
     return exp.func("NULLIF", divisor, exp.Literal.number(0))
 
 
-def _quotient(a: exp.Expression, b: exp.Expression, kind: Type) -> exp.Expression:
+def _quotient(a: exp.Expr, b: exp.Expr, kind: Type) -> exp.Expr:
     if kind.integral:
         return exp.cast(exp.IntDiv(this=a, expression=_not_zero(b)), kind.sql)
     return exp.Div(this=exp.cast(a, kind.sql), expression=_not_zero(exp.cast(b, kind.sql)), typed=True, safe=True)
@@ -132,7 +132,7 @@ def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
     return Bound(type(node)(this=exp.paren(left.sql), expression=exp.paren(right.sql)), Type.BOOL)
 
 
-def _logic(node: exp.Expression, scope: Scope) -> Bound:
+def _logic(node: exp.Expr, scope: Scope) -> Bound:
     if isinstance(node, (exp.And, exp.Or)):
         sides = [condition(side, scope, "an operand of `and` and `or`") for side in (node.this, node.expression)]
         return Bound(type(node)(this=exp.paren(sides[0]), expression=exp.paren(sides[1])), Type.BOOL)

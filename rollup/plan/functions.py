@@ -21,7 +21,7 @@ Arguments = Sequence["Bound"]
 class Bound:
     """An expression whose names are resolved: its SQL and its type; `type` None is the null literal."""
 
-    sql: exp.Expression
+    sql: exp.Expr
     type: Type | None
 
 

@@ -119,7 +119,7 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     streams[target.name] = target
     if len(target.attributes) != len(items):
         raise PlanError(f"{target.name} has {len(target.attributes)} attributes, the query selects {len(items)}", line=query.source.line)
-    columns = list[exp.Expression]()
+    columns = list[exp.Expr]()
     for item, found, (name, kind) in zip(items, bound, target.attributes.items(), strict=True):
         if found.type is not None and found.type is not kind and not (found.type.numeric and kind.numeric):
             raise PlanError(f"{name} of {target.name} is {kind}, not {found.type}").at(*position(item.expression))

@@ -67,7 +67,7 @@ def register(*kinds: str) -> Callable[[Factory], Factory]:
 
 def source(stream: StreamDef, options: Mapping[str, Any]) -> Source:
     """The source that options of a configuration describe. Raises ConfigError."""
-    from rollup.sources import files, kafka, rate  # noqa: F401  # each registers its kinds
+    from rollup.sources import delta, files, kafka, rate  # noqa: F401  # each registers its kinds
 
     kind = options.get("kind")
     if kind not in _KINDS:

@@ -1,4 +1,4 @@
-"""Files that appear in a folder: Parquet, CSV and JSON lines, and the Parquet files of a Delta table.
+"""Files that appear in a folder: Parquet, CSV and JSON lines.
 
 Spark only streams the names of new files; each task reads its files with DuckDB, which is faster than the way through
 the JVM. The order of arrival is (modification time, path, row).
@@ -6,6 +6,7 @@ the JVM. The order of arrival is (modification time, path, row).
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +16,36 @@ import duckdb
 import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
+from rollup.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part, need, register
-from rollup.sources.records import cast, json_readers, quoted, text, view
+from rollup.sources.records import IS_OBJECT, Readers, cast, json_readers, quoted, text, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
+_WHOLE_LINES = f"header = false, delim = {text(chr(31))}, quote = '', escape = ''"
+"""Options that read a line as one column: the separator can stand in no JSON text and in no header."""
+_REJECTS = ("__scans", "__rejects")
 _EXACT = {Type.INT: "INTEGER", Type.LONG: "BIGINT", Type.FLOAT: "FLOAT", Type.DOUBLE: "DOUBLE", Type.STRING: "VARCHAR", Type.BOOL: "BOOLEAN"}
+
+
+def _lines(path: str, columns: str, options: str) -> str:
+    """A CSV file as a relation; lines that are none of it go to the table of rejects."""
+    rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
+    return f"read_csv({text(path)}, columns = {{{columns}}}, {options}, auto_detect = false, {rejects})"
 
 
 @register("parquet", "csv", "json")
 class Files:
-    """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `header` and `separator` (csv), `columns` (rename)."""
+    """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `header`, `separator` and `null` (csv), `columns` (rename).
+
+    A file counts when its name appears, so write it aside and rename it. `max_file_age` (365d): a file that appears
+    later with an older modification time, compared with the newest one seen, is passed over.
+    """
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "path")
@@ -41,9 +56,13 @@ class Files:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Names and modification times of new files; their content is never read by Spark."""
-        reader = spark.readStream.format("binaryFile").schema(_BINARY_FILE).option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
+        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
         reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100))).option("recursiveFileLookup", "true")
-        Path(self.options["path"]).mkdir(parents=True, exist_ok=True)
+        reader = reader.option("maxFileAge", self.options.get("max_file_age", "365d"))
+        try:
+            Path(self.options["path"]).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise ConfigError(f"[sources.{self.stream.name}]: cannot make the folder {self.options['path']}: {problem.strerror}") from None
         return reader.load(self.options["path"]).selectExpr("path", "unix_micros(modificationTime) AS modified")
 
     def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
@@ -59,9 +78,14 @@ class Files:
     def _column(self, name: str) -> str:
         return self._renamed.get(name, name)
 
-    def _parquet(self, engine: Engine, path: str, received: int) -> tuple[int, pa.Table]:
-        """Columns of the right type are read as they are; others are converted, and what does not fit is a dead letter."""
-        file = f"read_parquet({text(path)}, file_row_number = true)"
+    def _parquet(self, engine: Engine, path: str, received: int, partition: Mapping[str, str | None] | None = None) -> tuple[int, pa.Table]:
+        """Columns of the right type are read as they are; others are converted, and what does not fit is a dead letter.
+
+        `partition` are columns whose value is that of the whole file and stands outside of it.
+        """
+        constants = [f"CAST({'NULL' if value is None else text(value)} AS VARCHAR) AS {quoted(name)}" for name, value in (partition or {}).items()]
+        hive = "" if partition is None else ", hive_partitioning = false"
+        file = f"(SELECT {', '.join(['*', *constants])} FROM read_parquet({text(path)}, file_row_number = true{hive}))"
         types = {row[0]: row[1] for row in engine.connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()}
         missing = [name for name in self.stream.attributes if self._column(name) not in types]
         if missing:
@@ -80,36 +104,50 @@ class Files:
         has = f"{column} IS NOT NULL"
         if stored == _EXACT[kind]:
             return column, has
-        if kind is Type.LONG and stored.startswith("TIMESTAMP"):
-            return f"EPOCH_MS({column})", has
+        if kind is Type.LONG and (stored.startswith("TIMESTAMP") or stored == "DATE"):
+            # DuckDB would round to the next millisecond, and an event could fall into the next second.
+            return f"EPOCH_MS(DATE_TRUNC('millisecond', {column}))", has
         return cast(column, kind), has
 
     def _csv(self, engine: Engine, path: str, received: int) -> tuple[int, pa.Table]:
-        options = {"all_varchar": "true", "header": str(self.options.get("header", True)).lower(), "delim": text(self.options.get("separator", ","))}
-        options |= {"null_padding": "true", "strict_mode": "false", "auto_detect": "true", "sample_size": "1000"}
-        if options["header"] == "false":
-            names = ", ".join(text(self._column(name)) for name in self.stream.attributes)
-            options["names"] = f"[{names}]"
-        file = f"read_csv({text(path)}, {', '.join(f'{k} = {v}' for k, v in options.items())})"
-        found = [row[0] for row in engine.connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()]
-        missing = [name for name in self.stream.attributes if self._column(name) not in found]
+        header, separator = bool(self.options.get("header", True)), self.options.get("separator", ",")
+        found = self._header(engine, path, separator) if header else [self._column(name) for name in self.stream.attributes]
+        missing = [self._column(name) for name in self.stream.attributes if self._column(name) not in found]
         if missing:
             return self._nothing(engine), self._dead(f"the file has no column {', '.join(missing)}; it has {', '.join(found)}", path)
-        relation = f"(SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received FROM {file}) AS r"
+        columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in found)
+        options = f"header = {header}, delim = {text(separator)}, quote = '\"', escape = '\"'"
+        relation = f"(SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received FROM {_lines(path, columns, options)}) AS r"
         readers = {name: self._text(name, kind) for name, kind in self.stream.attributes.items()}
-        return view(engine, self.stream, relation, readers, "CAST(TO_JSON(r) AS VARCHAR)", "true", f"{text(path + ':')} || __arrival")
+        return self._view(engine, path, relation, readers, "CAST(TO_JSON(r) AS VARCHAR)", "true")
+
+    @staticmethod
+    def _header(engine: Engine, path: str, separator: str) -> list[str]:
+        file = _lines(path, "'line': 'VARCHAR'", _WHOLE_LINES)
+        first = engine.connection.execute(f"SELECT line FROM {file} LIMIT 1").fetchone()
+        return next(csv.reader([first[0]], delimiter=separator), []) if first and first[0] else []
+
+    def _view(self, engine: Engine, path: str, relation: str, readers: Readers, raw: str, valid: str) -> tuple[int, pa.Table]:
+        """The records that fit, and letters for those that do not and for lines that are no record."""
+        for name in _REJECTS:
+            engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
+        rows, dead = view(engine, self.stream, relation, readers, raw, valid, f"{text(path + ':')} || __arrival")
+        broken = engine.run(
+            f"SELECT {text(self.stream.name)} AS stream, ARG_MIN(error_message, column_idx) AS reason, "
+            f"{text(path + ':line ')} || line AS position, RTRIM(ANY_VALUE(csv_line), CHR(10)) AS raw FROM {_REJECTS[1]} GROUP BY line ORDER BY line"
+        )
+        return rows, pa.concat_tables([dead, broken.cast(DEAD)])
 
     def _text(self, name: str, kind: Type) -> tuple[str, str]:
         column = f"NULLIF({quoted(self._column(name))}, {text(self.options.get('null', ''))})"
         return cast(column, kind), f"{column} IS NOT NULL"
 
     def _json(self, engine: Engine, path: str, received: int) -> tuple[int, pa.Table]:
-        file = f"read_csv({text(path)}, columns = {{'raw': 'VARCHAR'}}, delim = '\\x1f', quote = '', escape = '', header = false, auto_detect = false)"
-        relation = f"(SELECT raw, ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received FROM {file})"
-        valid = "json_valid(raw) AND json_type(raw) = 'OBJECT'"
-        engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE __lines AS SELECT *, {valid} AS ok FROM {relation}")
-        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END")
-        return view(engine, self.stream, "__lines", readers, "raw", "ok", f"{text(path + ':')} || __arrival")
+        lines = _lines(path, "'raw': 'VARCHAR'", _WHOLE_LINES)
+        file = f"(SELECT * FROM {lines} WHERE TRIM(raw) <> '')"
+        relation = f"(SELECT raw, ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received, {IS_OBJECT} AS ok FROM {file})"
+        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END", self._renamed)
+        return self._view(engine, path, relation, readers, "raw", "ok")
 
     def _nothing(self, engine: Engine) -> int:
         columns = ", ".join(f"CAST(NULL AS {_EXACT[kind]}) AS {quoted(name)}" for name, kind in self.stream.attributes.items())

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need, register
-from rollup.sources.records import json_readers, text, view
+from rollup.sources.records import IS_OBJECT, json_readers, text, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,15 +21,19 @@ _BITS = 22
 # A partition's timestamps may go back (a producer's clock); its order is that of its offsets, so the running maximum
 # of the timestamp takes the place of the timestamp.
 _NUMBERED = f"""
-SELECT raw, timestamp AS __received, kafka_partition, kafka_offset,
+SELECT raw, readable, timestamp AS __received, kafka_partition, kafka_offset,
     (moment << {_BITS}) + LEAST((1 << {_BITS}) - 1, (ROW_NUMBER() OVER (PARTITION BY kafka_partition, moment ORDER BY kafka_offset) - 1) * :parts + kafka_partition) AS __arrival
 FROM (SELECT *, MAX(timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset) AS moment FROM kafka_rows)
 """
 
 
+# Bytes that are no UTF-8 must not reach DuckDB as text; the dead letter shows them with replacement characters.
+_TEXT = ("make_valid_utf8(CAST(value AS STRING)) AS raw", "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable")
+
+
 @register("kafka")
 class Kafka:
-    """Options: `servers`, `topic`, `partitions` (1024, an upper bound), `starting_offsets`, `max_events_per_batch`, `options`."""
+    """Options: `servers`, `topic`, `partitions` (1024, an upper bound), `starting_offsets`, `max_events_per_batch`, `columns` (rename), `options`."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
@@ -43,8 +47,8 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
             reader = reader.option(name, value)
-        columns = "CAST(value AS STRING) AS raw", "unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset"
-        return reader.load().selectExpr(*columns)
+        columns = ["unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset"]
+        return reader.load().selectExpr(*_TEXT, *columns)
 
     def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
         if not batch.num_rows:
@@ -52,9 +56,9 @@ class Kafka:
         with engine.tables({"kafka_rows": batch}):
             numbered = _NUMBERED.replace(":parts", str(int(self.options.get("partitions", 64))))
             engine.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE __lines AS SELECT *, json_valid(raw) AND json_type(raw) = 'OBJECT' AS ok FROM ({numbered})"
+                f"CREATE OR REPLACE TEMP TABLE __lines AS SELECT *, readable AND {IS_OBJECT} AS ok FROM ({numbered})"
             )
-        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END")
+        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END", self.options.get("columns"))
         position = f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
         rows, dead = view(engine, self.stream, "__lines", readers, "raw", "ok", position)
         yield Part("__batch", rows, self.options["topic"], 0, dead, numbered=True)

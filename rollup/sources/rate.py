@@ -33,7 +33,9 @@ class Rate:
         if not batch.num_rows:
             return
         with engine.tables({"rate_rows": batch}):
-            engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE __batch AS SELECT {self._columns()}, __arrival, __received FROM rate_rows")
+            engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE __made AS SELECT {self._columns()}, __arrival, __received FROM rate_rows")
+        # Every kind of source gives a view, so that sources of several kinds can share a worker's engine.
+        engine.connection.execute("CREATE OR REPLACE TEMP VIEW __batch AS SELECT * FROM __made")
         yield Part("__batch", batch.num_rows, "rate", 0, DEAD.empty_table(), numbered=True)
 
     def _columns(self) -> str:

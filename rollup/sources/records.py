@@ -27,15 +27,25 @@ def text(value: str) -> str:
 
 
 def cast(sql: str, kind: Type) -> str:
-    """SQL that reads a text as a type, null when it cannot."""
-    return f"TRY_CAST({sql} AS {to_sql(kind.sql)})"
+    """SQL that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
+    read = f"TRY_CAST({sql} AS {to_sql(kind.sql)})"
+    if kind in (Type.INT, Type.LONG):
+        # DuckDB would round. What is no number at all has no fraction, and is null anyway.
+        return f"CASE WHEN COALESCE(TRY_CAST({sql} AS DOUBLE) % 1, 0) = 0 THEN {read} END"
+    return read
 
 
-def json_readers(stream: StreamDef, raw: str) -> Readers:
-    """Attributes of a JSON object by name; a missing one is null."""
+IS_OBJECT = "CASE WHEN json_valid(raw) THEN json_type(raw) = 'OBJECT' ELSE false END"
+"""Whether `raw` is a JSON object. A CASE, because AND does not keep json_type from seeing what is no JSON."""
+
+
+def json_readers(stream: StreamDef, raw: str, renamed: Mapping[str, str] | None = None) -> Readers:
+    """Attributes of a JSON object by name, or by the name or `$.path` that `renamed` gives; a missing one is null."""
     readers: dict[str, tuple[str, str]] = {}
     for name, kind in stream.attributes.items():
-        value = f"json_extract_string({raw}, {text('$.' + quoted(name))})"
+        found = (renamed or {}).get(name, name)
+        path = found if found.startswith("$") else "$." + quoted(found)
+        value = f"json_extract_string({raw}, {text(path)})"
         readers[name] = (cast(value, kind), f"{value} IS NOT NULL")
     return readers
 
@@ -44,7 +54,7 @@ def view(engine: Engine, stream: StreamDef, relation: str, readers: Readers, raw
     """Make the view `__batch` of the records that fit; how many records there were, and the dead letters.
 
     `relation` has `__arrival` and `__received`; `raw` is the record's text, `valid` whether it is a record at all, and
-    `position` where it stands.
+    `position` where it stands. The relation is read once.
     """
     connection = engine.connection
     columns = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())

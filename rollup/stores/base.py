@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,16 @@ from rollup.aggregation.recovery import Tables
 from rollup.aggregation.retrieval import Question
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
+from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """New rows (`Aggregation.table_schema`) in the place of all with start <= AGG_TIMESTAMP < end; None has no bound."""
+
+    start: int | None
+    end: int | None
+    rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -19,7 +29,8 @@ class Commit:
     """What one batch changes; it becomes visible whole or not at all.
 
     `number` counts commits of the aggregation from 1; `source` says what has been consumed, e.g. the id of the
-    streaming query and its batch, so that a batch that comes again is known.
+    streaming query and its batch, so that a batch that comes again is known. `rewrites` are made before `closed` is
+    added: replay, repair and retention change the past with them.
     """
 
     number: int
@@ -27,6 +38,15 @@ class Commit:
     closed: Mapping[Duration, pa.Table]
     ledger: pa.Table | None = None
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a level's table takes: rows (parts of a corrected row count each) and bytes on disk."""
+
+    rows: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,12 @@ class Loaded:
     source: Mapping[str, Any]
 
 
+def ledger_schema(aggregation: Aggregation) -> pa.Schema:
+    """Arrow schema of counted late events."""
+    keys = [(key.name, key.type.arrow) for key in aggregation.keys]
+    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())])
+
+
 class Snapshot(Protocol):
     """One consistent moment of a store: readers see every commit whole."""
 
@@ -45,6 +71,30 @@ class Snapshot(Protocol):
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question; `tables` are further relations its query reads (`request`)."""
+        ...
+
+    def loaded(self) -> Loaded:
+        """The state and the source marks of this commit."""
+        ...
+
+    def rows(self, level: Duration, start: int | None = None, end: int | None = None) -> pa.Table:
+        """Stored rows with start <= AGG_TIMESTAMP < end, `Aggregation.table_schema`; a corrected row may come in parts."""
+        ...
+
+    def ledger(self) -> pa.Table:
+        """Every late event counted: AGG_TIMESTAMP of its own root bucket, AGG_TIMEZONE, keys, `kind`, `events`."""
+        ...
+
+    def sizes(self) -> Mapping[Duration, Size]:
+        """What each level's table takes."""
+        ...
+
+    def extent(self, level: Duration) -> tuple[int, int] | None:
+        """The least and greatest AGG_TIMESTAMP of a level's stored rows; None when it has none."""
+        ...
+
+    def committed(self) -> float:
+        """When this commit was made, seconds since the epoch."""
         ...
 
 
@@ -61,4 +111,12 @@ class Store(Tables, Protocol):
 
     def snapshot(self) -> Snapshot:
         """The newest commit, to read from."""
+        ...
+
+    def forget(self) -> None:
+        """Remove commit records and open rows: only the levels' tables survive."""
+        ...
+
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        """Add columns that rows made until now have null in, and keep `retired` columns of the tables as they are."""
         ...

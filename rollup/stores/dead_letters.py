@@ -6,31 +6,67 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 
+from rollup.errors import StoreError
 from rollup.sources.base import DEAD
+from rollup.untyped import pc
+
+SCHEMA = DEAD.append(pa.field("query", pa.string())).append(pa.field("batch", pa.int64()))
+"""A letter and the streaming query and batch that met it."""
+_COMPACT_EVERY = 64
 
 
 class DeadLetters:
-    """A Delta table `DEAD_LETTERS` in a folder; a batch that comes again is not written again."""
+    """A Delta table `DEAD_LETTERS` in a folder. A batch that comes again is not written again, and neither is a letter
+    that a query before this one has written: after a lost checkpoint the source sends everything once more."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "DEAD_LETTERS"
+        self._before: dict[str, set[tuple[str, ...]]] = {}
 
     def append(self, letters: pa.Table, query: str, batch: int) -> None:
-        """Write the letters of a batch of a streaming query, once."""
+        """Write the letters of a batch of a streaming query, once. Raises StoreError."""
         if not letters.num_rows:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if DeltaTable.is_deltatable(str(self.path)):
-            written = DeltaTable(str(self.path)).transaction_version(query)
+        try:
+            table = self._table()
+            written = table.transaction_version(query)
             if written is not None and written >= batch:
                 return
-        numbered = letters.append_column("batch", pa.array([batch] * letters.num_rows, pa.int64()))
-        properties = CommitProperties(app_transactions=[Transaction(query, batch)])
-        write_deltalake(str(self.path), numbered, mode="append", commit_properties=properties)
+            fresh = self._fresh(table, letters, query)
+            rows = fresh.append_column("query", pa.array([query] * fresh.num_rows, pa.string()))
+            rows = rows.append_column("batch", pa.array([batch] * fresh.num_rows, pa.int64())).cast(SCHEMA)
+            write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[Transaction(query, batch)]))
+            if table.version() % _COMPACT_EVERY == 0:
+                table.optimize.compact()
+                table.vacuum(retention_hours=1, enforce_retention_duration=False, dry_run=False)
+        except (DeltaError, OSError) as problem:
+            raise StoreError(f"cannot write dead letters to {self.path}: {problem}") from None
 
     def read(self) -> pa.Table:
-        """All letters."""
+        """All letters, `SCHEMA`."""
         if not DeltaTable.is_deltatable(str(self.path)):
-            return DEAD.append(pa.field("batch", pa.int64())).empty_table()
-        return DeltaTable(str(self.path)).to_pyarrow_table()
+            return SCHEMA.empty_table()
+        return DeltaTable(str(self.path)).to_pyarrow_table().cast(SCHEMA)
+
+    def _table(self) -> DeltaTable:
+        if not DeltaTable.is_deltatable(str(self.path)):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(str(self.path), SCHEMA, mode="ignore")
+        return DeltaTable(str(self.path))
+
+    def _fresh(self, table: DeltaTable, letters: pa.Table, query: str) -> pa.Table:
+        """Without those that an earlier query of the same stream has written."""
+        if query not in self._before:
+            streams = pc.unique(letters["stream"]).to_pylist()
+            known = table.to_pyarrow_table(filters=[("query", "!=", query), ("stream", "in", streams)])
+            self._before[query] = set(_identity(known))
+        before = self._before[query]
+        if not before:
+            return letters
+        return letters.filter(pa.array([letter not in before for letter in _identity(letters)], pa.bool_()))
+
+
+def _identity(letters: pa.Table) -> list[tuple[str, ...]]:
+    return list(zip(*(letters[name].to_pylist() for name in DEAD.names), strict=True))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace as replace_fields
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +23,15 @@ from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError, StoreError
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Commit, Loaded
+from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.delta_change import add_columns, replace
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta_record import Record, RecordFolder
-from rollup.stores.delta_write import PERIOD, PERIODS, append
+from rollup.stores.delta_write import PERIOD, PERIODS, Filed, add_files, append
 from rollup.stores.faults import point
 
 _LATE = "LATE"
+_TRIES = 3
 _WRITER = WriterProperties(compression="LZ4_RAW", max_row_group_size=256 * 1024)
 
 
@@ -49,30 +53,84 @@ class DeltaStore:
         self._last: Record | None = None
         self._open: Mapping[Duration, pa.Table] = {}
         self._reader: DeltaReader | None = None
+        self._retired: dict[str, dict[str, pa.DataType]] = {}
+        self._torn = False
 
     # writing
 
-    def load(self) -> Loaded | None:
-        """The newest commit; tables are created when they are missing and restored when a writer was killed."""
+    def load(self, open_rows: bool = True) -> Loaded | None:
+        """The newest commit; tables are created when they are missing and restored when a writer was killed.
+
+        Without `open_rows` the state has none: a host that keeps them in shards reads them where they are needed.
+        """
         fresh = self._open_tables()
         record = self.records.newest()
         if record is None:
+            self.records.create()
             if not fresh:
                 return None
             record = Record(0, self._versions(), {}, {})
-            self.records.create()
             self.records.write(record)
         for name, version in record.versions.items():
             self._restore(name, version)
         self._last = record
-        state = self._state(record)
-        self._open = state.open
+        state = self._state(record, open_rows)
+        self._open = state.open if open_rows else {}
         return Loaded(record.number, state, record.source) if record.number else None
 
-    def commit(self, commit: Commit) -> None:
-        """Append, write open rows, make the record appear. Raises FencedError when another writer was here."""
+    @property
+    def last(self) -> Record | None:
+        """The commit that the next one follows."""
+        return self._last
+
+    @property
+    def retired(self) -> Mapping[str, Mapping[str, pa.DataType]]:
+        """By table, the columns that rows written from outside must have null in."""
+        return self._retired
+
+    def commit(self, commit: Commit | Filed) -> None:
+        """Append, write open rows, make the record appear. Raises FencedError when another writer was here.
+
+        After any other error the commit may be tried again: what it has written so far is put aside first.
+        """
+        if self._torn and self._last is not None:
+            for name, version in self._last.versions.items():
+                self._restore(name, version)
+        self._torn = True
+        self._commit(commit)
+        self._torn = False
+
+    def _commit(self, commit: Commit | Filed) -> None:
         point("commit.begin")
-        names: dict[str, str] = {} if self._last is None else dict(self._last.open)
+        # Looked at before the tables are touched, so that the job that goes on finds them as it left them.
+        self.records.refuse_taken(commit.number)
+        for level, rewrite in commit.rewrites.items():
+            self._replace(level, rewrite, commit.number)
+            point("commit.rewrite")
+        names = self._write_rows(commit) if isinstance(commit, Commit) else self._name_files(commit)
+        point("commit.open")
+        clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
+        record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source))
+        self.records.write(record)
+        point("commit.record")
+        self._last, self._open = record, commit.state.open if isinstance(commit, Commit) else {}
+        if commit.number % 16 == 0:
+            self.records.tidy()
+
+    def _name_files(self, commit: Filed) -> dict[str, str | list[str]]:
+        """Add written files to their tables; the names of the files of open rows."""
+        levels = {level.table_suffix: level for level in self.aggregation.levels}
+        for name, files in commit.added.items():
+            self._change(name, partial(add_files, level=levels.get(name), files=files, properties=self._properties(commit.number)))
+            self._appended[name] = self._appended.get(name, 0) + len(files)
+            point("commit.level")
+        point("commit.levels")
+        point("commit.ledger")
+        return {name: list(files) for name, files in commit.open.items()}
+
+    def _write_rows(self, commit: Commit) -> dict[str, str | list[str]]:
+        """Append to the tables and write the open rows of levels that changed; the names of their files."""
+        names = {} if self._last is None else dict(self._last.open)
         for level, rows in commit.closed.items():
             if rows.num_rows:
                 self._append(level.table_suffix, level, rows, commit.number)
@@ -84,19 +142,12 @@ class DeltaStore:
         point("commit.ledger")
         for level, rows in commit.state.open.items():
             if rows is not self._open.get(level) or level.table_suffix not in names:
-                names[level.table_suffix] = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
-                self.records.write_rows(names[level.table_suffix], rows)
-        point("commit.open")
-        clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
-        record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source))
-        self.records.write(record)
-        point("commit.record")
-        self._last, self._open = record, commit.state.open
-        if commit.number % 16 == 0:
-            self.records.tidy()
+                name = names[level.table_suffix] = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
+                self.records.write_rows(name, rows)
+        return names
 
     def maintain(self, budget: float) -> dict[str, int]:
-        """Put small files together and remove unused ones, for about `budget` seconds; what was done, by table.
+        """Put small files together and remove unused ones, for about `budget` seconds; how many were put together, by table.
 
         The next commit pins the new versions, so readers never see a table half way.
         """
@@ -106,11 +157,33 @@ class DeltaStore:
             if self._appended.get(name, 0) < self.compact_after or time.monotonic() > until:
                 continue
             point("maintain.compact")
-            metrics = table.optimize.compact(target_size=128 * 1024 * 1024, writer_properties=_WRITER)
-            table.vacuum(retention_hours=self.vacuum_hours, enforce_retention_duration=False, dry_run=False)
-            done[name] = int(metrics["numFilesRemoved"])
+            self._change(name, lambda table: table.optimize.compact(target_size=128 * 1024 * 1024, writer_properties=_WRITER))
+            table.vacuum(retention_hours=self.vacuum_hours, enforce_retention_duration=False, dry_run=False, full=True)
+            done[name] = self._appended[name]
             self._appended[name] = 0
         return done
+
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        """Add columns, null in all rows there are, in a commit of its own; `retired` ones stay in the tables.
+
+        Killed half way it leaves only versions that no record pins; it is then simply done again.
+        """
+        self.records.retire(retired)
+        record = self.records.newest()
+        if record is None:
+            return
+        versions, names = dict(record.versions), dict(record.open)
+        for level in self.aggregation.levels:
+            name = level.table_suffix
+            table = DeltaTable(str(self._path(name)))
+            if table.version() != record.versions[name]:
+                table.restore(record.versions[name])
+            add_columns(self.engine, table, added, retired)
+            versions[name] = table.version()
+            if name in names:
+                names[name] = file = f"open-{name}-{record.number + 1:012d}.arrow"
+                self.records.write_rows(file, _conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema))
+        self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names))
 
     def forget(self) -> None:
         """Remove the commit records, so that only the tables survive."""
@@ -178,18 +251,22 @@ class DeltaStore:
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
             raise StoreError(f"cannot open the table {path}: {problem}") from None
-        self._check_columns(path, table, schema)
+        self._check_columns(name, table, schema)
         self._tables[name] = table
         return fresh
 
-    @staticmethod
-    def _check_columns(path: Path, table: DeltaTable, schema: pa.Schema) -> None:
-        stored = {field.name: str(field.type) for field in table.schema().fields}
-        missing = [name for name in schema.names if name not in stored]
-        foreign = [name for name in stored if name not in schema.names]
-        if missing or foreign:
-            what = "; ".join(f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has foreign", foreign)) if names)
-            raise StoreError(f"the table {path} {what}", hint="the declaration has changed: see docs/runbooks/change.md")
+    def _check_columns(self, name: str, table: DeltaTable, schema: pa.Schema) -> None:
+        """Raise StoreError unless a table has our columns with our types; those of dropped aggregates may stay."""
+        stored = pa.schema(table.schema().to_arrow())
+        retired = self.records.retired()
+        missing = [column for column in schema.names if column not in stored.names]
+        foreign = [column for column in stored.names if column not in schema.names and column not in retired]
+        wrong = [f"{f.name} ({stored.field(f.name).type}, not {f.type})" for f in schema if f.name in stored.names and not _same(stored.field(f.name).type, f.type)]
+        if missing or foreign or wrong:
+            words = (("lacks", missing), ("has foreign", foreign), ("has another type in", wrong))
+            what = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
+            raise StoreError(f"the table {self._path(name)} {what}", hint="see `rollup change`; a table of another owner must move away")
+        self._retired[name] = {f.name: f.type for f in stored if f.name in retired}
 
     def _versions(self) -> dict[str, int]:
         return {name: table.version() for name, table in self._tables.items()}
@@ -202,22 +279,82 @@ class DeltaStore:
 
     def _append(self, name: str, level: Duration | None, rows: pa.Table, number: int) -> None:
         """Append rows, refusing to build on a version that another writer made."""
-        table = self._tables[name]
-        before = table.version()
-        properties = CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
-        try:
-            append(table, self._path(name), level, rows, [key.name for key in self.aggregation.keys], properties)
-        except (DeltaError, OSError) as problem:
-            raise StoreError(f"cannot append to {self._path(name)}: {problem}") from None
-        if table.version() != before + 1:
-            raise FencedError(f"another writer appended to {self._path(name)}", hint="only one job may write an aggregation")
+        keys = [key.name for key in self.aggregation.keys]
+        full = self._with_retired(name, rows)
+        self._change(name, lambda table: append(table, self._path(name), level, full, keys, self._properties(number)))
         self._appended[name] = self._appended.get(name, 0) + 1
 
-    def _state(self, record: Record) -> State:
+    def _replace(self, level: Duration, rewrite: Rewrite, number: int) -> None:
+        """Put new rows in the place of a range."""
+        name, keys = level.table_suffix, [key.name for key in self.aggregation.keys]
+        full = Rewrite(rewrite.start, rewrite.end, self._with_retired(name, rewrite.rows))
+        self._change(name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)), 2)
+
+    def _change(self, name: str, action: Callable[[DeltaTable], object], versions: int = 1) -> None:
+        """Let an action make at most so many new versions of a table, on top of the one this writer knows.
+
+        A job that was paused while another took over may still append once when it wakes. As long as the newest record
+        is ours, that version is put aside and the action tried again; when it is not, we are the one to stop.
+        """
+        table, path = self._tables[name], self._path(name)
+        before = table.version()
+        for _ in range(_TRIES):
+            self._still_ours()
+            try:
+                action(table)
+                table.update_incremental()
+                if table.version() - before <= versions:
+                    return
+                problem = "another writer is there"
+            except (DeltaError, OSError) as error:
+                problem = str(error)
+                table.update_incremental()
+                if table.version() == before:
+                    break
+            self._still_ours()
+            table.restore(before)
+            before = table.version()
+        raise StoreError(f"cannot write to {path}: {problem}", hint="nothing of this batch is visible; it is taken again at the next start")
+
+    def _still_ours(self) -> None:
+        """Raise FencedError when another job has committed since this one did."""
+        newest = max(self.records.numbers(), default=None)
+        if newest != (None if self._last is None else self._last.number):
+            name = self.aggregation.name
+            raise FencedError(f"another job has made commit {newest} of {name}", hint="only one job may write an aggregation")
+
+    def _properties(self, number: int) -> CommitProperties:
+        return CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
+
+    def _with_retired(self, name: str, rows: pa.Table) -> pa.Table:
+        """Rows with null in the columns that the table keeps although they are no longer declared."""
+        for column, kind in self._retired.get(name, {}).items():
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, kind))
+        return rows
+
+    def _state(self, record: Record, open_rows: bool) -> State:
         empty = State.empty(self.aggregation)
         rows = {
-            level: self.records.read_rows(record.open[level.table_suffix]) if level.table_suffix in record.open else empty.open[level]
+            level: self.records.read_rows(record.open[level.table_suffix]) if open_rows and level.table_suffix in record.open else empty.open[level]
             for level in self.aggregation.levels
         }
         clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
         return State(clocks, rows, record.resume)
+
+
+def _same(stored: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether a stored type is the declared one, whatever width its text and lists are kept in."""
+    texts = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    bytes_ = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
+    for group in (texts, bytes_):
+        if any(test(declared) for test in group):
+            return any(test(stored) for test in group)
+    if pa.types.is_list(declared):
+        return (pa.types.is_list(stored) or pa.types.is_large_list(stored)) and _same(stored.value_type, declared.value_type)
+    return stored == declared
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Open rows of an older declaration under a newer one: null in columns that were not there."""
+    columns = [rows[f.name] if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type) for f in schema]
+    return pa.table(columns, names=schema.names).cast(schema)

@@ -6,103 +6,75 @@ what its answer costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Question, open_rows
+from rollup.aggregation.retrieval import Ask, Question, Sides, bucket_column, late_rows, open_rows
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.stores.base import Loaded, Size, ledger_schema
+from rollup.stores.delta_index import FileIndex
 from rollup.stores.delta_record import Record, RecordFolder
+from rollup.stores.delta_session import Session, Sessions, parquet, quoted
+from rollup.untyped import pc
+
+__all__ = ["DeltaReader", "DeltaSnapshot", "FileIndex"]
 
 
-@dataclass(frozen=True)
-class FileIndex:
-    """The files of one version of a table with the AGG_TIMESTAMP range of each."""
-
-    paths: list[str]
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, table: DeltaTable) -> FileIndex:
-        """From the log's statistics; a file without them may hold any time."""
-        actions = pa.table(table.get_add_actions(flatten=True))
-        if not actions.num_rows:
-            none = np.zeros(0, np.int64)
-            return cls([], none, none, none)
-        root = table.table_uri.rstrip("/").removeprefix("file://")
-        names = set(actions.schema.names)
-
-        def longs(name: str, missing: int) -> npt.NDArray[np.int64]:
-            if name not in names:
-                return np.full(actions.num_rows, missing, np.int64)
-            return actions[name].fill_null(missing).to_numpy().astype(np.int64)
-
-        low, high = longs(f"min.{TIMESTAMP}", -(2**63)), longs(f"max.{TIMESTAMP}", 2**63 - 1)
-        return cls([f"{root}/{path}" for path in actions["path"].to_pylist()], low, high, longs("num_records", 0))
-
-    def between(self, start: int | None, end: int | None) -> list[str]:
-        """The files that can hold rows with start <= AGG_TIMESTAMP < end."""
-        if not self.paths:
-            return []
-        fits = np.ones(len(self.paths), bool)
-        if start is not None:
-            fits &= self.high >= start
-        if end is not None:
-            fits &= self.low < end
-        return [self.paths[i] for i in np.flatnonzero(fits)]
+_KEPT = 4
+"""File lists of so many versions of a table are kept: readers may be a commit or two behind."""
 
 
 class DeltaReader:
-    """Reads the tables of one aggregation; keeps file lists and open rows of the newest commit it has seen."""
+    """Reads the tables of one aggregation; keeps file lists and open rows of the newest commit it has seen.
+
+    May be asked by several threads at once: each has a connection of its own, and a snapshot never changes.
+    """
 
     def __init__(self, aggregation: Aggregation, engine: Engine, root: Path) -> None:
         self.aggregation = aggregation
         self.engine = engine
         self.root = root
         self.records = RecordFolder(root / "_rollup" / aggregation.name)
-        self._indexes: dict[tuple[str, int], FileIndex] = {}
-        self._tables: dict[str, DeltaTable] = {}
+        self.sessions = Sessions(engine)
+        self._lock = threading.RLock()
+        self._indexes: dict[str, dict[int, FileIndex]] = {}
         self._last: DeltaSnapshot | None = None
 
     def snapshot(self) -> DeltaSnapshot:
         """The newest commit. Raises StoreError when there is none."""
-        numbers = self.records.numbers()
-        if self._last is not None and numbers and numbers[-1] == self._last.number:
+        last, numbers = self._last, self.records.numbers()
+        if last is not None and numbers and numbers[-1] == last.number:
+            return last
+        with self._lock:
+            record = self.records.newest()
+            if record is None:
+                raise StoreError(f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`")
+            if self._last is None or self._last.number != record.number:
+                self._last = DeltaSnapshot(self, record)
             return self._last
-        record = self.records.newest()
-        if record is None:
-            raise StoreError(f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`")
-        self._last = DeltaSnapshot(self, record)
-        return self._last
 
-    def index(self, level: Duration, version: int) -> FileIndex:
-        """The files of a level's table at a version."""
-        key = (level.table_suffix, version)
-        if key not in self._indexes:
-            stale = [known for known in self._indexes if known[0] == key[0]]
-            for known in stale[:-2]:
-                del self._indexes[known]
-            self._indexes[key] = FileIndex.of(self._table(level, version))
-        return self._indexes[key]
-
-    def _table(self, level: Duration, version: int) -> DeltaTable:
-        name = level.table_suffix
-        if name not in self._tables:
-            self._tables[name] = DeltaTable(str(self.root / f"{self.aggregation.name}_{name}"), version=version)
-        elif self._tables[name].version() != version:
-            self._tables[name].load_as_version(version)
-        return self._tables[name]
+    def index(self, table: Duration | str, version: int) -> FileIndex:
+        """The files of a level's table, or of one by its suffix, at a version."""
+        name = table.table_suffix if isinstance(table, Duration) else table
+        with self._lock:
+            known = self._indexes.setdefault(name, {})
+            if version not in known:
+                path = self.root / f"{self.aggregation.name}_{name}"
+                newest = max((older for older in known if older < version), default=None)
+                found = None if newest is None else known[newest].after(path, newest, version)
+                known[version] = FileIndex.of(DeltaTable(str(path), version=version)) if found is None else found
+                for old in sorted(known)[:-_KEPT]:
+                    del known[old]
+            return known[version]
 
 
 class DeltaSnapshot:
@@ -114,26 +86,133 @@ class DeltaSnapshot:
         self._reader = reader
 
     @cached_property
-    def open(self) -> pa.Table:
-        """All open rows, see `rollup.aggregation.retrieval.open_rows`."""
+    def state(self) -> State:
+        """Clocks and open rows of this commit."""
         aggregation, records = self._reader.aggregation, self._reader.records
-        empty = State.empty(aggregation)
+        empty = pa.Table.from_batches([], aggregation.state_schema)
         rows = {
-            level: records.read_rows(self.record.open[level.table_suffix]) if level.table_suffix in self.record.open else empty.open[level]
+            level: records.read_rows(self.record.open[level.table_suffix]) if level.table_suffix in self.record.open else empty
             for level in aggregation.levels
         }
-        return open_rows(self._reader.engine, aggregation, State(empty.clocks, rows))
+        return State({level: self.record.clocks.get(level.table_suffix) for level in aggregation.levels}, rows, self.record.resume)
+
+    def loaded(self) -> Loaded:
+        """The state and the source marks of this commit."""
+        return Loaded(self.number, self.state, self.record.source)
+
+    def rows(self, level: Duration, start: int | None = None, end: int | None = None) -> pa.Table:
+        """Stored rows with start <= AGG_TIMESTAMP < end."""
+        schema = self._reader.aggregation.table_schema
+        files = self.files(level, start, end)
+        if not files:
+            return schema.empty_table()
+        names = ", ".join(f'"{name}"' for name in schema.names)
+        bounds = {"low": -(2**63) if start is None else start, "high": 2**63 - 1 if end is None else end}
+        sql = f'SELECT {names} FROM {parquet(files)} WHERE "{TIMESTAMP}" >= $low AND "{TIMESTAMP}" < $high'
+        return self._reader.sessions.session().run(sql, bounds).cast(schema)
+
+    def ledger(self) -> pa.Table:
+        """Every late event counted."""
+        aggregation, version = self._reader.aggregation, self.record.versions.get("LATE")
+        schema = ledger_schema(aggregation)
+        if version is None:
+            return schema.empty_table()
+        files = self.files_of("LATE")
+        names = ", ".join(quoted(name) for name in schema.names)
+        return self._reader.sessions.session().run(f"SELECT {names} FROM {parquet(files)}", {}).cast(schema) if files else schema.empty_table()
+
+    def sizes(self) -> dict[Duration, Size]:
+        """Rows and bytes of each level's table."""
+        levels = self._reader.aggregation.levels
+        indexes = {level: self._reader.index(level, self.record.versions[level.table_suffix]) for level in levels}
+        return {level: Size(int(index.rows.sum()), int(index.bytes.sum())) for level, index in indexes.items()}
+
+    def extent(self, level: Duration) -> tuple[int, int] | None:
+        """The least and greatest AGG_TIMESTAMP of a level's stored rows."""
+        index = self._reader.index(level, self.record.versions[level.table_suffix])
+        return (int(index.low.min()), int(index.high.max())) if index.paths else None
+
+    def committed(self) -> float:
+        """When this commit was made, seconds since the epoch."""
+        return self._reader.records.made(self.number)
+
+    @cached_property
+    def open(self) -> pa.Table:
+        """All open rows, see `rollup.aggregation.retrieval.open_rows`."""
+        return open_rows(self._reader.engine, self._reader.aggregation, self.state)
 
     def files(self, level: Duration, start: int | None = None, end: int | None = None) -> list[str]:
         """The data files of a level that can hold rows of a range."""
         return self._reader.index(level, self.record.versions[level.table_suffix]).between(start, end)
 
+    def files_of(self, name: str) -> list[str]:
+        """All data files of one of the tables by its suffix; none when this commit has no such table."""
+        version = self.record.versions.get(name)
+        return [] if version is None else self._reader.index(name, version).paths
+
+    def version(self, level: Duration) -> int:
+        """The version of a level's table in this commit."""
+        return self.record.versions[level.table_suffix]
+
+    @cached_property
+    def open_extent(self) -> Mapping[Duration, tuple[int, int]]:
+        """For each level the first and the last bucket that an open row belongs to; a level without one is not there."""
+        found = {level: pc.min_max(self.open[bucket_column(level)]).as_py() for level in self._reader.aggregation.levels}
+        return {level: (both["min"], both["max"]) for level, both in found.items() if both["min"] is not None}
+
+    def may_be_open(self, level: Duration, start: int, end: int) -> bool:
+        """Whether an open row can belong to a bucket of a range."""
+        extent = self.open_extent.get(level)
+        return extent is not None and extent[0] < end and start <= extent[1]
+
+    @cached_property
+    def late(self) -> pa.Table:
+        """The ledger as the relation `late`, see `rollup.aggregation.retrieval.late_rows`."""
+        aggregation, files = self._reader.aggregation, self.files_of("LATE")
+        schema = ledger_schema(aggregation).append(pa.field("commit", pa.int64()))
+        rows = schema.empty_table()
+        if files:
+            names = ", ".join(quoted(name) for name in schema.names)
+            rows = self._reader.sessions.session().run(f"SELECT {names} FROM {parquet(files)}", {}).cast(schema)
+        return late_rows(self._reader.engine, aggregation, rows)
+
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question."""
-        reader, bounds = self._reader, {"start": question.start, "end": question.end}
+        session = self._reader.sessions.session()
+        if isinstance(question, Ask):
+            return self._ask(session, question, {**question.tables(), **tables})
+        bounds = {"start": question.start, "end": question.end}
         files = self.files(question.per, question.start, question.end)
-        if not files:
-            empty = reader.aggregation.table_schema.empty_table()
-            return reader.engine.run(question.sql(), bounds, closed=empty, open=self.open, **tables)
-        sql = f"WITH closed AS (SELECT * FROM read_parquet($files)) {question.sql()}"
-        return reader.engine.run(sql, {**bounds, "files": files}, open=self.open, **tables)
+        late = {"late": self.late} if getattr(question, "late", False) else {}
+        return session.run(f"{self._with({'closed': files}, True, False)} {question.sql()}", bounds, {**late, **tables} or None)
+
+    def _ask(self, session: Session, ask: Ask, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """A range without open rows, or without files, does not pay for the other side."""
+        files = {name: self._files_in(ask, level) for name, level in ask.relations.items()}
+        opened = any(self.may_be_open(level, ask.start, ask.end) for level in ask.relations.values())
+        sides = Sides.BOTH if opened and any(files.values()) else Sides.OPEN if opened or not any(files.values()) else Sides.STORED
+        sql, values = ask.prepared(sides)
+        relations = {} if sides is Sides.OPEN else files
+        return session.run(f"{self._with(relations, sides is not Sides.STORED, ask.late)} {sql}", values, tables)
+
+    def _files_in(self, ask: Ask, level: Duration) -> list[str]:
+        found = [file for start, end in ask.ranges(level) for file in self.files(level, start, end)]
+        return found if len(ask.ranges(level)) == 1 else sorted(set(found))
+
+    def _with(self, closed: Mapping[str, list[str]], opened: bool, late: bool) -> str:
+        """The relations of a query, as it reads them of this commit."""
+        relations = {name: f"SELECT * FROM {parquet(files)}" if files else self._nothing() for name, files in closed.items()}
+        if opened:
+            relations["open"] = f"SELECT * FROM {self._shared('open', self.open)}"
+        if late:
+            relations["late"] = f"SELECT * FROM {self._shared('late', self.late)}"
+        return "WITH " + ", ".join(f"{name} AS NOT MATERIALIZED ({query})" for name, query in relations.items())
+
+    def _shared(self, kind: str, rows: pa.Table) -> str:
+        reader = self._reader
+        return quoted(reader.sessions.share(f"{kind} of {reader.aggregation.name}", self.number, rows))
+
+    def _nothing(self) -> str:
+        """A relation of stored rows when no file can hold one: those of the open rows that are none."""
+        names = ", ".join(quoted(name) for name in self._reader.aggregation.table_schema.names)
+        return f"SELECT {names} FROM {self._shared('open', self.open)} WHERE false"

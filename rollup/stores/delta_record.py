@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ import pyarrow.ipc
 
 from rollup.errors import FencedError, StoreError
 
+_RETIRED = "retired.json"
+_CHUNK = 1 << 18
+"""Open rows that are read at once where all of them would be too many."""
 KEPT = 32
 """How many records are kept; a reader that opened an older one than that must open a newer one."""
 
@@ -29,10 +33,20 @@ class Record:
 
     number: int
     versions: Mapping[str, int]
-    open: Mapping[str, str]
+    open: Mapping[str, str | list[str]]
     clocks: Mapping[str, int | None]
     resume: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def files(self, name: str) -> list[str]:
+        """The files of a table's open rows: one, or one a shard."""
+        found = self.open.get(name, [])
+        return [found] if isinstance(found, str) else found
+
+    @property
+    def split(self) -> bool:
+        """Whether open rows are kept by shard."""
+        return any(not isinstance(found, str) for found in self.open.values())
 
 
 class RecordFolder:
@@ -69,7 +83,7 @@ class RecordFolder:
 
     def read(self, number: int) -> Record:
         """One record."""
-        path = self._path(number)
+        path = self.path(number)
         text = path.read_text()
         try:
             return Record(**json.loads(text))
@@ -79,47 +93,94 @@ class RecordFolder:
                 hint="remove it to fall back to the one before, then `rollup verify`; or `rollup recover`",
             ) from None
 
+    def made(self, number: int) -> float:
+        """When a record appeared, seconds since the epoch; now when it has been tidied away."""
+        try:
+            return self.path(number).stat().st_mtime
+        except FileNotFoundError:
+            return time.time()
+
     def write(self, record: Record) -> None:
         """Make a record appear. Raises FencedError when its number is taken, StoreError when the disk refuses."""
-        path = self._path(record.number)
+        path = self.path(record.number)
         draft = self.folder / f".{path.name}.{os.getpid()}"
         try:
             write_durably(draft, json.dumps(asdict(record)).encode())
             os.link(draft, path)
         except FileExistsError:
-            raise FencedError(
-                f"commit {record.number} of {self.folder.name} was made by another job", hint="only one job may write an aggregation"
-            ) from None
+            raise self._taken(record.number) from None
         except OSError as problem:
             raise StoreError(f"cannot write {path}: {problem.strerror}") from None
         finally:
             draft.unlink(missing_ok=True)
 
+    def refuse_taken(self, number: int) -> None:
+        """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
+        if self.path(number).exists():
+            raise self._taken(number)
+
+    def _taken(self, number: int) -> FencedError:
+        return FencedError(f"commit {number} of {self.folder.name} was made by another job", hint="only one job may write an aggregation")
+
     def write_rows(self, name: str, rows: pa.Table) -> None:
         """A file of open rows; it means nothing until a record names it."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(rows)
+            writer.write_table(rows, max_chunksize=_CHUNK)
         try:
             write_durably(self.folder / name, sink.getvalue().to_pybytes())
         except OSError as problem:
             raise StoreError(f"cannot write {self.folder / name}: {problem.strerror}") from None
 
-    def read_rows(self, name: str) -> pa.Table:
-        """The open rows of a file that a record names. Raises StoreError when it is missing or damaged."""
+    def read_rows(self, names: str | Sequence[str]) -> pa.Table:
+        """The open rows of a level, whose files a record names. Raises StoreError when one is missing or damaged."""
+        if not isinstance(names, str):
+            return pa.concat_tables([self.read_rows(name) for name in names])
         try:
-            with pa.memory_map(str(self.folder / name)) as source:
+            with pa.memory_map(str(self.folder / names)) as source:
                 return pa.ipc.open_file(source).read_all()
         except (OSError, pa.ArrowInvalid) as problem:
-            raise StoreError(f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them") from None
+            raise self._unreadable(names, problem) from None
+
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The open rows of a file piece by piece, or only some columns of them. Raises StoreError as `read_rows`."""
+        try:
+            with pa.OSFile(str(self.folder / name)) as source:
+                file = pa.ipc.open_file(source)
+                if columns is not None:
+                    chosen = [file.schema.get_field_index(column) for column in columns]
+                    file = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
+                for index in range(file.num_record_batches):
+                    yield file.get_batch(index)
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise self._unreadable(name, problem) from None
+
+    def _unreadable(self, name: str, problem: Exception) -> StoreError:
+        return StoreError(f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them")
+
+    def retired(self) -> frozenset[str]:
+        """Columns that the tables keep although they are no longer declared."""
+        try:
+            return frozenset(json.loads((self.folder / _RETIRED).read_text()))
+        except FileNotFoundError:
+            return frozenset()
+        except ValueError as problem:
+            raise StoreError(f"{self.folder / _RETIRED} is damaged: {problem}", hint="it is a JSON list of column names") from None
+
+    def retire(self, columns: Collection[str]) -> None:
+        """Let the tables keep columns that are no longer declared."""
+        if columns or (self.folder / _RETIRED).exists():
+            draft = self.folder / f".{_RETIRED}.{os.getpid()}"
+            write_durably(draft, json.dumps(sorted(columns)).encode())
+            draft.rename(self.folder / _RETIRED)
 
     def tidy(self) -> None:
         """Remove records beyond the KEPT newest, and open rows that no kept record names."""
         numbers = self.numbers()
         for number in numbers[:-KEPT]:
-            self._path(number).unlink(missing_ok=True)
+            self.path(number).unlink(missing_ok=True)
         kept = [self.read(number) for number in numbers[-KEPT:]]
-        named = {name for record in kept for name in record.open.values()}
+        named = {name for record in kept for table in record.open for name in record.files(table)}
         newest = kept[-1].number if kept else 0
         for path in self.folder.glob("open-*.arrow"):
             if path.name not in named and int(path.stem.rsplit("-", 1)[1]) <= newest:
@@ -128,9 +189,10 @@ class RecordFolder:
     def clear(self) -> None:
         """Remove all records: only the tables remain."""
         for number in self.numbers():
-            self._path(number).unlink()
+            self.path(number).unlink()
 
-    def _path(self, number: int) -> Path:
+    def path(self, number: int) -> Path:
+        """Where the record of a commit is."""
         return self.folder / f"commit-{number:012d}.json"
 
 

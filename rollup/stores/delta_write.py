@@ -12,17 +12,21 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
+from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.plan.aggregation import TIMESTAMP
+from rollup.stores.base import Rewrite
+from rollup.untyped import pc
 
 PERIOD = "AGG_PERIOD"
 PERIODS: Mapping[Duration, tuple[Duration, str]] = {
@@ -31,18 +35,43 @@ PERIODS: Mapping[Duration, tuple[Duration, str]] = {
     Duration.HOURS: (Duration.YEARS, "%Y"),
 }
 """The partition of the fine levels, in UTC: a day of seconds, a month of minutes, a year of hours."""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A commit whose rows are in files already, written where they were made; see `rollup.stores.base.Commit`.
+
+    `state` has the clocks; `added` are the data files of each table, `open` the files of open rows, both by table.
+    """
+
+    number: int
+    state: State
+    added: Mapping[str, Sequence[AddAction]]
+    open: Mapping[str, Sequence[str]]
+    source: Mapping[str, Any]
+    rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
+
+
 _FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
 _pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
 
 
 def append(table: DeltaTable, path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str], properties: CommitProperties) -> None:
     """Append rows in one transaction; `level` None means a table without periods."""
-    period = None if level is None else PERIODS.get(level)
-    pieces = list(_pieces(_sorted(rows), period))
-    actions = list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
-    table.create_write_transaction(
-        actions, "append", table.schema(), partition_by=[PERIOD] if period else None, commit_properties=properties
-    )
+    add_files(table, level, write_files(path, level, rows, keys), properties)
+
+
+def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
+    """Write rows as data files of the table at `path`. They belong to it once `add_files` has named them."""
+    pieces = list(_pieces(_sorted(rows), None if level is None else PERIODS.get(level)))
+    return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
+
+
+def add_files(table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties) -> None:
+    """Add written files to their table in one transaction."""
+    actions: list[AddAction | RemoveAction] = list(files)
+    period = [PERIOD] if level in PERIODS else None
+    table.create_write_transaction(actions, "append", table.schema(), partition_by=period, commit_properties=properties)
     table.update_incremental()
 
 

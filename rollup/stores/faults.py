@@ -11,6 +11,7 @@ import signal
 POINTS = (
     "batch.begin",
     "commit.begin",
+    "commit.rewrite",
     "commit.level",
     "commit.levels",
     "commit.ledger",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Question, open_rows
+from rollup.aggregation.retrieval import Ask, Question, late_rows, open_rows
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Commit, Loaded
+from rollup.stores.base import Commit, Loaded, Size, ledger_schema
+from rollup.untyped import pc
 
 
 class MemoryStore:
@@ -25,6 +26,7 @@ class MemoryStore:
         self.tables = {level: aggregation.table_schema.empty_table() for level in aggregation.levels}
         self.ledgers: list[pa.Table] = []
         self.last: Commit | None = None
+        self.at = 0.0
 
     def load(self) -> Loaded | None:
         return None if self.last is None else Loaded(self.last.number, self.last.state, self.last.source)
@@ -32,11 +34,15 @@ class MemoryStore:
     def commit(self, commit: Commit) -> None:
         if self.last is not None and commit.number <= self.last.number:
             raise FencedError(f"commit {commit.number} of {self.aggregation.name} is taken")
+        for level, rewrite in commit.rewrites.items():
+            kept = self.tables[level].filter(pc.invert(_within(self.tables[level], rewrite.start, rewrite.end)))
+            self.tables[level] = pa.concat_tables([kept, rewrite.rows])
         for level, rows in commit.closed.items():
             self.tables[level] = pa.concat_tables([self.tables[level], rows])
         if commit.ledger is not None and commit.ledger.num_rows:
             self.ledgers.append(commit.ledger)
         self.last = commit
+        self.at = time.time()
 
     def snapshot(self) -> MemorySnapshot:
         last = self.last
@@ -51,6 +57,18 @@ class MemoryStore:
         table = self.tables[level]
         return table if start is None else table.filter(pc.greater(table[TIMESTAMP], start))
 
+    def forget(self) -> None:
+        """Only the tables survive."""
+        self.last = None
+
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        """Nothing to do: a table in memory is as old as its process, and so is its declaration."""
+
+
+def _within(table: pa.Table, start: int | None, end: int | None) -> pa.ChunkedArray:
+    low = pc.greater_equal(table[TIMESTAMP], -(2**63) if start is None else start)
+    return pc.and_(low, pc.less(table[TIMESTAMP], 2**63 - 1 if end is None else end))
+
 
 class MemorySnapshot:
     """The tables and open rows at one moment."""
@@ -60,8 +78,39 @@ class MemorySnapshot:
         self._store = store
         self._tables = tables
         self._open = open_rows(store.engine, store.aggregation, state)
+        self._loaded = Loaded(number, state, {} if store.last is None else store.last.source)
+        self._ledgers, self._at = list(store.ledgers), store.at
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question."""
         bounds = {"start": question.start, "end": question.end}
-        return self._store.engine.run(question.sql(), bounds, closed=self._tables[question.per], open=self._open, **tables)
+        relations: Mapping[str, Duration] = getattr(question, "relations", {"closed": question.per})
+        stored = {name: self._tables[level] for name, level in relations.items()}
+        own = question.tables() if isinstance(question, Ask) else {}
+        late = {"late": self._late()} if getattr(question, "late", False) else {}
+        return self._store.engine.run(question.sql(), bounds, **stored, open=self._open, **late, **own, **tables)
+
+    def _late(self) -> pa.Table:
+        aggregation = self._store.aggregation
+        parts = [part.append_column("commit", pa.array([number] * part.num_rows, pa.int64())) for number, part in enumerate(self._ledgers)]
+        empty = ledger_schema(aggregation).append(pa.field("commit", pa.int64())).empty_table()
+        return late_rows(self._store.engine, aggregation, pa.concat_tables([empty, *parts]))
+
+    def loaded(self) -> Loaded:
+        return self._loaded
+
+    def rows(self, level: Duration, start: int | None = None, end: int | None = None) -> pa.Table:
+        return self._tables[level].filter(_within(self._tables[level], start, end))
+
+    def ledger(self) -> pa.Table:
+        return pa.concat_tables(self._ledgers) if self._ledgers else ledger_schema(self._store.aggregation).empty_table()
+
+    def sizes(self) -> Mapping[Duration, Size]:
+        return {level: Size(table.num_rows, table.nbytes) for level, table in self._tables.items()}
+
+    def extent(self, level: Duration) -> tuple[int, int] | None:
+        found = pc.min_max(self._tables[level][TIMESTAMP]).as_py()
+        return None if found["min"] is None else (found["min"], found["max"])
+
+    def committed(self) -> float:
+        return self._at

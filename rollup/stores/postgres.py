@@ -1,236 +1,268 @@
-"""PostgreSQL under the SQL store: COPY in, upserts where a row may be there, answers inside the server."""
+"""An aggregation's tables in a relational database: one transaction a batch, exact across lost connections.
+
+PostgreSQL is what it is made for (`rollup.stores.sql_postgres`); the others go through plain SQL (`rollup.stores.sql_core`).
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import astuple
-from typing import Any
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from uuid import uuid4
 
-import psycopg2
-import psycopg2.errors
+import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
 
-from rollup.aggregation.retrieval import LEVEL, Question
-from rollup.calendar import Duration
-from rollup.errors import QueryError, StoreError
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Clock
-from rollup.stores.sql_ddl import Tables, uses_sketch
-from rollup.stores.sql_partitions import Partitions
-from rollup.stores.sql_prepare import Preparation
-from rollup.stores.sql_rows import copy_text, described, to_arrow
-from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record
-from rollup.stores.sql_types import column_type, quoted, type_name
+from rollup.aggregation.cascade import Cascade, narrowed
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.retrieval import late_rows, open_rows, open_schema
+from rollup.aggregation.state import State
+from rollup.calendar import Duration, bucket_start
+from rollup.errors import FencedError, StoreError
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock
+from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.faults import point
+from rollup.stores.sql_core import CoreDatabase
+from rollup.stores.sql_ddl import Tables, answer_ddl, table_ddl
+from rollup.stores.sql_options import StoreOptions
+from rollup.stores.sql_session import AlreadyThere, Database, Range, Record, Result, Session, patiently
+from rollup.stores.sql_snapshot import SqlSnapshot, read_newest
 
-_KEPT = 1000
-"""Commit records that stay, as a short history; the newest alone would do."""
-_VACUUM_EVERY = 100_000
-_LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006"}
-"""Server going down or coming up, a conflict to try again, a server that has become a standby; and class 08."""
-_AWAY = re.compile(r"refused|could not connect|server closed|starting up|shutting down|recovery mode|timeout expired|terminat|reset by peer|SSL SYSCALL|EOF")
-_PLACES = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|%\((start|end)\)s""")
-
-
-def name(text: str) -> str:
-    """A quoted name."""
-    return quoted(text, "postgresql")
+_EVERYTHING = 2**63
 
 
-def pg_type(arrow: pa.DataType) -> str:
-    """The type of a column of a relation that is handed over."""
-    return type_name(column_type(arrow, ""), "postgresql").replace(' COLLATE "C"', "")
+class SqlStore:
+    """A `Store` over a database. `patience` is how many seconds a database that is gone is waited for."""
 
-
-class PostgresDatabase:
-    """The tables of one aggregation in a PostgreSQL (15 or later) that SQLAlchemy's engine connects to."""
-
-    def __init__(self, tables: Tables, engine: sa.Engine, partition: str | None = None) -> None:
-        self.tables = tables
+    def __init__(
+        self, aggregation: Aggregation, engine: Engine, database: Database, tables: Tables, patience: float = 60
+    ) -> None:
+        self.aggregation = aggregation
         self.engine = engine
-        self.partitions = Partitions(tables, partition)
-        self._dead = 0
-
-    def prepare(self) -> None:
-        """Make the tables, functions and views that are missing."""
-        with self._connection() as connection, connection.cursor() as cursor:
-            Preparation(self.tables, cursor).run(self.partitions.width is not None)
-            connection.commit()
-
-    @contextmanager
-    def writing(self) -> Iterator[PostgresSession]:
-        """A transaction. Readers never wait for it, nor it for them."""
-        with self._connection() as connection, connection.cursor() as cursor:
-            yield PostgresSession(self.tables, cursor)
-            connection.commit()
-
-    @contextmanager
-    def reading(self) -> Iterator[PostgresSession]:
-        """A transaction that sees one moment."""
-        with self._connection() as connection, connection.cursor() as cursor:
-            cursor.execute("set transaction isolation level repeatable read, read only")
-            yield PostgresSession(self.tables, cursor)
-            connection.rollback()
-
-    def before_closed(self, level: Duration, rows: pa.Table) -> None:
-        """Make the partitions that rows need."""
-        for statement in self.partitions.missing(level, rows):
-            with self._connection() as connection, connection.cursor() as cursor:
-                cursor.execute(statement)
-                connection.commit()
-
-    def after_commit(self, deleted: int) -> None:
-        """Vacuum the open rows when many dead ones have gathered: readers scan the whole table."""
-        self._dead += deleted
-        if self._dead < _VACUUM_EVERY:
-            return
-        self._dead = 0
-        with self._connection() as connection:
-            connection.autocommit = True
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(f"vacuum (truncate false, skip_locked) {name(self.tables.open)}")
-            finally:
-                connection.autocommit = False
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        """A connection of the pool; what goes wrong with it comes out as one of our errors."""
-        pooled: Any = None
-        try:
-            pooled = self.engine.raw_connection()
-            yield pooled.driver_connection
-        except (psycopg2.Error, sa.exc.DBAPIError) as problem:
-            raised = translate(self.tables.aggregation, problem, pooled)
-            if isinstance(raised, ConnectionLost) and pooled is not None:
-                pooled.invalidate()
-            raise raised from None
-        finally:
-            if pooled is not None and pooled.is_valid:
-                pooled.close()
-
-
-def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exception:
-    """Our error for one of the driver's."""
-    origin = getattr(problem, "orig", None) or problem
-    code: str = getattr(origin, "pgcode", None) or ""
-    text = str(origin).strip().splitlines()[0] if str(origin).strip() else type(origin).__name__
-    gone = pooled is not None and (not pooled.is_valid or pooled.driver_connection is None or pooled.driver_connection.closed)
-    if gone or code in _LOST or code.startswith("08") or (not code and _AWAY.search(str(origin))):
-        return ConnectionLost(text)
-    if isinstance(origin, psycopg2.errors.UniqueViolation):
-        return AlreadyThere(text)
-    if isinstance(origin, (psycopg2.errors.UndefinedTable, psycopg2.errors.UndefinedColumn)):
-        return StoreError(f"{aggregation.name}: {text}", hint="the tables were changed; start the job again, which checks and makes them")
-    if code == "22003":
-        return OutOfRange(text)
-    if code.startswith("22"):
-        return QueryError(f"{aggregation.name}: {text}")
-    return StoreError(f"{aggregation.name} in PostgreSQL: {text}")
-
-
-class PostgresSession:
-    """One transaction on a psycopg2 cursor."""
-
-    def __init__(self, tables: Tables, cursor: Any) -> None:
+        self.database = database
         self.tables = tables
-        self.cursor = cursor
+        self.patience = patience
+        self._cascade = Cascade(aggregation)
+        self._open: dict[Duration, pa.Table] = {}
+        self._newest: dict[Duration, int] = {}
+        self._prepared = False
 
-    def claim(self, record: Record) -> bool:
-        """Of two jobs with one number, the second waits here for the first and then gets False."""
-        table = name(self.tables.commit)
-        self.cursor.execute(
-            f"insert into {table} (number, token, clocks, resume, source) select %s::bigint, %s, %s, %s::bigint, %s"
-            f" where not exists (select from {table} where number >= %s) on conflict do nothing",
-            (*astuple(record), record.number),
-        )
-        taken = self.cursor.rowcount == 1
-        if taken and record.number % _KEPT == 0:
-            self.cursor.execute(f"delete from {table} where number <= %s", (record.number - _KEPT,))
-        return taken
+    def load(self) -> Loaded | None:
+        """The newest commit, None when there is none; tables, functions and views are made when they are missing."""
+        self._prepare()
+        loaded = self._patiently("load", lambda: read_newest(self.aggregation, self.tables, self.database))
+        self._open = {} if loaded is None else dict(loaded.state.open)
+        return loaded
 
-    def latest(self, number: int | None = None) -> Record | None:
-        where = "" if number is None else "where number = %s"
-        columns = ", ".join(self.tables.commit_columns)
-        self.cursor.execute(f"select {columns} from {name(self.tables.commit)} {where} order by number desc limit 1", (number,) if where else None)
-        found = self.cursor.fetchone()
-        return None if found is None else Record(*found)
+    def _prepare(self) -> None:
+        if not self._prepared:
+            self._patiently("prepare", self.database.prepare)
+            self._prepared = True
 
-    def append(self, table: str, rows: pa.Table) -> None:
-        columns = ", ".join(map(name, rows.schema.names))
-        self.cursor.copy_expert(f"copy {name(table)} ({columns}) from stdin (format csv)", copy_text(rows))
+    def commit(self, commit: Commit) -> None:
+        """Write a commit in one transaction. When the connection is lost it is tried again, unless it turns out to be there.
 
-    def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
-        columns = ", ".join(map(name, schema.names))
-        self.cursor.execute(f"select {columns} from {name(table)} where {name(TIMESTAMP)} = any(%s)", (list(times),))
-        return to_arrow(self.cursor.fetchall(), schema)
+        Raises FencedError when another job has written its number, and StoreError when the database stays away.
+        """
+        self._prepare()
+        token = uuid4().hex
+        for level, rows in (*commit.closed.items(), *((level, each.rows) for level, each in commit.rewrites.items())):
+            if rows.num_rows:
+                self._patiently("partition", lambda level=level, rows=rows: self.database.before_closed(level, rows))
+        try:
+            deleted = self._patiently("commit", lambda: self._commit(commit, token))
+        except AlreadyThere:  # somebody else wrote rows: merge with all that is there
+            self._newest = dict.fromkeys(self.aggregation.levels, _EVERYTHING)
+            deleted = self._patiently("commit", lambda: self._commit(commit, token))
+            self._newest = {}
+        self._open = dict(commit.state.open)
+        self._patiently("vacuum", lambda: self.database.after_commit(deleted))
 
-    def replace(self, table: str, rows: pa.Table) -> None:
-        """Through a temporary table, whose rows then win over those with the same key."""
-        identity = self.tables.aggregation.identity
-        values = [column for column in rows.schema.names if column not in identity]
-        self.cursor.execute(f"create temp table rollup_new (like {name(table)}) on commit drop")
-        self.append("rollup_new", rows)
-        self.cursor.execute(
-            f"insert into {name(table)} select * from rollup_new on conflict ({', '.join(map(name, identity))}) do update set "
-            + ", ".join(f"{name(value)} = excluded.{name(value)}" for value in values)
-        )
-        self.cursor.execute("drop table rollup_new")
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        """Add columns, null in all rows there are; `retired` ones stay in the tables and are null in new rows."""
+        if len(added):
+            self._patiently("evolve", lambda: self.database.evolve(added.names))
+        self._prepared, self._open = False, {}
 
-    def clear(self, table: str, level: Duration | None = None) -> int:
-        where = "" if level is None else f" where {name(LEVEL)} = {int(level)}"
-        self.cursor.execute(f"delete from {name(table)}{where}")
-        return int(self.cursor.rowcount)
-
-    def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
-        bounds = [] if within is None else [(">=", within.low), ("<", within.high)]
-        tests = [f"{name(within.column)} {sign} {int(bound)}" for sign, bound in bounds if within and bound is not None]
-        where = f" where {' and '.join(tests)}" if tests else ""
-        self.cursor.execute(f"select {', '.join(map(name, schema.names))} from {name(table)}{where}")
-        return to_arrow(self.cursor.fetchall(), schema)
+    def snapshot(self) -> SqlSnapshot:
+        """The newest commit, to read from."""
+        return SqlSnapshot(self)
 
     def newest(self, level: Duration) -> dict[str, int]:
-        """The end of the index where all rows have one zone; otherwise a scan."""
-        aggregation = self.tables.aggregation
-        table = name(aggregation.table(level))
-        if aggregation.clock is Clock.STRING:
-            self.cursor.execute(f"select {name(ZONE)}, max({name(TIMESTAMP)}) from {table} group by 1")
+        """For each zone, the newest AGG_TIMESTAMP in a level's table."""
+
+        def read() -> dict[str, int]:
+            with self.database.reading() as session:
+                return session.newest(level)
+
+        return self._patiently("read", read)
+
+    def rows_after(self, level: Duration, start: int | None) -> pa.Table:
+        """Rows of a level's table with AGG_TIMESTAMP > start (all when None)."""
+        within = None if start is None else Range(TIMESTAMP, start + 1)
+
+        def read() -> pa.Table:
+            with self.database.reading() as session:
+                return session.read(self.aggregation.table(level), self.aggregation.table_schema, within)
+
+        return self._patiently("read", read)
+
+    def forget(self) -> None:
+        """Delete commit records and open rows: only the levels' tables survive."""
+        self._clear("forget", [self.tables.commit, self.tables.open])
+
+    def drop(self) -> None:
+        """Delete all rows of this aggregation; its empty tables stay."""
+        self._clear("drop", list(self.tables.all()))
+
+    def _clear(self, what: str, tables: Sequence[str]) -> None:
+        def delete() -> None:
+            with self.database.writing() as session:
+                for table in tables:
+                    session.clear(table)
+
+        self._patiently(what, delete)
+        self._open, self._newest = {}, {}
+
+    def _patiently(self, what: str, action: Callable[[], Result]) -> Result:
+        return patiently(f"{self.aggregation.name}: {what}", self.patience, action)
+
+    def _commit(self, commit: Commit, token: str) -> int:
+        """One try; the number of open rows deleted. Doing nothing is right when an earlier try has landed."""
+        point("commit.begin")
+        with self.database.writing() as session:
+            if not session.claim(_record(commit, token)):
+                found = session.latest(commit.number)
+                if found is None or found.token != token:
+                    raise FencedError(
+                        f"commit {commit.number} of {self.aggregation.name} is taken",
+                        hint="another job writes this aggregation",
+                    )
+                return 0
+            newest = dict(self._newest)
+            for level, rewrite in commit.rewrites.items():
+                self._rewrite(session, level, rewrite)
+                newest.pop(level, None)
+                point("commit.rewrite")
+            for level, rows in commit.closed.items():
+                if rows.num_rows:
+                    newest[level] = self._close(session, level, rows, newest.get(level))
+                    point("commit.level")
+            point("commit.levels")
+            deleted = self._replace_open(session, commit.state)
+            point("commit.open")
+            if commit.ledger is not None and commit.ledger.num_rows:
+                session.append(self.tables.late, self._ledger(commit.ledger, commit.number))
+            point("commit.ledger")
+        point("commit.record")
+        self._newest = newest
+        return deleted
+
+    def _rewrite(self, session: Session, level: Duration, rewrite: Rewrite) -> None:
+        """Put rows in the place of a range; parts of one row are merged, as a table here has each row once."""
+        a = self.aggregation
+        session.cut(a.table(level), rewrite.start, rewrite.end)
+        whole = self._cascade.merge(self.engine, a.root, [rewrite.rows.cast(a.state_schema)])
+        session.append(a.table(level), narrowed(a, whole))
+
+    def _close(self, session: Session, level: Duration, rows: pa.Table, newest: int | None) -> int:
+        """Write closed rows; returns the newest bucket the table then has. Rows newer than all others are simply added."""
+        table = self.aggregation.table(level)
+        if newest is None:
+            newest = max(session.newest(level).values(), default=-_EVERYTHING)
+        times = rows[TIMESTAMP].to_numpy()
+        low, high = int(times.min()), int(times.max())
+        if low > newest:
+            session.append(table, rows)
         else:
-            self.cursor.execute(f"select {name(ZONE)}, {name(TIMESTAMP)} from {table} order by {name(TIMESTAMP)} desc limit 1")
-        return dict(self.cursor.fetchall())
+            self._merge_into(session, table, rows)
+        return max(newest, high)
 
-    def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
-        """The answer, computed by the server in one statement; None when it needs a sketch."""
-        sql = question.sql("postgres")
-        if uses_sketch(sql):
-            return None
-        bounds = {"start": question.start, "end": question.end}
-        relations = {"closed": self.tables.aggregation.table(question.per), "open": self.tables.open}
-        parts = [f"{alias} as not materialized (select * from {name(table)})" for alias, table in relations.items()]
-        parts += [self._relation(alias, rows) for alias, rows in tables.items()]
-        self.cursor.execute(f"with {', '.join(parts)} {fill(sql, bounds)}")
-        return described(self.cursor.description, self.cursor.fetchall())
+    def _merge_into(self, session: Session, table: str, rows: pa.Table) -> None:
+        """Write rows some of which may be further parts of stored ones."""
+        a = self.aggregation
+        stored = session.at(table, a.table_schema, rows[TIMESTAMP].unique().to_pylist())
+        same = " AND ".join(f's."{name}" IS NOT DISTINCT FROM r."{name}"' for name in a.identity)
+        stored = self.engine.run(
+            f"SELECT s.* FROM stored AS s SEMI JOIN rows AS r ON {same}", stored=stored, rows=rows
+        ).cast(a.table_schema)
+        if not stored.num_rows:
+            session.append(table, rows)
+            return
+        parts = [part.cast(a.state_schema) for part in (stored, rows)]
+        session.replace(table, narrowed(a, self._cascade.merge(self.engine, a.root, parts)))
 
-    def _relation(self, alias: str, rows: pa.Table) -> str:
-        columns = ", ".join(map(name, rows.schema.names))
-        types = [pg_type(field.type) for field in rows.schema]
-        if not rows.num_rows:
-            return f"{name(alias)} ({columns}) as (select {', '.join(f'null::{kind}' for kind in types)} where false)"
-        lines = (", ".join(f"cast({self._literal(v)} as {kind})" for v, kind in zip(row.values(), types, strict=True)) for row in rows.to_pylist())
-        return f"{name(alias)} ({columns}) as (values {', '.join(f'({line})' for line in lines)})"
+    def _replace_open(self, session: Session, state: State) -> int:
+        """Write the open rows of the levels that have changed since this store last wrote or read them."""
+        changed = [level for level in self.aggregation.levels if not _same(self._open.get(level), state.open[level])]
+        rows = cut_rows(self.engine, self.aggregation, state, changed)
+        deleted = session.clear(self.tables.open, changed) if changed else 0
+        if rows.num_rows:
+            session.append(self.tables.open, rows)
+        return deleted
 
-    def _literal(self, value: Any) -> str:
-        return self.cursor.mogrify("%s", (value,)).decode()
+    def _ledger(self, ledger: pa.Table, number: int) -> pa.Table:
+        counted = ledger.append_column("commit", pa.array([number] * ledger.num_rows, pa.int64()))
+        cut = late_rows(self.engine, self.aggregation, counted)
+        return pa.table(cut.columns, names=list(self.tables.late_columns))
 
 
-def fill(sql: str, bounds: Mapping[str, int]) -> str:
-    """A query with its places %(start)s and %(end)s filled; what looks like one inside quotes stays.
+def _same(before: pa.Table | None, after: pa.Table) -> bool:
+    return before is after or (before is not None and before.num_rows == 0 and after.num_rows == 0)
 
-    >>> fill("SELECT '%(end)s' WHERE x % 2 < %(end)s", {"start": 0, "end": 5})
-    "SELECT '%(end)s' WHERE x % 2 < (5)"
+
+def cut_rows(engine: Engine, aggregation: Aggregation, state: State, levels: Sequence[Duration]) -> pa.Table:
+    """The open rows of some levels as their table has them (`open_schema`), with the start of their bucket at each level.
+
+    Open rows have few bucket starts, so where they share one zone plain Python is quicker than any query.
     """
-    def place(match: re.Match[str]) -> str:
-        return f"({bounds[match.group(1)]})" if match.group(1) else match.group(0)
+    if aggregation.clock is Clock.STRING:
+        empty = State.empty(aggregation).open
+        return open_rows(engine, aggregation, replace(state, open={**empty, **{level: state.open[level] for level in levels}}))
+    schema = open_schema(aggregation)
+    return pa.concat_tables([schema.empty_table(), *(_cut(aggregation, level, state.open[level], schema) for level in levels)])
 
-    return _PLACES.sub(place, sql)
+
+def _cut(aggregation: Aggregation, level: Duration, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    times, place = np.unique(rows[TIMESTAMP].to_numpy(), return_inverse=True)
+    columns = [*rows.columns, pa.repeat(pa.scalar(int(level), pa.int32()), rows.num_rows)]
+    for coarser in aggregation.levels:
+        starts = [bucket_start(int(time), coarser, aggregation.zone) for time in times] if coarser >= level else None
+        columns.append(pa.nulls(rows.num_rows, pa.int64()) if starts is None else pa.array(np.array(starts, np.int64)[place]))
+    return pa.table(columns, schema=schema)
+
+
+def _record(commit: Commit, token: str) -> Record:
+    clocks = {level.name: clock for level, clock in commit.state.clocks.items()}
+    return Record(commit.number, token, json.dumps(clocks), json.dumps(dict(commit.source)), commit.state.resume)
+
+
+def ddl_of(aggregation: Aggregation, options: str | Mapping[str, str]) -> list[str]:
+    """The statements that make the tables, and in PostgreSQL (schema public) the functions and views, for reading."""
+    found = StoreOptions.of(options)
+    statements = table_ddl(aggregation, found.dialect, found.partition is not None)
+    return statements + (answer_ddl(aggregation, "public") if found.dialect == "postgresql" else [])
+
+
+def store_of(
+    aggregation: Aggregation, engine: Engine, options: str | Mapping[str, str] | None = None, patience: float = 60
+) -> SqlStore:
+    """The store that a URL, the options of `@store(type='rdbms', …)`, or (None) the aggregation's own @store names.
+
+    Raises StoreError naming the option that is wrong or missing, or the driver that is not installed.
+    """
+    from rollup.stores.sql_postgres import PostgresDatabase
+
+    found = StoreOptions.of(aggregation.store if options is None else options)
+    tables = Tables(aggregation, found.dialect)
+    try:
+        connections = sa.create_engine(found.url, pool_reset_on_return="rollback")
+    except (ModuleNotFoundError, ArgumentError) as problem:
+        raise StoreError(f"{found.shown}: {problem}", hint=found.driver_hint) from None
+    if found.dialect == "postgresql":
+        return SqlStore(aggregation, engine, PostgresDatabase(tables, connections, found.partition), tables, patience)
+    if found.partition is not None:
+        raise StoreError(f"partition={found.partition!r} needs PostgreSQL, not {found.dialect}")
+    return SqlStore(aggregation, engine, CoreDatabase(tables, connections), tables, patience)

@@ -5,15 +5,19 @@ Tested with SQLite. MySQL and Oracle get right DDL; that they run is untested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from rollup.aggregation.retrieval import LEVEL, Question
+from rollup.aggregation.answer import LEVEL
+from rollup.aggregation.retrieval import Question
 from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.plan.aggregation import TIMESTAMP, ZONE
@@ -33,30 +37,48 @@ class CoreDatabase:
         self.engine = engine
         self.meta = {name: _table(tables, name) for name in tables.all()}
         if tables.dialect == "sqlite":
-            sa.event.listen(engine, "connect", _sqlite_connect)
-            sa.event.listen(engine, "begin", _sqlite_begin)
+            event.listen(engine, "connect", _sqlite_connect)
+            event.listen(engine, "begin", _sqlite_begin)
 
     def prepare(self) -> None:
         """Make the tables that are missing."""
         with self._errors():
             inspector = sa.inspect(self.engine)
-            found = {table: {c["name"] for c in inspector.get_columns(table)} for table in inspector.get_table_names() if table in self.meta}
+            found = {
+                table: {c["name"] for c in inspector.get_columns(table)}
+                for table in inspector.get_table_names()
+                if table in self.meta
+            }
             for table, columns in found.items():
                 absent = [column.name for column in self.meta[table].columns if column.name not in columns]
                 if absent:
-                    raise StoreError(f"table {table!r} has no column {absent[0]!r}", hint="add it, or move the table away")
+                    raise StoreError(
+                        f"table {table!r} has no column {absent[0]!r}", hint="add it, or move the table away"
+                    )
             with self.engine.begin() as connection:
                 for statement in table_ddl(self.tables.aggregation, self.tables.dialect):
                     if not any(f" {self.tables.quote(table)} " in statement for table in found):
                         connection.exec_driver_sql(statement)
 
+    def evolve(self, added: Sequence[str]) -> None:
+        """Add columns; one that is there from an older declaration is made anew."""
+        tables, quote = self.tables, self.tables.quote
+        with self._errors(), self.engine.begin() as connection:
+            for name in (*map(tables.aggregation.table, tables.aggregation.levels), tables.open):
+                there = {column["name"] for column in sa.inspect(connection).get_columns(name)}
+                for column in added:
+                    if column in there:
+                        connection.exec_driver_sql(f"alter table {quote(name)} drop column {quote(column)}")
+                    kind = tables.type_of(column, tables.all()[name][column])
+                    connection.exec_driver_sql(f"alter table {quote(name)} add {quote(column)} {kind}")
+
     @contextmanager
-    def writing(self) -> Iterator[CoreSession]:
+    def writing(self) -> Generator[CoreSession]:
         with self._errors(), self.engine.execution_options(rollup_writes=True).begin() as connection:
             yield CoreSession(self, connection)
 
     @contextmanager
-    def reading(self) -> Iterator[CoreSession]:
+    def reading(self) -> Generator[CoreSession]:
         with self._errors(), self.engine.begin() as connection:
             yield CoreSession(self, connection)
 
@@ -67,12 +89,12 @@ class CoreDatabase:
         """Nothing to do."""
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> Generator[None]:
         try:
             yield
-        except sa.exc.IntegrityError as problem:
+        except IntegrityError as problem:
             raise AlreadyThere(str(problem.orig)) from None
-        except sa.exc.DBAPIError as problem:
+        except DBAPIError as problem:
             if problem.connection_invalidated or "database is locked" in str(problem.orig):
                 raise ConnectionLost(str(problem.orig)) from None
             raise StoreError(f"{self.tables.aggregation.name} in {self.tables.dialect}: {problem.orig}") from None
@@ -108,12 +130,12 @@ class CoreSession:
         if latest is not None and latest.number >= record.number:
             return False
         values = {field.name: value for field, value in zip(fields(Record), astuple(record), strict=True)}
-        self.connection.execute(self.meta[self.tables.commit].insert(), [values])
+        self.connection.execute(self.meta[self.tables.commit].insert(), [{**values, "written": time.time()}])
         return True
 
     def latest(self, number: int | None = None) -> Record | None:
         table = self.meta[self.tables.commit]
-        query = sa.select(table).order_by(table.c.number.desc()).limit(1)
+        query = sa.select(*(table.c[field.name] for field in fields(Record))).order_by(table.c.number.desc()).limit(1)
         found = self.connection.execute(query if number is None else query.where(table.c.number == number)).first()
         return None if found is None else Record(*found)
 
@@ -122,14 +144,23 @@ class CoreSession:
             self.connection.execute(self.meta[table].insert(), rows.to_pylist())
 
     def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
-        found = [self._fetch(table, schema, self.meta[table].c[TIMESTAMP].in_(times[i : i + _MANY])) for i in range(0, len(times), _MANY)]
+        found = [
+            self._fetch(table, schema, self.meta[table].c[TIMESTAMP].in_(times[i : i + _MANY]))
+            for i in range(0, len(times), _MANY)
+        ]
         return pa.concat_tables(found) if found else schema.empty_table()
 
     def replace(self, table: str, rows: pa.Table) -> None:
         """Delete what has the same identity, nulls counting as equal, and insert."""
         columns = self.meta[table].c
-        same = [columns[name].is_not_distinct_from(sa.bindparam(f"old{i}", type_=columns[name].type)) for i, name in enumerate(self._identity)]
-        keys = [{f"old{i}": row[name] for i, name in enumerate(self._identity)} for row in rows.select(self._identity).to_pylist()]
+        same = [
+            columns[name].is_not_distinct_from(sa.bindparam(f"old{i}", type_=columns[name].type))
+            for i, name in enumerate(self._identity)
+        ]
+        keys = [
+            {f"old{i}": row[name] for i, name in enumerate(self._identity)}
+            for row in rows.select(self._identity).to_pylist()
+        ]
         self.connection.execute(self.meta[table].delete().where(*same), keys)
         self.append(table, rows)
 
@@ -137,19 +168,38 @@ class CoreSession:
     def _identity(self) -> list[str]:
         return list(self.tables.aggregation.identity)
 
-    def clear(self, table: str, level: Duration | None = None) -> int:
+    def columns(self, table: str) -> set[str]:
+        return {column["name"] for column in sa.inspect(self.connection).get_columns(table)}
+
+    def cut(self, table: str, low: int | None, high: int | None) -> None:
+        self.connection.execute(self.meta[table].delete().where(*self._tests(table, Range(TIMESTAMP, low, high))))
+
+    def extent(self, table: str) -> tuple[int, int] | None:
+        column = self.meta[table].c[TIMESTAMP]
+        low, high = self.connection.execute(sa.select(sa.func.min(column), sa.func.max(column))).one()
+        return None if low is None else (low, high)
+
+    def size(self, table: str) -> tuple[int, int]:
+        """Bytes are not known here."""
+        return self.connection.execute(sa.select(sa.func.count()).select_from(self.meta[table])).scalar_one(), 0
+
+    def committed(self) -> float:
+        found = self.connection.execute(sa.select(sa.func.max(self.meta[self.tables.commit].c.written))).scalar_one()
+        return 0.0 if found is None else float(found)
+
+    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
         statement = self.meta[table].delete()
-        if level is not None:
-            statement = statement.where(self.meta[table].c[LEVEL] == int(level))
+        if levels is not None:
+            statement = statement.where(self.meta[table].c[LEVEL].in_([int(level) for level in levels]))
         return self.connection.execute(statement).rowcount
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
-        tests: list[sa.ColumnElement[bool]] = []
-        if within is not None:
-            column = self.meta[table].c[within.column]
-            tests += [column >= within.low] if within.low is not None else []
-            tests += [column < within.high] if within.high is not None else []
-        return self._fetch(table, schema, *tests)
+        return self._fetch(table, schema, *([] if within is None else self._tests(table, within)))
+
+    def _tests(self, table: str, within: Range) -> list[sa.ColumnElement[bool]]:
+        column = self.meta[table].c[within.column]
+        low = [] if within.low is None else [column >= within.low]
+        return low if within.high is None else [*low, column < within.high]
 
     def _fetch(self, table: str, schema: pa.Schema, *where: sa.ColumnElement[bool]) -> pa.Table:
         columns = [self.meta[table].c[name] for name in schema.names]

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
-from sqlglot import exp
 
+from rollup.aggregation.answer import LEVEL, bucket_column, bucket_rows
 from rollup.aggregation.dialects import to_sql
-from rollup.aggregation.retrieval import bucket_rows, open_schema
+from rollup.aggregation.retrieval import open_schema
 from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Output, column
@@ -26,6 +26,7 @@ from rollup.stores.sql_types import check_name, column_type, quoted, type_name
 TEMPLATES = Path(__file__).parents[2] / "ddl"
 KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 _PLACE = re.compile(r"\{([a-z_]+)\}")
+_BOUNDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|%\((start|end)\)s""")
 _SKETCH = re.compile(r"rollup_(hll|kll|topk)_", re.IGNORECASE)
 Columns = Mapping[str, pa.DataType]
 
@@ -72,16 +73,20 @@ class Tables:
 
     @cached_property
     def late_columns(self) -> Columns:
-        """The columns of the ledger: bucket, zone, keys, what was done with the events, their number, in which commit."""
+        """The columns of the ledger: root bucket, zone, keys, what was done with how many events, in which commit,
+
+        and the start of the bucket at every level, for questions that count late events.
+        """
         keys = {key.name: key.type.arrow for key in self.aggregation.keys}
         ends = {KIND: pa.string(), EVENTS: pa.int64(), COMMIT: pa.int64()}
-        return {TIMESTAMP: pa.int64(), ZONE: pa.string(), **keys, **ends}
+        cut = {bucket_column(level): pa.int64() for level in self.aggregation.levels}
+        return {TIMESTAMP: pa.int64(), ZONE: pa.string(), **keys, **ends, **cut}
 
     @cached_property
     def commit_columns(self) -> Columns:
-        """The columns of the commit records, without the time they were written at."""
-        texts = ("token", "clocks", "source")
-        return {name: pa.string() if name in texts else pa.int64() for name in ("number", "token", "clocks", "resume", "source")}
+        """The columns of the commit records."""
+        texts = dict.fromkeys(("token", "clocks", "source"), pa.string())
+        return {"number": pa.int64(), **texts, "resume": pa.int64(), "written": pa.float64()}
 
     def all(self) -> Mapping[str, Columns]:
         """Every table with its columns."""
@@ -90,7 +95,9 @@ class Tables:
 
     def type_of(self, name: str, arrow: pa.DataType) -> str:
         """The type of a column as DDL has it."""
-        return type_name(column_type(arrow, name, name in self.aggregation.identity or name in (KIND, "token")), self.dialect)
+        return type_name(
+            column_type(arrow, name, name in self.aggregation.identity or name in (KIND, "token")), self.dialect
+        )
 
     def quote(self, name: str) -> str:
         """A name in quotes."""
@@ -103,7 +110,9 @@ def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False)
     folder = "postgres" if dialect == "postgresql" else "generic"
     statements = list[str]()
     for level in aggregation.levels:
-        by_time = f" partition by range ({tables.quote(TIMESTAMP)})" if partitioned and level <= Duration.MINUTES else ""
+        by_time = (
+            f" partition by range ({tables.quote(TIMESTAMP)})" if partitioned and level <= Duration.MINUTES else ""
+        )
         statements += _split(
             template(
                 f"{folder}/level.sql",
@@ -117,7 +126,10 @@ def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False)
     rest = {"open": tables.open, "late": tables.late, "commit": tables.commit}
     columns = {"open": tables.columns(None), "late": tables.late_columns, "commit": tables.commit_columns}
     parts = {name: tables.quote(table) for name, table in rest.items()}
-    parts |= {f"{name}_columns": _columns(tables, found, "number" if name == "commit" else "") for name, found in columns.items()}
+    parts |= {
+        f"{name}_columns": _columns(tables, found, "number" if name == "commit" else "")
+        for name, found in columns.items()
+    }
     return statements + _split(template(f"{folder}/tables.sql", **parts))
 
 
@@ -184,6 +196,7 @@ def view_name(aggregation: Aggregation, level: Duration) -> str:
 
 def _parameters(taken: list[str]) -> dict[str, str]:
     """Names of the parameters, which must differ from those of the columns."""
+
     def free(name: str) -> str:
         return free(name + "_") if name in taken else quoted(name, "postgresql")
 
@@ -192,31 +205,76 @@ def _parameters(taken: list[str]) -> dict[str, str]:
 
 def _levels_query(aggregation: Aggregation, outputs: tuple[Output, ...], place: str) -> str:
     levels = f"array[{', '.join(str(int(level)) for level in aggregation.levels)}]"
-    low, high = exp.Var(this="$1"), exp.Var(this="$2")
+    columns = _typed(outputs)
     queries = list[str]()
     for level in aggregation.levels:
-        rows = to_sql(_rows(aggregation, level, place, outputs, low, high), "postgres")
-        queries.append(f"{rows} where {place}.rollup_per($3, {levels}, $1, $2) = {int(level)}")
+        rows = fill(_rows(aggregation, level, place), {"start": "$1", "end": "$2"})
+        asked = f"{place}.rollup_per($3, {levels}, $1, $2) = {int(level)}"
+        queries.append(f"select {columns} from ({rows}) as b where {asked}")
     return "\nunion all\n".join(queries)
 
 
 def _view(aggregation: Aggregation, level: Duration, place: str, outputs: tuple[Output, ...], note: str) -> str:
     name = view_name(aggregation, level)
     check_name(name, "the view", "postgresql")
-    keys = [Output(key.name, key.type, column(key.name)) for key in aggregation.keys]
-    both = (*(key for key in keys if key.name not in {o.name for o in outputs}), *outputs)
-    low, high = (exp.cast(exp.Literal.string(str(bound)), Type.LONG.sql) for bound in (-(2**63), 2**63 - 1))
-    query = to_sql(_rows(aggregation, level, place, both, low, high), "postgres")
-    return template("postgres/view.sql", view=f"{place}.{quoted(name, 'postgresql')}", query=query, comment=_text(f"{note}; per {level.plural}"))
+    always = {"start": "'-9223372036854775808'::bigint", "end": "9223372036854775807"}
+    rows = fill(_rows(aggregation, level, place), always)
+    return template(
+        "postgres/view.sql",
+        view=f"{place}.{quoted(name, 'postgresql')}",
+        query=f"select {_typed(_with_keys(aggregation, outputs))} from ({rows}) as b",
+        comment=_text(f"{note}; per {level.plural}"),
+    )
 
 
-def _rows(
-    aggregation: Aggregation, level: Duration, place: str, outputs: tuple[Output, ...], low: exp.Expression, high: exp.Expression
-) -> exp.Select:
-    closed, opened = (f"{place}.{quoted(name, 'postgresql')}" for name in (aggregation.table(level), f"{aggregation.name}_OPEN"))
-    rows = bucket_rows(aggregation, level, outputs, closed, opened, low, high)
-    typed = [exp.alias_(exp.cast(column(output.name), output.type.sql), output.name, quoted=True) for output in outputs]
-    return exp.select(column(TIMESTAMP), *typed).from_(rows.subquery("b"))
+def _with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+    keys = (Output(key.name, key.type, column(key.name)) for key in aggregation.keys)
+    return (*(key for key in keys if key.name not in {output.name for output in outputs}), *outputs)
+
+
+def _typed(outputs: tuple[Output, ...]) -> str:
+    columns = ((quoted(output.name, "postgresql"), _pg_type(output.type)) for output in outputs)
+    return ", ".join([quoted(TIMESTAMP, "postgresql"), *(f"cast({name} as {kind}) as {name}" for name, kind in columns)])
+
+
+def _rows(aggregation: Aggregation, level: Duration, place: str) -> str:
+    """The buckets of a level with keys and outputs, between %(start)s and %(end)s.
+
+    The tree is made and printed once, for the finest level: the others differ in three names, all of them ours.
+    """
+    root = aggregation.root
+    text = _root_rows(aggregation, place)
+    for find, put in (
+        (_place(place, aggregation.table(root)), _place(place, aggregation.table(level))),
+        (f'"{bucket_column(root)}"', f'"{bucket_column(level)}"'),
+        (f'"{LEVEL}" <= {int(root)}', f'"{LEVEL}" <= {int(level)}'),
+    ):
+        text = text.replace(find, put)
+    return text
+
+
+@lru_cache(maxsize=256)
+def _root_rows(aggregation: Aggregation, place: str) -> str:
+    closed, opened = (_place(place, name) for name in (aggregation.table(aggregation.root), f"{aggregation.name}_OPEN"))
+    outputs = _with_keys(aggregation, answerable(aggregation)[0])
+    return to_sql(bucket_rows(aggregation, aggregation.root, outputs, closed, opened), "postgres")
+
+
+def _place(schema: str, name: str) -> str:
+    return f"{schema}.{quoted(name, 'postgresql')}"
+
+
+def fill(sql: str, bounds: Mapping[str, object]) -> str:
+    """A query with its places %(start)s and %(end)s filled; what looks like one inside quotes stays.
+
+    >>> fill("SELECT '%(end)s' WHERE x % 2 < %(end)s", {"start": 0, "end": 5})
+    "SELECT '%(end)s' WHERE x % 2 < (5)"
+    """
+
+    def place(match: re.Match[str]) -> str:
+        return f"({bounds[match.group(1)]})" if match.group(1) else match.group(0)
+
+    return _BOUNDS.sub(place, sql)
 
 
 def _pg_type(kind: Type) -> str:

@@ -8,16 +8,43 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
 
 from rollup.errors import StoreError
 
 _JDBC = re.compile(r"jdbc:(?P<kind>[a-z0-9]+):(?P<rest>.+)", re.IGNORECASE)
 _PLACE = re.compile(r"//(?P<host>\[[^\]]+\]|[^:/?]+)?(?::(?P<port>\d+))?(?:/(?P<database>[^?;]*))?(?:\?(?P<query>.*))?")
 _ORACLE = re.compile(r"thin:@(?://)?(?P<host>[^:/]+)(?::(?P<port>\d+))?[:/](?P<database>\w[\w.]*)")
-_DRIVERS = {"postgresql": "postgresql+psycopg2", "mysql": "mysql+pymysql", "mariadb": "mysql+pymysql", "oracle": "oracle+oracledb", "sqlite": "sqlite"}
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg2",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+    "oracle": "oracle+oracledb",
+    "sqlite": "sqlite",
+}
 _PACKAGES = {"postgresql": "psycopg2-binary", "mysql": "pymysql", "oracle": "oracledb"}
-_KNOWN = ("type", "url", "jdbc.url", "username", "password", "jdbc.driver.name", "partition", "pool.properties", "table.prefix")
-_JDBC_ONLY = {"user", "password", "ssl", "rewriteBatchedInserts", "currentSchema", "ApplicationName", "useSSL", "serverTimezone"}
+_KNOWN = (
+    "type",
+    "kind",
+    "url",
+    "jdbc.url",
+    "username",
+    "password",
+    "jdbc.driver.name",
+    "partition",
+    "pool.properties",
+    "table.prefix",
+)
+_JDBC_ONLY = {
+    "user",
+    "password",
+    "ssl",
+    "rewriteBatchedInserts",
+    "currentSchema",
+    "ApplicationName",
+    "useSSL",
+    "serverTimezone",
+}
 
 
 @dataclass(frozen=True)
@@ -57,9 +84,14 @@ class StoreOptions:
                 raise StoreError(f"@store: unknown option {option!r}", hint=f"known are {', '.join(_KNOWN[:-2])}")
         option = next((name for name in ("jdbc.url", "url") if name in options), None)
         if option is None:
-            raise StoreError("@store(type='rdbms'): the option jdbc.url is missing", hint="jdbc.url='jdbc:postgresql://host:5432/database'")
+            raise StoreError(
+                "@store(type='rdbms'): the option jdbc.url is missing",
+                hint="jdbc.url='jdbc:postgresql://host:5432/database'",
+            )
         url = _url(options[option], option)
-        changes = {key: options[name] for key, name in (("username", "username"), ("password", "password")) if name in options}
+        changes = {
+            key: options[name] for key, name in (("username", "username"), ("password", "password")) if name in options
+        }
         return cls(url.set(**changes), options.get("partition"))  # type: ignore[arg-type]
 
 
@@ -67,10 +99,12 @@ def _url(text: str, option: str) -> sa.URL:
     match = _JDBC.fullmatch(text.strip())
     try:
         url = sa.make_url(text) if match is None else _from_jdbc(match["kind"].lower(), match["rest"])
-    except (sa.exc.ArgumentError, ValueError):
+    except (ArgumentError, ValueError):
         url = None
     if url is None:
-        raise StoreError(f"@store: {option}={_hidden(text)!r} is no database URL", hint="jdbc:postgresql://host:5432/database")
+        raise StoreError(
+            f"@store: {option}={_hidden(text)!r} is no database URL", hint="jdbc:postgresql://host:5432/database"
+        )
     kind = url.get_backend_name()
     if kind not in _DRIVERS:
         raise StoreError(f"@store: {option} names the database {kind!r}", hint=f"known are {', '.join(_DRIVERS)}")
@@ -100,4 +134,5 @@ def _from_jdbc(kind: str, rest: str) -> sa.URL | None:
 
 
 def _hidden(text: str) -> str:
-    return re.sub(r"(password=|:)[^:@&;/]+(?=@|&|;|$)", r"\1***", text)
+    """The text without the password that may stand in it."""
+    return re.sub(r"(?<=password=)[^&;]+|(?<=:)[^:@/]+(?=@)", "***", text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rollup.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.errors import StoreError
@@ -30,7 +29,7 @@ class Partitions:
         if self.width is None or level > Duration.MINUTES:
             return
         table, seen = self._tables.aggregation.table(level), set[int]()
-        for time in pc.unique(rows[TIMESTAMP]).to_pylist():
+        for time in rows[TIMESTAMP].unique().to_pylist():
             seen.add(bucket_start(time, self.width))
         for low in sorted(seen):
             partition = f"{table}_{to_local(low, 'Z'):%Y%m%d}"
@@ -42,6 +41,8 @@ class Partitions:
         assert self.width is not None
         quote = self._tables.quote
         high = bucket_end(low, self.width)
-        make = template("postgres/partition.sql", partition=quote(partition), table=quote(table), low=str(low), high=str(high))
+        make = template(
+            "postgres/partition.sql", partition=quote(partition), table=quote(table), low=str(low), high=str(high)
+        )
         there = quote(partition).replace("'", "''")
         return f"do $body$ begin if to_regclass('{there}') is null then {make} end if; end $body$"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -39,13 +40,32 @@ class Preparation:
         if self._mark(schema) != mark:
             self._answers(schema, answers, mark)
 
+    def add(self, added: Sequence[str]) -> None:
+        """Add columns to the levels and the open rows; functions and views, which depend on columns, are dropped."""
+        aggregation = self.tables.aggregation
+        self._drop_answers(self._schema())
+        levels = {aggregation.table(level): self.tables.columns(level) for level in aggregation.levels}
+        for table, columns in {**levels, self.tables.open: self.tables.columns(None)}.items():
+            for column in added:
+                place, kind = quoted(column, "postgresql"), self.tables.type_of(column, columns[column])
+                change = f"drop column if exists {place}, add column {place} {kind}"
+                self.cursor.execute(f"alter table {quoted(table, 'postgresql')} {change}")
+        self.cursor.execute(f"comment on table {quoted(self.tables.commit, 'postgresql')} is null")
+
     def _schema(self) -> str:
-        self.cursor.execute("select current_schema(), current_setting('server_version_num')::int, current_setting('server_version')")
+        self.cursor.execute(
+            "select current_schema(), current_setting('server_version_num')::int, current_setting('server_version')"
+        )
         schema, number, version = self.cursor.fetchone()
         if number < OLDEST:
-            raise StoreError(f"PostgreSQL {version} is too old", hint="15 or later: keys may be null and still be unique")
+            raise StoreError(
+                f"PostgreSQL {version} is too old", hint="15 or later: keys may be null and still be unique"
+            )
         if schema is None:
-            raise StoreError("the connection has no schema to make tables in", hint="grant one, or set search_path in the URL's options")
+            raise StoreError(
+                "the connection has no schema to make tables in",
+                hint="grant one, or set search_path in the URL's options",
+            )
         return str(schema)
 
     def _found(self, schema: str) -> dict[str, dict[str, str]]:
@@ -65,9 +85,14 @@ class Preparation:
         for column, arrow in columns.items():
             wanted = _plain(self.tables, column, arrow)
             if column not in found:
-                raise StoreError(f"table {table!r} has no column {column!r}", hint=f"add it as {wanted}, or move the table away")
+                raise StoreError(
+                    f"table {table!r} has no column {column!r}", hint=f"add it as {wanted}, or move the table away"
+                )
             if found[column] != wanted:
-                raise StoreError(f"column {column!r} of table {table!r} is {found[column]}, not {wanted}", hint="change its type, or move the table away")
+                raise StoreError(
+                    f"column {column!r} of table {table!r} is {found[column]}, not {wanted}",
+                    hint="change its type, or move the table away",
+                )
 
     def _mark(self, schema: str) -> str | None:
         name = f"{quoted(schema, 'postgresql')}.{quoted(self.tables.commit, 'postgresql')}"
@@ -75,6 +100,13 @@ class Preparation:
         return self.cursor.fetchone()[0]
 
     def _answers(self, schema: str, statements: list[str], mark: str) -> None:
+        self._drop_answers(schema)
+        for statement in statements:
+            self.cursor.execute(statement)
+        commit = f"{quoted(schema, 'postgresql')}.{quoted(self.tables.commit, 'postgresql')}"
+        self.cursor.execute(f"comment on table {commit} is %s", (mark,))
+
+    def _drop_answers(self, schema: str) -> None:
         place = quoted(schema, "postgresql")
         aggregation = self.tables.aggregation
         for level in aggregation.levels:
@@ -82,9 +114,6 @@ class Preparation:
         function = f"{place}.{quoted(aggregation.name, 'postgresql')}"
         for parameters in ("text, text", "text, text, text", "bigint, bigint, text"):  # the first two call the last
             self.cursor.execute(f"drop function if exists {function} ({parameters})")
-        for statement in statements:
-            self.cursor.execute(statement)
-        self.cursor.execute(f"comment on table {place}.{quoted(self.tables.commit, 'postgresql')} is %s", (mark,))
 
 
 def _plain(tables: Tables, column: str, arrow: pa.DataType) -> str:

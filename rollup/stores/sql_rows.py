@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from rollup.errors import StoreError
 
 _QUOTED = re.compile(r'(["\\])')
-_NUL = "\x00"
+_NUL = b"\x00"
 
 
 def copy_text(rows: pa.Table) -> io.BytesIO:
@@ -23,22 +22,33 @@ def copy_text(rows: pa.Table) -> io.BytesIO:
     Raises StoreError for text with a NUL character, which PostgreSQL cannot hold.
     """
     out = io.BytesIO()
-    flat = pa.table([_flat(name, rows[name]) for name in rows.schema.names], names=[str(i) for i in range(rows.num_columns)])
+    if not rows.num_rows:
+        return out
+    whole = rows.combine_chunks()  # the CSV writer puts NULs before a column whose first chunk is empty
+    flat = pa.table([_flat(column) for column in whole.columns], names=[str(i) for i in range(rows.num_columns)])
     csv.write_csv(flat, out, csv.WriteOptions(include_header=False, quoting_style="needed"))
+    if _NUL in out.getvalue():
+        _refuse_nul(rows)
     out.seek(0)
     return out
 
 
-def _flat(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_list(kind):
         column = pa.chunked_array([pa.array([_array(value) for value in column.to_pylist()], pa.string())])
     elif pa.types.is_binary(kind):
         texts = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
         column = pa.chunked_array([pa.array(texts, pa.string())])
-    if pa.types.is_string(column.type) and pc.any(pc.match_substring(column, _NUL)).as_py():
-        raise StoreError(f"a value of {name!r} holds the character NUL, which PostgreSQL cannot store", hint="filter it out at the source")
     return column
+
+
+def _refuse_nul(rows: pa.Table) -> None:
+    for name in rows.schema.names:
+        texts = (value for value in rows[name].to_pylist() if isinstance(value, (str, list)))
+        if any("\x00" in "".join(map(str, value)) for value in texts):
+            problem = f"a value of {name!r} holds the character NUL, which PostgreSQL cannot store"
+            raise StoreError(problem, hint="filter it out at the source")
 
 
 def _array(values: Sequence[Any] | None) -> str | None:
@@ -93,5 +103,7 @@ def _typed(code: int, values: Sequence[Any]) -> pa.Array:
         return _arrow(values, _TYPES.get(code, pa.string()))
     whole = all(value is None or (value.is_finite() and value == value.to_integral_value()) for value in values)
     if whole:
-        return pa.array([None if value is None else value.to_integral_value() for value in values], pa.decimal128(38, 0))
+        return pa.array(
+            [None if value is None else value.to_integral_value() for value in values], pa.decimal128(38, 0)
+        )
     return pa.array([None if value is None else float(value) for value in values], pa.float64())

@@ -24,8 +24,8 @@ class Record:
     number: int
     token: str
     clocks: str
-    resume: int | None
     source: str
+    resume: int | None
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,28 @@ class Session(Protocol):
         """Put rows in the place of those with the same identity."""
         ...
 
-    def clear(self, table: str, level: Duration | None = None) -> int:
-        """Delete all rows of a table, or the open rows of a level; returns how many."""
+    def columns(self, table: str) -> set[str]:
+        """The names of the columns a table has."""
+        ...
+
+    def cut(self, table: str, low: int | None, high: int | None) -> None:
+        """Delete the rows with low <= AGG_TIMESTAMP < high."""
+        ...
+
+    def extent(self, table: str) -> tuple[int, int] | None:
+        """The least and greatest AGG_TIMESTAMP."""
+        ...
+
+    def size(self, table: str) -> tuple[int, int]:
+        """Rows and bytes."""
+        ...
+
+    def committed(self) -> float:
+        """When the newest commit was made, seconds since the epoch; 0 before the first."""
+        ...
+
+    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
+        """Delete all rows of a table, or the open rows of some levels (at least one); returns how many."""
         ...
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
@@ -82,6 +102,10 @@ class Database(Protocol):
 
     def prepare(self) -> None:
         """Make the tables that are missing. Raises StoreError when one that is there has other columns."""
+        ...
+
+    def evolve(self, added: Sequence[str]) -> None:
+        """Give the levels and the open rows further columns, null in every row."""
         ...
 
     def writing(self) -> AbstractContextManager[Session]:
@@ -124,6 +148,9 @@ def patiently(what: str, patience: float, action: Callable[[], Result]) -> Resul
             return action()
         except ConnectionLost as problem:
             if time.monotonic() + pause > deadline:
-                raise StoreError(f"{what}: the database does not answer: {problem}", hint="nothing was lost; start again when it does") from None
+                raise StoreError(
+                    f"{what}: the database does not answer: {problem}",
+                    hint="nothing was lost; start again when it does",
+                ) from None
         time.sleep(pause)
         pause = min(2 * pause, 2.0)

@@ -43,17 +43,21 @@ class WideNumber(sa.types.TypeDecorator[Decimal]):
         return None if value is None else Decimal(value)
 
 
-class AnyDouble(sa.types.TypeDecorator[float]):
+class AnyDouble(sa.types.UserDefinedType[float]):
     """A double, NaN included: SQLite turns NaN into null, so there it is kept as the text 'NaN'."""
 
-    impl = sa.Double
     cache_ok = True
 
-    def process_bind_param(self, value: float | None, dialect: Dialect) -> Any:
-        return "NaN" if value is not None and math.isnan(value) and dialect.name == "sqlite" else value
+    def get_col_spec(self, **_: Any) -> str:
+        return "DOUBLE PRECISION"
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
-        return None if value is None else float(value)
+    def bind_processor(self, dialect: Dialect) -> Any:
+        if dialect.name != "sqlite":
+            return None
+        return lambda value: "NaN" if value is not None and math.isnan(value) else value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        return lambda value: None if value is None else float(value)
 
 
 class JsonList(sa.types.TypeDecorator[list[Any]]):

@@ -12,9 +12,23 @@ from typing import Any
 import pyarrow as pa
 
 Case = dict[str, Any]
-HIDDEN = ("AGG_EVENTS", "AGG_LAST_EVENT_TIMESTAMP", "AGG_LAST_ARRIVAL", "AGG_FIRST_EVENT_TIMESTAMP", "AGG_FIRST_ARRIVAL")
+HIDDEN = (
+    "AGG_EVENTS",
+    "AGG_LAST_EVENT_TIMESTAMP",
+    "AGG_LAST_ARRIVAL",
+    "AGG_FIRST_EVENT_TIMESTAMP",
+    "AGG_FIRST_ARRIVAL",
+)
 """Columns of ours that the reference has not; a case that does not name its columns does not show them."""
-_TYPES = {"int64": "LONG", "int32": "INT", "double": "DOUBLE", "float": "FLOAT", "string": "STRING", "bool": "BOOL", "decimal128(38, 0)": "LONG"}
+_TYPES = {
+    "int64": "LONG",
+    "int32": "INT",
+    "double": "DOUBLE",
+    "float": "FLOAT",
+    "string": "STRING",
+    "bool": "BOOL",
+    "decimal128(38, 0)": "LONG",
+}
 _JAVA = {"Long": "LONG", "Integer": "INT", "Double": "DOUBLE", "Float": "FLOAT", "String": "STRING", "Boolean": "BOOL"}
 
 
@@ -38,7 +52,7 @@ class Rows:
         return cls(table.schema.names, [list(row) for row in zip(*values, strict=True)], types)
 
     def select(self, names: Sequence[str], what: str) -> Rows:
-        """Columns by name; the reference's AGG_COUNT also stands for our AGG_COUNT_x, equal where there are no nulls."""
+        """Columns by name; the reference's AGG_COUNT also stands for our AGG_COUNT_x, equal without nulls."""
         places = [self._place(name, what) for name in names]
         types = None if self.types is None else [self.types[place] for place in places]
         return Rows(names, [[row[place] for place in places] for row in self.rows], types)
@@ -80,7 +94,11 @@ def check(expected: Any, got: Any, step: Case, case: Case) -> None:
             _table(name, table, got["tables"], what)
     elif "running" in expected:
         for level, rows in expected["running"].items():
-            _same(rows, got["running"][level].select(_running_columns(case, level, got["running"][level]), what), f"{what} {level}")
+            _same(
+                rows,
+                got["running"][level].select(_running_columns(case, level, got["running"][level]), what),
+                f"{what} {level}",
+            )
     elif "emitted" in expected:
         _emitted(expected["emitted"], got["emitted"], case, what)
     else:
@@ -146,7 +164,9 @@ def _running_columns(case: Case, level: str, got: Rows) -> list[str]:
 def _same_types(expected: Sequence[str | None], got: Rows, what: str) -> None:
     if got.types is None or not expected:
         return
-    if len(expected) != len(got.types) or any(e is not None and e != g for e, g in zip(expected, got.types, strict=True)):
+    if len(expected) != len(got.types) or any(
+        e is not None and e != g for e, g in zip(expected, got.types, strict=True)
+    ):
         raise Mismatch(f"{what}: types {list(got.types)} instead of {list(expected)}")
 
 
@@ -163,7 +183,10 @@ def _plain(value: Any) -> Any:
 
 
 def _key(row: Iterable[Any]) -> list[tuple[str, Any]]:
-    return [("null", "") if v is None else ("number", round(v, 6)) if isinstance(v, (int, float)) else ("text", str(v)) for v in row]
+    return [
+        ("null", "") if v is None else ("number", round(v, 6)) if isinstance(v, (int, float)) else ("text", str(v))
+        for v in row
+    ]
 
 
 def _same_row(wanted: list[Any], found: list[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Collects the outcome of every case of the run and writes it to build/conformance.json, from which docs/support.md is made."""
+"""Collects the outcome of every case of a run in build/conformance.json, from which docs/support.md is made."""
 
 from __future__ import annotations
 

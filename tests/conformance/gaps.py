@@ -1,4 +1,4 @@
-"""Cases that do not pass yet, each with its kind and reason. A mark whose case starts to pass fails the test: take it out."""
+"""Cases that do not pass, each with kind and reason. A mark whose case starts to pass fails the test: take it out."""
 
 from __future__ import annotations
 

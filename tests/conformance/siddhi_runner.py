@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from rollup.aggregation.cascade import narrowed
 from rollup.aggregation.engine import Engine
@@ -20,7 +20,16 @@ NOW = 1_700_000_000_000
 """The injected wall clock at the start of a case, for aggregations by arrival time."""
 
 
-Forget = Callable[[Any], None]
+Survives = Literal["all", "tables", "nothing"]
+Restart = Callable[[Any, Survives, Callable[[], Any]], Any]
+"""A store after the end of its process: from the old one, what survives, and a way to open a new one."""
+
+
+def restart_in_memory(store: Any, survives: Survives, anew: Callable[[], Any]) -> Any:
+    """A memory store has no other place to survive in than itself; without its last commit only the tables are left."""
+    if survives == "tables":
+        store.last = None
+    return anew() if survives == "nothing" else store
 
 
 class Runs(Protocol):
@@ -40,16 +49,20 @@ def program(text: str) -> Program:
 class Run:
     """One case in progress: the host and what the case watches."""
 
-    def __init__(self, case: Case, store: StoreFactory, forget: Forget) -> None:
+    def __init__(self, case: Case, store: StoreFactory, restart: Restart) -> None:
         self.case = case
-        self._store, self._forget = store, forget
-        self._kept: dict[str, Any] = {}
+        self._store, self._again = store, restart
+        self._ended: dict[str, tuple[Any, Survives]] = {}
         self.host = self._new_host()
 
     def _new_host(self) -> LocalHost:
         def keep(aggregation: Any, engine: Engine) -> Any:
-            kept = self._kept.get(aggregation.name)
-            return kept if kept is not None else self._store(aggregation, engine)
+            def anew() -> Any:
+                return self._store(aggregation, engine)
+
+            if aggregation.name not in self._ended:
+                return anew()
+            return self._again(*self._ended[aggregation.name], anew)
 
         host = LocalHost(program("\n".join(self.case["app"])), keep)
         host.now = NOW
@@ -79,7 +92,11 @@ class Run:
 
     def _watched(self) -> Any:
         found = [(stream, Rows.of(table)) for stream, table in self.host.emitted if stream in self.case["outputs"]]
-        return {"emitted": [{"stream": stream, "data": row, "types": rows.types} for stream, rows in found for row in rows.rows]}
+        return {
+            "emitted": [
+                {"stream": stream, "data": row, "types": rows.types} for stream, rows in found for row in rows.rows
+            ]
+        }
 
     def _query(self, text: str) -> Any:
         try:
@@ -90,11 +107,7 @@ class Run:
     def _restart(self, how: str) -> Any:
         for name, store in self.host.stores.items():
             survives = self.host.program.aggregations[name].store.get("type") == "survives"
-            if how == "snapshot":
-                self._kept[name] = store
-            elif survives:
-                self._forget(store)
-                self._kept[name] = store
+            self._ended[name] = store, "all" if how == "snapshot" else "tables" if survives else "nothing"
         self.host = self._new_host()
         return {}
 
@@ -115,11 +128,6 @@ class Run:
         return {level.table_suffix: Rows.of(narrowed(aggregation, state.open[level])) for level in aggregation.levels}
 
 
-def forget(store: Any) -> None:
-    """Only the tables of a memory store survive: its commit record is gone."""
-    store.last = None
-
-
 def merged_table(host: LocalHost, name: str, level: Duration) -> Rows:
     """A level's stored rows, the parts of a corrected row put together."""
     pipeline, store = host.pipelines[name], host.stores[name]
@@ -131,8 +139,8 @@ def merged_table(host: LocalHost, name: str, level: Duration) -> Rows:
     return Rows.of(pipeline.cascade.merge(host.engine, pipeline.aggregation.root, [wide]))
 
 
-def run_case(case: Case, store: StoreFactory, forget: Forget = forget) -> int:
-    """Run a case on a store, which `forget` makes lose its commit record; the number of steps compared. Raises Mismatch."""
+def run_case(case: Case, store: StoreFactory, restart: Restart = restart_in_memory) -> int:
+    """Run a case on a store; the number of steps compared. Raises Mismatch."""
     expected = case["expected"] or {}
     if "create_error" in expected:
         try:
@@ -140,7 +148,7 @@ def run_case(case: Case, store: StoreFactory, forget: Forget = forget) -> int:
         except RollupError:
             return 1
         raise Mismatch("the app should be refused")
-    return compare_steps(case, Run(case, store, forget))
+    return compare_steps(case, Run(case, store, restart))
 
 
 def compare_steps(case: Case, run: Runs) -> int:

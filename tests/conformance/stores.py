@@ -11,15 +11,15 @@ import pytest
 from rollup.hosts.local import StoreFactory
 from rollup.stores.delta import DeltaStore
 from rollup.stores.memory import MemoryStore
-from tests.conformance.siddhi_runner import Forget, forget
+from tests.conformance.siddhi_runner import Restart, Survives, restart_in_memory
 
 
 @dataclass(frozen=True)
 class StoreKind:
-    """How a case gets an empty store of its own, and how a store loses its commit record but not its tables."""
+    """How a case gets an empty store of its own, and what is left of it when its process ends."""
 
     make: Callable[[pytest.FixtureRequest], StoreFactory]
-    forget: Forget
+    restart: Restart
 
 
 def _delta(request: pytest.FixtureRequest) -> StoreFactory:
@@ -27,11 +27,16 @@ def _delta(request: pytest.FixtureRequest) -> StoreFactory:
     return lambda aggregation, engine: DeltaStore(aggregation, engine, folder)
 
 
-def _own_way(store: Any) -> None:
-    store.forget()
+def _reopened(store: Any, survives: Survives, anew: Callable[[], Any]) -> Any:
+    """A store that keeps things elsewhere is opened again, as a new process does."""
+    if survives == "tables":
+        store.forget()
+    if survives == "nothing":
+        store.drop()
+    return anew()
 
 
 STORES: Mapping[str, StoreKind] = {
-    "memory": StoreKind(lambda request: MemoryStore, forget),
-    "delta": StoreKind(_delta, _own_way),
+    "memory": StoreKind(lambda request: MemoryStore, restart_in_memory),
+    "delta": StoreKind(_delta, _reopened),
 }

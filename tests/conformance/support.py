@@ -56,18 +56,27 @@ def render(cases: Sequence[Case], results: Results) -> str:
         "",
         f"| Topic | {' | '.join(stores)} |",
         f"|---|{'---|' * len(stores)}",
-        *(f"| {TOPICS.get(topic, topic)} | {' | '.join(_cell(cases, results, topic, store) for store in stores)} |" for topic in topics),
+        *(
+            f"| {TOPICS.get(topic, topic)} | {' | '.join(_cell(cases, results, topic, store) for store in stores)} |"
+            for topic in topics
+        ),
         f"| **All** | {' | '.join(_cell(cases, results, None, store) for store in stores)} |",
         "",
         "## Gaps",
         "",
     ]
     failed = [case["id"] for case in cases if not all(results[case["id"]].values())]
-    return "\n".join([*lines, *(_gap(case, results[case]) for case in failed), *(["None."] if not failed else [])]) + "\n"
+    return (
+        "\n".join([*lines, *(_gap(case, results[case]) for case in failed), *(["None."] if not failed else [])]) + "\n"
+    )
 
 
 def _origins(sources: Mapping[str, str]) -> str:
-    words = {"document": "from the document", "reference": "recorded from the reference engine", "ruling": "from rulings"}
+    words = {
+        "document": "from the document",
+        "reference": "recorded from the reference engine",
+        "ruling": "from rulings",
+    }
     counts = {source: list(sources.values()).count(source) for source in words}
     return ", ".join(f"{count} {words[source]}" for source, count in counts.items())
 

@@ -23,11 +23,13 @@ FURTHER = load(Path(os.environ["ROLLUP_CASES"]) / "siddhi") if "ROLLUP_CASES" in
 
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("case", [*OWN, *FURTHER], ids=lambda case: case["id"])
-def test_a_case_gives_the_recorded_answers_on_a_store(case: Case, store: str, request: pytest.FixtureRequest, record: Record) -> None:
+def test_a_case_gives_the_recorded_answers_on_a_store(
+    case: Case, store: str, request: pytest.FixtureRequest, record: Record
+) -> None:
     mark = gap(case["id"], store)
     failed: Mismatch | None = None
     try:
-        compared = run_case(case, STORES[store].make(request), STORES[store].forget)
+        compared = run_case(case, STORES[store].make(request), STORES[store].restart)
     except Mismatch as mismatch:
         failed, compared = mismatch, 1
     if case in OWN:

@@ -33,18 +33,27 @@ def find(row: Row, node: exp.Column) -> Any:
 
 def shape(rows: list[Row], selection: Selection, star: list[str]) -> Rows:
     """The select list and what follows it."""
-    items = [(item.name, item.expression) for item in selection.items or ()] or [(name, exp.column(name)) for name in star]
+    items = [(item.name, item.expression) for item in selection.items or ()] or [
+        (name, exp.column(name)) for name in star
+    ]
     grouped = selection.group_by or any(aggregates(node) for _, node in items)
     groups: dict[tuple[Any, ...], list[Row]] = {} if selection.group_by or not grouped else {(): rows}
     for index, row in enumerate(rows if groups != {(): rows} else ()):
-        key = tuple(evaluate(node, lambda node, row=row: find(row, node)) for node in selection.group_by) if grouped else (index,)
+        key = (
+            tuple(evaluate(node, lambda node, row=row: find(row, node)) for node in selection.group_by)
+            if grouped
+            else (index,)
+        )
         groups.setdefault(key, []).append(row)
     answers = [_answer(group, items) for group in groups.values()]
     if selection.having is not None:
         answers = [row for row in answers if evaluate(selection.having, lambda node, row=row: find(row, node)) is True]
     for ordering in reversed(selection.order_by):
         node = ordering.this
-        answers.sort(key=lambda row: _rank(evaluate(node, lambda column: find(row, column))), reverse=bool(ordering.args.get("desc")))
+        answers.sort(
+            key=lambda row: _rank(evaluate(node, lambda column: find(row, column))),
+            reverse=bool(ordering.args.get("desc")),
+        )
     low = int(selection.offset.name) if selection.offset is not None else 0
     high = low + int(selection.limit.name) if selection.limit is not None else None
     names = [name for name, _ in items]
@@ -53,7 +62,10 @@ def shape(rows: list[Row], selection: Selection, star: list[str]) -> Rows:
 
 def _answer(group: list[Row], items: list[tuple[str, exp.Expression]]) -> Row:
     first = group[0] if group else {}
-    made = {("", name): evaluate(node, lambda node: find(first, node), lambda call: _fold(call, group)) for name, node in items}
+    made = {
+        ("", name): evaluate(node, lambda node: find(first, node), lambda call: _fold(call, group))
+        for name, node in items
+    }
     return {**first, **made}
 
 
@@ -100,7 +112,9 @@ class App:
         self.oracles: dict[str, Oracle] = {}
         self.emitted: list[tuple[str, list[Any]]] = []
         for definition in self.app.aggregations:
-            attributes = {name: str(kind) for name, kind in self.app.streams[definition.source.stream].attributes.items()}
+            attributes = {
+                name: str(kind) for name, kind in self.app.streams[definition.source.stream].attributes.items()
+            }
             self.oracles[definition.name] = (kept or {}).get(definition.name) or Oracle(definition, attributes, zone)
 
     def send(self, stream: str, values: list[Any]) -> None:
@@ -126,12 +140,18 @@ class App:
                 self.send(query.target, made)
 
     def _ask(self, join: JoinQuery, event: dict[str, Any]) -> None:
-        asked: Row = {(q, name): value for name, value in event.items() for q in ("", join.stream_alias, join.source.stream)}
+        asked: Row = {
+            (q, name): value for name, value in event.items() for q in ("", join.stream_alias, join.source.stream)
+        }
         oracle, question = self.oracles[join.retrieval.aggregation], join.retrieval
         found = buckets(oracle, [constant(node, asked) for node in question.within], constant(question.per, asked))
         names = ["AGG_TIMESTAMP", *(item.name for item in oracle.items()), "AGG_EVENTS"]
         pairs = [asked | self._side(join, row, names) for row in found]
-        rows = [row for row in pairs if question.on is None or evaluate(question.on, lambda node, row=row: find(row, node)) is True]
+        rows = [
+            row
+            for row in pairs
+            if question.on is None or evaluate(question.on, lambda node, row=row: find(row, node)) is True
+        ]
         if not rows and join.kind in ("full", "left" if join.stream_first else "right"):
             rows = [asked | self._side(join, {}, names)]
         answer = shape(rows, question.selection, names[:-1])
@@ -139,7 +159,9 @@ class App:
 
     @staticmethod
     def _side(join: JoinQuery, row: dict[str, Any], names: list[str]) -> Row:
-        return {(q, name): row.get(name) for name in names for q in ("", join.aggregation_alias, join.retrieval.aggregation)}
+        return {
+            (q, name): row.get(name) for name in names for q in ("", join.aggregation_alias, join.retrieval.aggregation)
+        }
 
     def query(self, text: str) -> Rows:
         """The answer to an on-demand query. Raises Unanswerable."""
@@ -152,7 +174,9 @@ class App:
             raise Unanswerable(f"no aggregation {question.aggregation!r}")
         names = ["AGG_TIMESTAMP", *(item.name for item in oracle.items())]
         found = buckets(oracle, [constant(node) for node in question.within], constant(question.per))
-        rows: list[Row] = [{(q, name): value for name, value in row.items() for q in ("", oracle.definition.name)} for row in found]
+        rows: list[Row] = [
+            {(q, name): value for name, value in row.items() for q in ("", oracle.definition.name)} for row in found
+        ]
         self._known(rows, question, names)
         if question.on is not None:
             rows = [row for row in rows if evaluate(question.on, lambda node, row=row: find(row, node)) is True]
@@ -161,7 +185,9 @@ class App:
     @staticmethod
     def _known(rows: list[Row], question: Any, names: list[str]) -> None:
         """Unknown names are refused whether there are rows or not."""
-        nodes = [item.expression for item in question.selection.items or ()] + ([question.on] if question.on is not None else [])
+        nodes = [item.expression for item in question.selection.items or ()] + (
+            [question.on] if question.on is not None else []
+        )
         for node in nodes:
             for column in node.find_all(exp.Column):
                 if column.name not in (*names, "AGG_EVENTS"):

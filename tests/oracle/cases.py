@@ -44,7 +44,11 @@ class OracleRun:
         return {**self._watched(), **({"error": refused} if refused else {})}
 
     def _watched(self) -> Any:
-        return {"emitted": [{"stream": stream, "data": row} for stream, row in self.app.emitted if stream in self.case["outputs"]]}
+        return {
+            "emitted": [
+                {"stream": stream, "data": row} for stream, row in self.app.emitted if stream in self.case["outputs"]
+            ]
+        }
 
     def _sleep(self, milliseconds: int) -> Any:
         self.app.now += milliseconds
@@ -62,7 +66,9 @@ class OracleRun:
     def _restart(self, how: str) -> Any:
         kept: dict[str, Oracle] = {}
         for name, oracle in self.app.oracles.items():
-            survives = any(a.name == "store" and a.values.get("type") == "survives" for a in oracle.definition.annotations)
+            survives = any(
+                a.name == "store" and a.values.get("type") == "survives" for a in oracle.definition.annotations
+            )
             if how == "snapshot" or survives:
                 kept[name] = oracle
             if how == "recreate" and survives:

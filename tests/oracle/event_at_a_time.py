@@ -142,7 +142,9 @@ class Oracle:
         clock, above = self.clocks[level], next((up for up in self.levels if up > level), None)
         if clock is None:
             return
-        done = sorted((key for key in self.open[level] if self._leaves(level, key[0], key[1]) <= clock), key=lambda key: key[0])
+        done = sorted(
+            (key for key in self.open[level] if self._leaves(level, key[0], key[1]) <= clock), key=lambda key: key[0]
+        )
         for key in done:
             events = self.open[level].pop(key)
             self.tables[level][key] += events
@@ -221,9 +223,13 @@ class Oracle:
         row: dict[str, Any] = {"AGG_TIMESTAMP": bucket}
         for item in self.items():
             if aggregates(item.expression):
-                row[item.name] = evaluate(item.expression, lambda node: known[node.name], lambda call: _final(call, events))
+                row[item.name] = evaluate(
+                    item.expression, lambda node: known[node.name], lambda call: _final(call, events)
+                )
             else:
-                row[item.name] = known[item.expression.name] if self._is_key(item) else _value(item.expression, events[-1])
+                row[item.name] = (
+                    known[item.expression.name] if self._is_key(item) else _value(item.expression, events[-1])
+                )
         return {**row, "AGG_EVENTS": len(events)}
 
     def items(self) -> Iterable[Item]:
@@ -251,7 +257,11 @@ def typed(kind: str, value: Any) -> Any:
 
 def aggregates(node: exp.Expression) -> list[exp.Anonymous]:
     """The calls of aggregates in an expression, in their order."""
-    found = [call for call in node.find_all(exp.Anonymous) if call.name.lower() in FINAL or call.name.lower() in ("hll", "quantiles", "topk")]
+    found = [
+        call
+        for call in node.find_all(exp.Anonymous)
+        if call.name.lower() in FINAL or call.name.lower() in ("hll", "quantiles", "topk")
+    ]
     return sorted(found, key=lambda call: (call.meta.get("line", 0), call.meta.get("column", 0)))
 
 
@@ -277,7 +287,11 @@ def _base(call: exp.Anonymous, events: list[Event]) -> dict[str, Any]:
     if name not in BASE:
         raise NotExpressible(f"the stored form of {name}")
     argument = call.expressions[0]
-    suffix = argument.name if isinstance(argument, exp.Column) else "".join(c if c.isalnum() else "_" for c in argument.sql())
+    suffix = (
+        argument.name
+        if isinstance(argument, exp.Column)
+        else "".join(c if c.isalnum() else "_" for c in argument.sql())
+    )
     return {f"{prefix}_{suffix}": fold(_arguments(call, events)) for prefix, fold in BASE[name]}
 
 

@@ -144,6 +144,13 @@ def _pattern(text: object) -> tuple[int, int]:
     given = parts.index("**") if "**" in parts else 6
     if any(part != "**" for part in parts[given:]):
         raise NoTime("a number after a star")
-    y, mo, d, h, mi, s = [*parts[:given], "", "01", "01", "00", "00", "00"][:given] + ["", "01", "01", "00", "00", "00"][given:]
+    y, mo, d, h, mi, s = [*parts[:given], "", "01", "01", "00", "00", "00"][:given] + [
+        "",
+        "01",
+        "01",
+        "00",
+        "00",
+        "00",
+    ][given:]
     begin, name = stamp(f"{y}-{mo}-{d} {h}:{mi}:{s}" + (f" {match[7]}" if match[7] else ""))
     return begin, later(begin, 6 - given, name, 1)

@@ -16,7 +16,11 @@ from tests.conformance.gaps import GAPS
 from tests.conformance.siddhi_runner import compare_steps, load
 from tests.oracle.cases import OracleRun
 
-CASES = [case for case in load(Path(__file__).parents[1] / "conformance" / "siddhi") if "create_error" not in case["expected"]]
+CASES = [
+    case
+    for case in load(Path(__file__).parents[1] / "conformance" / "siddhi")
+    if "create_error" not in case["expected"]
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -31,7 +35,12 @@ def test_the_oracle_gives_the_recorded_answers(case: Case) -> None:
 
 def test_the_oracle_takes_only_the_parser_of_what_it_judges() -> None:
     allowed = {"rollup.errors", "rollup.lang.siddhi", "rollup.plan.app"}
-    imported = {name for path in Path(__file__).parent.glob("*.py") if path.name not in ("cases.py", "test_oracle.py") for name in _imports(path)}
+    imported = {
+        name
+        for path in Path(__file__).parent.glob("*.py")
+        if path.name not in ("cases.py", "test_oracle.py")
+        for name in _imports(path)
+    }
     assert {name for name in imported if name.startswith("rollup")} == allowed
 
 

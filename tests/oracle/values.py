@@ -1,6 +1,6 @@
 """The aggregates over the events of a bucket, as the rulings say: nulls are skipped, whole numbers are exact.
 
-A sum beyond 64 bits is null; a second moment beyond the range of doubles is infinite; avg is the row's sum by its count.
+A sum beyond 64 bits is null; a second moment beyond the range of doubles is infinite; avg is sum by count.
 """
 
 from __future__ import annotations

@@ -39,7 +39,16 @@ def batches(seed: int, number: int = 8, size: int = 40) -> list[list[tuple[Any, 
             late = rng.choice([0, 0, 0, 2_000, 65_000])
             double = rng.choice([None, 0.1, -2.5, 1e300, 12.75])
             key = rng.choice(["x", "y", None])
-            rows.append((key, rng.choice([None, 1, -7, 2**31 - 1]), double, rng.choice(texts), rng.choice([True, None]), now - late))
+            rows.append(
+                (
+                    key,
+                    rng.choice([None, 1, -7, 2**31 - 1]),
+                    double,
+                    rng.choice(texts),
+                    rng.choice([True, None]),
+                    now - late,
+                )
+            )
         made.append(rows)
         now += rng.choice([1_000, 3_700_000, 90_000_000])
     return made
@@ -54,7 +63,9 @@ def answers(host: LocalHost, columns: str = "*") -> dict[str, list[tuple[Any, ..
     """What every level answers over all time, sorted; doubles to twelve digits."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for level in host.program.aggregations["Agg"].levels:
-        table = host.query(f"from Agg within '2000-01-01 00:00:00', '2100-01-01 00:00:00' per '{level.plural}' select {columns}")
+        table = host.query(
+            f"from Agg within '2000-01-01 00:00:00', '2100-01-01 00:00:00' per '{level.plural}' select {columns}"
+        )
         found[level.plural] = sorted((tuple(map(_plain, row)) for row in rows(table)), key=repr)
     return found
 

@@ -8,17 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg2
+import pyarrow as pa
 import pytest
 
 from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration
 from rollup.errors import FencedError, QueryError, StoreError
 from rollup.hosts.local import LocalHost
+from rollup.stores.base import Commit, Rewrite
 from rollup.stores.memory import MemoryStore
-from rollup.stores.sql import SqlStore, store_of
+from rollup.stores.postgres import SqlStore, store_of
 from rollup.stores.sql_prepare import reader_sql
 from tests.stores.conftest import NewUrl, execute
-from tests.stores.samples import FIRST, aggregation, answers, app, batches, host
+from tests.stores.samples import FIRST, aggregation, answers, app, batches, host, rows
 
 pytestmark = pytest.mark.postgres
 POLICIES = {
@@ -64,7 +66,9 @@ def test_corrections_are_merged_into_the_stored_row_and_not_put_beside_it(new_ur
     stored = host(app("@OutOfOrder('correct')"), on(url))
     stored.send("S", [(None, 1, 1.0, "a", True, FIRST), ("x", 1, 1.0, "a", True, FIRST + 10**8)])
     stored.send("S", [(None, 5, 3.0, "b", True, FIRST + 1), ("y", 7, 2.0, "c", True, FIRST + 2)])
-    rows = execute(url, f'select k, "AGG_SUM_i", "AGG_COUNT_d", "AGG_SET_s" from "Agg_SECONDS" where "AGG_TIMESTAMP" = {FIRST}')
+    rows = execute(
+        url, f'select k, "AGG_SUM_i", "AGG_COUNT_d", "AGG_SET_s" from "Agg_SECONDS" where "AGG_TIMESTAMP" = {FIRST}'
+    )
     assert sorted(rows, key=repr) == [("y", 7, 1, ["c"]), (None, 6, 2, ["a", "b"])]
     late = execute(url, 'select "AGG_KIND", "AGG_EVENTS", "AGG_COMMIT" from "Agg_LATE"')
     assert late == [("corrected", 1, 2), ("corrected", 1, 2)]
@@ -81,9 +85,10 @@ def test_levels_whose_open_rows_did_not_change_are_not_written(new_url: NewUrl) 
     url = new_url()
     stored = host(app(), on(url))
     stored.send("S", [("x", 1, 1.0, "a", True, FIRST), ("x", 1, 1.0, "a", True, FIRST + 65_000)])
+    stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 66_000)])
     written = 'select xmin::text from "Agg_OPEN" where "AGG_LEVEL" = 2'
     before = execute(url, written)
-    stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 66_000)])
+    stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 67_000)])
     assert before == execute(url, written) != []
 
 
@@ -144,7 +149,7 @@ def test_readers_see_every_commit_whole_while_it_is_written(new_url: NewUrl) -> 
 
 
 def test_sketches_are_answered_from_their_rows_in_duckdb(new_url: NewUrl) -> None:
-    select = "select k, hll(s) as about, quantiles(d, 0.5) as median, topK(s, 2) as top, count() as n"
+    select = "select k, hll(s) as about, quantiles(d) as spread, topK(s, 2) as top, count() as n"
     text, url = app(select=select), new_url()
     memory, stored = host(text, MemoryStore), host(text, on(url))
     for batch in batches(7, 4):
@@ -171,6 +176,82 @@ def test_text_with_a_nul_is_refused_by_the_name_of_its_column(new_url: NewUrl) -
     assert len(answers(stored)["years"]) == 1
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select AGG_TIMESTAMP, AGG_PER, k, total, n",
+        "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select sum(total) as t, sum(n) as n",
+        "within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, n, AGG_LATE_CORRECTED, AGG_REVISION, AGG_FINAL",
+        "within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, n fill(zero)",
+    ],
+)
+def test_what_goes_beyond_the_page_is_answered_as_from_memory(question: str, new_url: NewUrl) -> None:
+    text = app("@OutOfOrder('correct')")
+    memory, stored = host(text, MemoryStore), host(text, on(new_url()))
+    for batch in batches(3, 6):
+        memory.send("S", batch)
+        stored.send("S", batch)
+    found, wanted = stored.query(f"from Agg {question}"), memory.query(f"from Agg {question}")
+    assert found.schema.names == wanted.schema.names
+    assert sorted(rows(found), key=repr) == sorted(rows(wanted), key=repr) != []
+
+
+# The past is changed, the declaration is changed
+
+
+def test_a_rewrite_replaces_a_range_in_the_same_transaction(new_url: NewUrl) -> None:
+    url = new_url()
+    stored = host(app(select="select k, count() as n"), on(url))
+    stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 1_000 * second) for second in range(6)])
+    store = stored.stores["Agg"]
+    before = store.snapshot().rows(Duration.SECONDS, FIRST + 1_000, FIRST + 3_000)
+    assert before.num_rows == 2
+    other = before.set_column(2, "k", pa.array(["y", "y"]))
+    rewrite = Rewrite(FIRST + 1_000, FIRST + 4_000, pa.concat_tables([other, other]))
+    pipeline = stored.pipelines["Agg"]
+    store.commit(Commit(pipeline.number + 1, pipeline.state, {}, rewrites={Duration.SECONDS: rewrite}))
+    found = execute(url, f'select "AGG_TIMESTAMP" - {FIRST}, k, "AGG_COUNT" from "Agg_SECONDS" order by 1')
+    assert found == [(0, "x", 1), (1_000, "y", 2), (2_000, "y", 2), (4_000, "x", 1)]
+
+
+def test_a_snapshot_says_what_is_there(new_url: NewUrl) -> None:
+    text = app("@OutOfOrder('correct')")
+    memory, stored = host(text, MemoryStore), host(text, on(new_url()))
+    with pytest.raises(StoreError, match="has no commit yet"):
+        stored.stores["Agg"].snapshot().loaded()
+    for batch in batches(3, 4):
+        memory.send("S", batch)
+        stored.send("S", batch)
+    ours, theirs = stored.stores["Agg"].snapshot(), memory.stores["Agg"].snapshot()
+    assert ours.number == theirs.number == 4
+    assert ours.loaded().state.clocks == theirs.loaded().state.clocks
+    assert ours.ledger().schema == theirs.ledger().schema
+    assert sorted(rows(ours.ledger()), key=repr) == sorted(rows(theirs.ledger()), key=repr) != []
+    assert abs(ours.committed() - theirs.committed()) < 30
+    for level in Duration:
+        assert ours.extent(level) == theirs.extent(level)
+        assert ours.sizes()[level].rows == ours.rows(level).num_rows
+        assert ours.sizes()[level].bytes > 0
+
+
+def test_a_column_that_is_added_is_null_before_and_answered_after(new_url: NewUrl) -> None:
+    url = new_url()
+    old = host(app(select="select k, count() as n"), on(url))
+    old.send("S", [("x", 5, 1.0, "a", True, FIRST + 1_000 * second) for second in range(3)])
+    text = app(select="select k, count() as n, sum(i) as total")
+    new = host(text, MemoryStore).program.aggregations["Agg"]
+    with pytest.raises(StoreError, match="has no column 'AGG_SUM_i'"):
+        store_of(new, Engine(), url).load()
+    store = store_of(new, Engine(), url)
+    assert store.snapshot().loaded().state.open[Duration.SECONDS]["AGG_SUM_i"].to_pylist() == [None]
+    for _ in range(2):  # once more, as after a crash half way
+        store.evolve(pa.schema([("AGG_SUM_i", pa.int64())]), ["AGG_GONE"])
+    job = host(text, on(url))
+    job.send("S", [("x", 5, 1.0, "a", True, FIRST + 9_000)])
+    assert [row[1:] for row in answers(job)["seconds"]] == [("x", 1, None)] * 3 + [("x", 1, 5)]
+    assert execute(url, 'select n, total from "Agg_years"') == [(4, 5)]
+
+
 # Tables that are not as they should be
 
 
@@ -184,16 +265,16 @@ def test_text_with_a_nul_is_refused_by_the_name_of_its_column(new_url: NewUrl) -
 )
 def test_tables_that_do_not_fit_are_refused_before_anything_is_written(change: str, says: str, new_url: NewUrl) -> None:
     url = new_url()
-    store_of(aggregation(), Engine(), url)
-    execute(url, 'drop view if exists "Agg_days" cascade; drop function if exists "Agg"(bigint, bigint, text) cascade')
-    execute(url, change.replace("alter", "alter", 1) if "OPEN" not in change else f'drop view if exists "Agg_years" cascade; {change}')
+    store_of(aggregation(), Engine(), url).load()
+    views = ", ".join(f'"Agg_{level.plural}"' for level in Duration)
+    execute(url, f'drop view {views}; drop function "Agg"(bigint, bigint, text) cascade; {change}')
     with pytest.raises(StoreError, match=says):
-        store_of(aggregation(), Engine(), url)
+        store_of(aggregation(), Engine(), url).load()
 
 
 def test_a_column_of_somebody_else_is_left_alone(new_url: NewUrl) -> None:
     url = new_url()
-    store_of(aggregation(), Engine(), url)
+    store_of(aggregation(), Engine(), url).load()
     execute(url, 'alter table "Agg_SECONDS" add column note text')
     stored = host(app("@OutOfOrder('correct')"), on(url))
     stored.send("S", [("x", 1, 1.0, "a", True, FIRST), ("x", 1, 1.0, "a", True, FIRST + 10**8)])
@@ -213,8 +294,10 @@ def test_a_missing_table_is_named(new_url: NewUrl) -> None:
 def test_a_job_without_the_right_to_create_runs_on_tables_that_are_there(new_url: NewUrl, database: str) -> None:
     url = new_url()
     schema = url.rpartition("search_path%3D")[2]
-    store_of(aggregation(), Engine(), url)
-    execute(database, f"create role writer_{schema} login password 'w'; grant usage on schema {schema} to writer_{schema}")
+    store_of(aggregation(), Engine(), url).load()
+    execute(
+        database, f"create role writer_{schema} login password 'w'; grant usage on schema {schema} to writer_{schema}"
+    )
     execute(database, f"grant select, insert, update, delete on all tables in schema {schema} to writer_{schema}")
     place = url.partition("@")[2]
     stored = host(app(), on(f"postgresql://writer_{schema}:w@{place}"))
@@ -253,6 +336,7 @@ def test_fine_levels_are_cut_into_partitions_that_appear_when_they_are_needed(ne
         stored.send("S", batch)
         memory.send("S", batch)
     assert answers(stored) == answers(memory)
-    parts = execute(url, "select inhrelid::regclass::text from pg_inherits where inhparent = '\"Agg_SECONDS\"'::regclass order by 1")
+    parts = execute(
+        url, "select inhrelid::regclass::text from pg_inherits where inhparent = '\"Agg_SECONDS\"'::regclass order by 1"
+    )
     assert [part for (part,) in parts][:2] == ['"Agg_SECONDS_20171201"', '"Agg_SECONDS_20180101"']
-    assert Duration.SECONDS in stored.program.aggregations["Agg"].levels

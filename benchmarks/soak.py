@@ -1,0 +1,125 @@
+"""Micro-batches for an hour: memory of every process of the job, and the cost of a batch early and late.
+
+    python -m benchmarks.soak [--minutes 60] [--rate 20000]
+
+Prints a JSON line every minute (resident megabytes of the Python driver, the JVM and the Python workers, and the median
+batch of that minute) and one at the end: growth of memory over the second half, and the ratio of late to early batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.common import ROOT
+
+_APP = """define stream Trades (symbol string, price double, quantity long, ts long);
+define aggregation TradeAgg from Trades
+select symbol, avg(price) as avgPrice, sum(quantity) as total, min(price) as low, max(price) as high, count() as events
+group by symbol aggregate by ts every sec ... year;
+"""
+
+
+def write_conf(folder: Path, rate: int) -> Path:
+    """The app and a configuration that makes `rate` events a second."""
+    (folder / "app.siddhi").write_text(_APP)
+    conf = folder / "soak.toml"
+    conf.write_text(f"""app = "app.siddhi"
+checkpoint = "checkpoint"
+trigger = "1 second"
+
+[sources.Trades]
+kind = "rate"
+rows_per_second = {rate}
+keys = 100
+
+[store]
+kind = "delta"
+path = "tables"
+""")
+    return conf
+
+
+def resident(job: psutil.Process) -> dict[str, float]:
+    """Resident megabytes of the job's processes by what they are."""
+    sizes = {"driver": job.memory_info().rss / 1e6, "jvm": 0.0, "workers": 0.0}
+    for child in job.children(recursive=True):
+        try:
+            sizes["jvm" if "java" in child.name() else "workers"] += child.memory_info().rss / 1e6
+        except psutil.NoSuchProcess:
+            continue
+    return {name: round(size) for name, size in sizes.items()}
+
+
+def batches(metrics: Path, start: int) -> tuple[list[dict[str, Any]], int]:
+    """The batches written to the metrics file after byte `start`, and where it ends now."""
+    if not metrics.exists():
+        return [], start
+    with metrics.open() as file:
+        file.seek(start)
+        lines = file.readlines()
+        whole = [line for line in lines if line.endswith("\n")]
+        return [json.loads(line) for line in whole], start + sum(map(len, whole))
+
+
+def run(minutes: float, rate: int, every: float = 60.0) -> list[dict[str, Any]]:
+    """The samples of a soak run, printed as they come."""
+    samples: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
+        folder, position, events = Path(name), 0, 0
+        conf, metrics = write_conf(folder, rate), folder / "metrics.jsonl"
+        command = [sys.executable, "-m", "rollup.cli.main", "run", str(conf), "--metrics-json", str(metrics)]
+        job = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        end = time.monotonic() + minutes * 60
+        try:
+            while time.monotonic() < end and job.poll() is None:
+                time.sleep(min(every, max(0.1, end - time.monotonic())))
+                found, position = batches(metrics, position)
+                events += sum(batch["events"] for batch in found)
+                seconds = [batch["seconds"] for batch in found if batch["events"]]
+                sample = {"bench": "soak", "events": events, **resident(psutil.Process(job.pid))}
+                sample |= {"batches": len(seconds), "median_batch_s": round(statistics.median(seconds), 3) if seconds else None}
+                samples.append(sample)
+                print(json.dumps(sample), flush=True)
+        finally:
+            job.send_signal(signal.SIGTERM)
+            _, said = job.communicate(timeout=60)
+        if job.returncode != 0:
+            raise SystemExit(f"the job ended with {job.returncode}: {said.decode()[-800:]}")
+    return samples
+
+
+def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Late against early: memory at the end over that half way, the median batch of the last over the first quarter."""
+    timed = [s for s in samples if s["median_batch_s"]]
+    quarter = max(1, len(timed) // 4)
+    early, late = (statistics.median(s["median_batch_s"] for s in part) for part in (timed[:quarter], timed[-quarter:]))
+    half, last = samples[len(samples) // 2], samples[-1]
+    growth = {name: round(last[name] / max(half[name], 1), 3) for name in ("driver", "jvm", "workers")}
+    return {"bench": "soak", "what": "late batch / early batch", "ratio": round(late / early, 3), "memory_end_over_half": growth}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--rate", type=int, default=20_000)
+    parser.add_argument("--smoke", action="store_true", help="one minute at a tenth of the rate")
+    options = parser.parse_args(arguments)
+    minutes, rate = (1.0, options.rate // 10) if options.smoke else (options.minutes, options.rate)
+    print(json.dumps(summary(run(minutes, rate, every=20 if options.smoke else 60))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""`rollup change`: what a changed app means for the tables there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
+from rollup.errors import StoreError
+from rollup.lifecycle.change import compare, declaration, settle
+from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.status import newest
+
+
+def change(
+    conf: ConfArgument,
+    aggregation: NameOption = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Do it, also where rows from now on mean something else.")] = False,
+) -> None:
+    """Say what is different from the declaration the tables were written under. Exit code 1 when something is refused."""
+    refused = False
+    for one in chosen(conf, aggregation):
+        before = one.book.page().declaration
+        found = None if before is None else compare(before, declaration(one.aggregation))
+        for line in found.lines if found else ["nothing has changed"]:
+            print(f"{one.aggregation.name}: {line}")
+        refused |= bool(found and found.refused)
+        if found and accept:
+            lease = Lease(one.book.folder, "change")
+            if not lease.take():
+                raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
+            try:
+                snapshot = newest(one.store)
+                settle(one.book, one.store, one.aggregation, None if snapshot is None else snapshot.loaded().state, accept=True)
+            finally:
+                lease.release()
+    raise SystemExit(1 if refused else 0)

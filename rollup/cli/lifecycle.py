@@ -1,0 +1,91 @@
+"""What the lifecycle commands share: their arguments, and the aggregations they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rollup.aggregation.cascade import Cascade
+from rollup.aggregation.engine import Engine
+from rollup.calendar import parse_timestamp
+from rollup.conf import Conf, load
+from rollup.errors import ConfigError
+from rollup.lifecycle.book import Book
+from rollup.lifecycle.compare import Difference
+from rollup.lifecycle.verify import Verifier
+from rollup.plan.aggregation import Aggregation
+from rollup.plan.program import Program
+from rollup.stores.base import Store
+from rollup.stores.registry import open_store
+
+ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
+NameOption = Annotated[str | None, typer.Option("--aggregation", help="Only this one.")]
+FromOption = Annotated[str | None, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")]
+ToOption = Annotated[str | None, typer.Option("--to", help="End of the range, exclusive.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One aggregation of a configuration with its store opened for reading."""
+
+    conf: Conf
+    program: Program
+    aggregation: Aggregation
+    engine: Engine
+    store: Store
+
+    @property
+    def book(self) -> Book:
+        """Its book."""
+        return Book.of(self.conf, self.aggregation.name)
+
+    def verifier(self) -> Verifier:
+        """A check of its newest commit."""
+        return Verifier(self.engine, Cascade(self.aggregation), self.store.snapshot(), self.book.page())
+
+
+def chosen(path: Path, name: str | None) -> Iterator[Chosen]:
+    """The aggregations of a configuration, or the one of a name. Raises ConfigError for an unknown name."""
+    conf = load(path)
+    program = conf.program()
+    if name is not None and name not in program.aggregations:
+        raise ConfigError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(program.aggregations)}")
+    for aggregation in program.aggregations.values():
+        if name in (None, aggregation.name):
+            engine = Engine()
+            yield Chosen(conf, program, aggregation, engine, open_store(conf, aggregation, engine))
+
+
+def span(conf: Conf, start: str | None, end: str | None) -> tuple[int, int] | None:
+    """The range of --from and --to, None when neither is given. Raises ConfigError or TimeError."""
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        raise ConfigError("--from and --to come together")
+    low, high = (parse_timestamp(text, conf.zone)[0] for text in (start, end))
+    if low >= high:
+        raise ConfigError(f"--from {start} is not before --to {end}")
+    return low, high
+
+
+def show(differences: list[Difference], as_json: bool, most: int = 50, columns: tuple[str, str] = ("stored", "expected")) -> None:
+    """Print differences as a table or as JSON lines."""
+    if as_json:
+        for difference in differences:
+            print(difference.json())
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    if not differences:
+        return
+    table = Table("table", "bucket", "keys", "column", *columns, caption=f"{len(differences)} differences")
+    for d in differences[:most]:
+        keys = ", ".join("null" if key is None else str(key) for key in d.keys)
+        table.add_row(f"{d.aggregation}_{d.level.table_suffix}", d.bucket, keys, d.column, str(d.stored), str(d.expected))
+    Console().print(table)

@@ -1,0 +1,36 @@
+"""`rollup maintain`: retention and compaction without a running job, for schedulers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rollup.aggregation.pipeline import Pipeline
+from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
+from rollup.errors import StoreError
+from rollup.lifecycle.chores import Chores
+from rollup.lifecycle.lease import Lease
+
+
+def maintain(
+    conf: ConfArgument,
+    aggregation: NameOption = None,
+    seconds: Annotated[float, typer.Option(help="Time for putting small files together.")] = 60.0,
+) -> None:
+    """Remove rows whose time is over and put small files together. A running job does both by itself, so this is then refused."""
+    for one in chosen(conf, aggregation):
+        lease = Lease(one.book.folder, "maintain")
+        if not lease.take():
+            raise StoreError(f"{lease.holder()} is at work", hint="it does this by itself between its batches")
+        try:
+            pipeline = Pipeline(one.aggregation, one.store, one.engine)
+            pipeline.start()
+            for line in Chores(one.conf, one.program, pipeline).purge() or ["nothing to remove"]:
+                print(f"{one.aggregation.name}: {line}")
+            work = getattr(one.store, "maintain", None)
+            for name, files in (work(seconds) if work is not None else {}).items():
+                print(f"{one.aggregation.name}_{name}: {files} files put together")
+                pipeline.rewrite({})
+        finally:
+            lease.release()

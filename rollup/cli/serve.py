@@ -1,0 +1,51 @@
+"""`rollup serve`: answer BI tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rollup.conf import load
+
+if TYPE_CHECKING:
+    from rollup.gateway.serve import Endpoint
+
+
+def serve(
+    conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file; see its section [serve].")],
+    port: Annotated[int | None, typer.Option(help="Listen on this port instead of the configuration's.")] = None,
+    thrift: Annotated[bool, typer.Option("--thrift", help="Start Spark's Thrift server instead, for its BI drivers.")] = False,
+) -> None:
+    """Answer BI tools over the PostgreSQL protocol, until Ctrl-C or SIGTERM."""
+    from dataclasses import replace
+
+    found = load(conf)
+    if port is not None:
+        found = replace(found, serve={**found.serve, "port": port})
+    if thrift:
+        from rollup.gateway.thrift import serve_thrift
+
+        serve_thrift(found)
+        return
+    from rollup.gateway.serve import serve as listen
+
+    async def run() -> None:
+        task = asyncio.ensure_future(listen(found, _tell))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+
+def _tell(endpoint: Endpoint) -> None:
+    options = endpoint.options
+    print(f"listening on {options.host}:{endpoint.port}, database {endpoint.database}, users {', '.join(options.users)}", flush=True)
+    if options.open_to_others:
+        print("without tls_cert and tls_key the answers can be read on their way", flush=True)

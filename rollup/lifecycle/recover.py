@@ -1,0 +1,167 @@
+"""When the commit records are lost or damaged: what there is, going back to a whole commit, or rebuilding from the tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.pipeline import Pipeline
+from rollup.calendar import Duration
+from rollup.conf import Conf
+from rollup.errors import StoreError
+from rollup.lifecycle.book import Book, folder
+from rollup.lifecycle.compare import readable
+from rollup.lifecycle.lease import Lease
+from rollup.plan.aggregation import Aggregation
+from rollup.stores.delta_record import RecordFolder
+from rollup.stores.registry import open_store
+
+
+@dataclass(frozen=True)
+class Found:
+    """The commit records of an aggregation: the numbers that can be used and, for the others, why not."""
+
+    whole: tuple[int, ...]
+    damaged: Mapping[int, str]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether a job can start from the newest record."""
+        return bool(self.whole) and not any(number > self.whole[-1] for number in self.damaged)
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a recovery did, for people to read."""
+
+    aggregation: str
+    lines: tuple[str, ...]
+
+
+def look(records: RecordFolder) -> Found:
+    """Read every record and the open rows that it names."""
+    whole, damaged = list[int](), dict[int, str]()
+    for number in records.numbers():
+        try:
+            record = records.read(number)
+            for name in record.open.values():
+                records.read_rows(name)
+            whole.append(number)
+        except StoreError as problem:
+            damaged[number] = problem.message
+    return Found(tuple(whole), damaged)
+
+
+def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, rebuild: bool = False) -> Recovered:
+    """Make an aggregation startable again.
+
+    Without options, records that are whole are left alone, and open rows are rebuilt from the finer tables only when
+    there is no usable record. `to_commit` goes back to an older record and takes the streaming query's log back with
+    it, so that what came after is taken again. Raises StoreError when a job is running or going back is not possible.
+    """
+    lease = Lease(folder(conf, aggregation.name), "recover")
+    if not lease.take():
+        raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
+    try:
+        if conf.store["kind"] != "delta":
+            return _database(conf, aggregation, rebuild)
+        records = RecordFolder(folder(conf, aggregation.name))
+        found = look(records)
+        if to_commit is not None:
+            return _go_back(conf, aggregation, records, found, to_commit)
+        if found.healthy and not rebuild:
+            return Recovered(aggregation.name, (f"commit {found.whole[-1]} is whole: nothing to recover",))
+        if found.whole and not rebuild:
+            newest = max(found.damaged)
+            raise StoreError(
+                f"commit {newest} of {aggregation.name} is damaged: {found.damaged[newest]}; commit {found.whole[-1]} is whole",
+                hint=f"`rollup recover CONF --to-commit {found.whole[-1]}` loses nothing while Spark's checkpoint is there; --rebuild uses the tables alone",
+            )
+        return _rebuild(conf, aggregation, records, found)
+    finally:
+        lease.release()
+
+
+def _database(conf: Conf, aggregation: Aggregation, rebuild: bool) -> Recovered:
+    """A database keeps record and rows in one transaction, so there is nothing between whole and lost."""
+    store = open_store(conf, aggregation, Engine(threads=2))
+    if store.load() is not None:
+        if not rebuild:
+            return Recovered(aggregation.name, ("the commit record is whole: nothing to recover",))
+        store.forget()
+    return _rebuild(conf, aggregation, RecordFolder(folder(conf, aggregation.name)), Found((), {}))
+
+
+def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found, number: int) -> Recovered:
+    if number not in found.whole:
+        raise StoreError(f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}")
+    marks = records.read(number).source
+    lines = [_rewind(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
+    gone = [n for n in records.numbers() if n > number]
+    _aside(records, gone)
+    Book.of(conf, aggregation.name).note("recover", to_commit=number, removed=gone)
+    return Recovered(aggregation.name, (f"commit {number} is the newest now; {len(gone)} later ones were put aside", *lines))
+
+
+def _rewind(checkpoint: Path, mark: Mapping[str, Any]) -> str:
+    """Let a streaming query forget the batches after the one of a commit. Raises StoreError before anything is removed."""
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; events already in the tables are late or counted again: use --rebuild"
+    if json.loads(metadata.read_text())["id"] != mark["query"]:
+        raise StoreError(f"{checkpoint} is of another query than the commit", hint="--rebuild uses the tables alone")
+    batch = int(mark["batch"])
+    if not (checkpoint / "offsets" / str(batch)).exists():
+        raise StoreError(f"{checkpoint} no longer knows batch {batch}", hint="choose a newer commit, or --rebuild and `rollup replay`")
+    later = [path for part in ("commits", "offsets") for path in (checkpoint / part).iterdir() if _number(path) is not None and (_number(path) or 0) > batch]
+    for path in later:
+        path.unlink()
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return f"{checkpoint.name}: goes on after batch {batch}"
+
+
+def _number(path: Path) -> int | None:
+    return int(path.name) if path.name.isdigit() else None
+
+
+def _aside(records: RecordFolder, numbers: list[int]) -> None:
+    """Move records away; they are kept for whoever wants to look."""
+    if not numbers:
+        return
+    place = records.folder / f"aside-{int(time.time() * 1000)}"
+    place.mkdir()
+    for number in numbers:
+        path = records.path(number)
+        path.rename(place / path.name)
+
+
+def _rebuild(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found) -> Recovered:
+    _aside(records, records.numbers())
+    engine = Engine(threads=2)
+    store = open_store(conf, aggregation, engine)
+    pipeline = Pipeline(aggregation, store, engine)
+    before = {level: store.rows_after(level, None).num_rows for level in aggregation.levels}
+    pipeline.start()
+    if pipeline.number == 0:
+        return Recovered(aggregation.name, ("the tables are empty: the job starts from nothing",))
+    after = {level: store.snapshot().sizes()[level].rows for level in aggregation.levels}
+    lines = [_level(pipeline, level, after[level] - before[level]) for level in aggregation.levels]
+    resume = pipeline.state.resume
+    lines.append(f"lost: what was still open at {aggregation.root.plural}" + ("" if resume is None else f", that is events from {readable(resume)} on"))
+    lines.append("events that are sent again count from there on; earlier ones are known to be in the tables and are dropped")
+    lines.append("when the checkpoint is there the stream goes on after its last batch: bring the lost ones back with `rollup replay`")
+    Book.of(conf, aggregation.name).note("recover", rebuilt=lines, damaged=dict(found.damaged))
+    return Recovered(aggregation.name, tuple(lines))
+
+
+def _level(pipeline: Pipeline, level: Duration, found: int) -> str:
+    aggregation = pipeline.aggregation
+    if level is aggregation.root:
+        return f"{level.plural}: {pipeline.store.snapshot().sizes()[level].rows} rows as they are"
+    finer = aggregation.levels[aggregation.levels.index(level) - 1]
+    return f"{level.plural}: {pipeline.state.open[level].num_rows} open rows from {aggregation.table(finer)}; {found} turned out to be closed"

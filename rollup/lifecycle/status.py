@@ -1,0 +1,115 @@
+"""How an aggregation is doing, read from its store alone: no running job is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rollup.calendar import Duration
+from rollup.conf import Conf
+from rollup.errors import StoreError
+from rollup.lifecycle.book import Book, Page, folder
+from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.rebuild import closed_until
+from rollup.plan.aggregation import Aggregation
+from rollup.stores.base import Snapshot
+from rollup.stores.dead_letters import DeadLetters
+from rollup.untyped import pc
+
+
+@dataclass(frozen=True)
+class LevelStatus:
+    """One level: its clock (ms, None before the first row), open rows, stored rows (parts) and bytes, retention's cut."""
+
+    level: str
+    clock: int | None
+    open_rows: int
+    stored_rows: int
+    bytes: int
+    purged_before: int | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """One aggregation; ages and lag in seconds. `lag` is the wall clock minus the end of the newest finest bucket."""
+
+    aggregation: str
+    commit: int
+    commit_age: float | None
+    lag: float | None
+    resume: int | None
+    holder: str | None
+    heartbeat_age: float | None
+    late: Mapping[str, int]
+    dead_letters: int
+    source: Mapping[str, Any]
+    levels: tuple[LevelStatus, ...]
+    valid_from: Mapping[str, int]
+    dropped: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As data for JSON."""
+        return asdict(self)
+
+
+def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> Status:
+    """The status of an aggregation; `snapshot` None means that nothing was committed yet."""
+    lease, page = Lease(folder(conf, aggregation.name), "status"), Book.of(conf, aggregation.name).page()
+    holder = lease.holder()
+    who = {
+        "holder": None if holder is None else f"{holder}{' (gone)' if holder.dead else ''}",
+        "heartbeat_age": lease.age(),
+        "dead_letters": DeadLetters(conf.tables).read().num_rows,
+        "valid_from": page.valid,
+        "dropped": tuple(page.ended),
+    }
+    if snapshot is None:
+        return Status(aggregation.name, 0, None, None, None, late={}, source={}, levels=(), **who)
+    loaded = snapshot.loaded()
+    end = closed_until(loaded.state, aggregation)
+    return Status(
+        aggregation.name,
+        loaded.number,
+        time.time() - snapshot.committed(),
+        None if end is None else time.time() - end / 1000,
+        loaded.state.resume,
+        late=_late(snapshot),
+        source=loaded.source,
+        levels=tuple(_levels(aggregation, snapshot, page)),
+        **who,
+    )
+
+
+def newest(store: Any) -> Snapshot | None:
+    """The newest commit of a store, None when there is none."""
+    try:
+        return store.snapshot()
+    except StoreError as problem:
+        if "no commit" in problem.message:
+            return None
+        raise
+
+
+def _late(snapshot: Snapshot) -> dict[str, int]:
+    found = snapshot.ledger().group_by("kind").aggregate([("events", "sum")]).to_pydict()
+    return dict(zip(found["kind"], found["events_sum"], strict=True))
+
+
+def _levels(aggregation: Aggregation, snapshot: Snapshot, page: Page) -> list[LevelStatus]:
+    state, sizes = snapshot.loaded().state, snapshot.sizes()
+
+    def one(level: Duration) -> LevelStatus:
+        size, cut = sizes[level], page.purged.get(level.name)
+        return LevelStatus(level.plural, state.clocks[level], state.open[level].num_rows, size.rows, size.bytes, cut)
+
+    return [one(level) for level in aggregation.levels]
+
+
+def moved_across(snapshot: Snapshot, start: int, end: int) -> int:
+    """Late events of a range that the job put into another bucket, or of the time before it: what a replay cannot undo."""
+    ledger = snapshot.ledger()
+    late = ledger.filter(pc.equal(ledger["kind"], "moved"))
+    near = late.filter(pc.less(late["AGG_TIMESTAMP"], end))
+    return int(pc.sum(near["events"]).as_py() or 0)

@@ -1,0 +1,149 @@
+"""Whether the tables are what they should be: every level against the next finer one, and the finest against raw events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from rollup.aggregation.cascade import Cascade
+from rollup.aggregation.engine import Engine
+from rollup.calendar import Duration, bucket_end, bucket_start
+from rollup.errors import StoreError
+from rollup.lifecycle.book import Page
+from rollup.lifecycle.compare import Comparison, Difference
+from rollup.lifecycle.raw import RawSource
+from rollup.lifecycle.rebuild import Rebuilder, Rebuilt, Span, within
+from rollup.lifecycle.recompute import TrueRows, rerun
+from rollup.plan.aggregation import Aggregation, Clock
+from rollup.stores.base import Snapshot
+from rollup.untyped import pc
+
+_WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Duration.DAYS: Duration.YEARS}
+"""How much of a level is compared at once, so that memory holds a day of seconds and not all of them."""
+_AT_ONCE = 2_000_000
+"""Finer rows up to which a level is compared whole."""
+_DAY = 86_400_000
+_WIDEST = {Duration.SECONDS: 1_000, Duration.MINUTES: 60_000, Duration.HOURS: 3_600_000, Duration.DAYS: _DAY + 7_200_000, Duration.MONTHS: 32 * _DAY}
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Checks one snapshot of an aggregation."""
+
+    engine: Engine
+    cascade: Cascade
+    snapshot: Snapshot
+    page: Page
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """What is checked."""
+        return self.cascade.aggregation
+
+    def levels(self, span: Span | None = None) -> Iterator[Difference]:
+        """Where a level is not the merge of the next finer one, for buckets that touch the range (everything when None).
+
+        Buckets whose finer rows retention has removed cannot be checked and are passed over.
+        """
+        levels = self.aggregation.levels
+        spans = None if span is None else self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
+        for finer, level in zip(levels, levels[1:], strict=False):
+            for window in self._windows(finer, level, None if spans is None else spans[level]):
+                yield from self._level(finer, level, window)
+
+    def raw(self, source: RawSource, span: Span | None, true_buckets: bool) -> Iterator[Difference]:
+        """Where the levels are not what the raw events give, in the range (everything when None).
+
+        With `true_buckets` every event counts in its own bucket; otherwise late ones go where the policy sends them.
+        """
+        everything = (-(2**62), 2**62)
+        files = source.files(self.snapshot.loaded().source)
+        if true_buckets or self.aggregation.clock is Clock.ARRIVAL:
+            yield from self._true(source, span or self._all())
+            return
+        spans = dict.fromkeys(self.aggregation.levels, everything)
+        if span is not None:
+            spans = self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
+        found = rerun(source, self.engine, files, spans)
+        for level in self.aggregation.levels:
+            low, high = spans[level]
+            low = max(low, self.page.purged_before(level))
+            expected = [within(table, low, high) for table in (found.closed[level], found.state.open[level])]
+            yield from self.comparison.differences(level, self._stored(level, (low, high)), expected)
+
+    def repair(self, differences: list[Difference]) -> Rebuilt:
+        """The levels above the lowest wrong one's children, put together anew over all buckets that differ."""
+        wrong = min(difference.level for difference in differences)
+        levels = self.aggregation.levels
+        finer = levels[levels.index(wrong) - 1]
+        start = min(difference.start for difference in differences)
+        end = max(bucket_end(difference.start, difference.level, difference.zone) for difference in differences)
+        return self._rebuilder.repair(finer, (start, end))
+
+    def changes(self, rebuilt: Rebuilt) -> Iterator[Difference]:
+        """What a rebuild would change; `stored` is what there is, `expected` what it would become."""
+        for level, rewrite in rebuilt.rewrites.items():
+            assert rewrite.start is not None and rewrite.end is not None
+            span = rewrite.start, rewrite.end
+            yield from self.comparison.differences(level, self._stored(level, span), [rewrite.rows, within(rebuilt.state.open[level], *span)])
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """How rows are compared."""
+        return Comparison(self.engine, self.cascade)
+
+    @property
+    def _rebuilder(self) -> Rebuilder:
+        return Rebuilder(self.engine, self.cascade, self.snapshot, self.page)
+
+    def _true(self, source: RawSource, span: Span) -> Iterator[Difference]:
+        import tempfile
+        from pathlib import Path
+
+        with tempfile.TemporaryDirectory(prefix="rollup-verify-") as home:
+            rows = TrueRows.resume(source, self.engine, span, Path(home))
+            rows.take(source.files(self.snapshot.loaded().source))
+            yield from self.changes(self._rebuilder.replace(span, rows.rows()))
+
+    def _all(self) -> Span:
+        extents = [extent for level in self.aggregation.levels if (extent := self.snapshot.extent(level)) is not None]
+        opened = [pc.min_max(table["AGG_TIMESTAMP"]).as_py() for table in self._opened.values() if table.num_rows]
+        lows = [low for low, _ in extents] + [found["min"] for found in opened]
+        highs = [high for _, high in extents] + [found["max"] for found in opened]
+        if not lows:
+            raise StoreError(f"{self.aggregation.name} has no rows yet")
+        return min(lows), max(highs) + _WIDEST[Duration.MONTHS] * 12
+
+    @cached_property
+    def _opened(self) -> Mapping[Duration, pa.Table]:
+        return self.snapshot.loaded().state.open
+
+    def _level(self, finer: Duration, level: Duration, window: Span) -> Iterator[Difference]:
+        children = self.snapshot.rows(finer, window[0], window[1] + _WIDEST.get(level, 367 * _DAY))
+        expected = self.cascade.merge(self.engine, level, [children.cast(self.aggregation.state_schema)])
+        yield from self.comparison.differences(level, self._stored(level, window), [within(expected, *window)])
+
+    def _stored(self, level: Duration, span: Span) -> list[pa.Table]:
+        return [self.snapshot.rows(level, *span), within(self._opened[level], *span)]
+
+    def _windows(self, finer: Duration, level: Duration, span: Span | None) -> Iterator[Span]:
+        extents = [found for each in (finer, level) if (found := self.snapshot.extent(each)) is not None]
+        if self._opened[level].num_rows:
+            found = pc.min_max(self._opened[level]["AGG_TIMESTAMP"]).as_py()
+            extents.append((found["min"], found["max"]))
+        if not extents:
+            return
+        # A child's bucket starts up to one width before the child.
+        low = min(extent[0] for extent in extents) - _WIDEST.get(level, 367 * _DAY)
+        high = max(extent[1] for extent in extents) + 1
+        if span is not None:
+            low, high = max(low, span[0]), min(high, span[1])
+        low = max(low, self.page.purged_before(finer), self.page.purged_before(level))
+        unit = _WINDOW.get(level) if self.snapshot.sizes()[finer].rows > _AT_ONCE else None
+        while low < high:
+            stop = high if unit is None else min(high, bucket_end(bucket_start(low, unit), unit))
+            yield low, stop
+            low = stop

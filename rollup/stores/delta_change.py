@@ -1,0 +1,60 @@
+"""What changes rows that a Delta table has already: a range replaced, columns added. Each leaves new versions to be pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from rollup.aggregation.engine import Engine
+from rollup.calendar import Duration
+from rollup.plan.aggregation import TIMESTAMP
+from rollup.sources.records import quoted
+from rollup.stores.base import Rewrite
+from rollup.stores.delta_read import FileIndex
+from rollup.stores.delta_write import append
+
+
+def predicate(start: int | None, end: int | None) -> str:
+    """SQL that is true for start <= AGG_TIMESTAMP < end."""
+    bounds = [f'"{TIMESTAMP}" >= {start}'] * (start is not None) + [f'"{TIMESTAMP}" < {end}'] * (end is not None)
+    return " AND ".join(bounds) or "true"
+
+
+def replace(table: DeltaTable, path: Path, level: Duration, rewrite: Rewrite, keys: Sequence[str], properties: CommitProperties) -> None:
+    """Delete a range and append its new rows: up to two versions, which mean nothing until a record pins the second."""
+    table.delete(predicate(rewrite.start, rewrite.end))
+    table.update_incremental()
+    if rewrite.rows.num_rows:
+        append(table, path, level, rewrite.rows, keys, properties)
+
+
+def add_columns(engine: Engine, table: DeltaTable, added: pa.Schema, retired: Collection[str]) -> None:
+    """Write a table anew with further columns, null in every row; what stands there twice is what it had already.
+
+    All files then have all columns, so that no reader needs to reconcile schemas. Rows are streamed.
+    """
+    stored = [field.name for field in table.schema().fields]
+    known = [name for name in stored if name not in added.names]
+    casts = [f"CAST(NULL AS {_sql(engine, field)}) AS {quoted(field.name)}" for field in added]
+    files = FileIndex.of(table).between(None, None)
+    partitions = table.metadata().partition_columns
+    order = [*(name for name in known if name not in partitions), *added.names, *partitions]
+    if not files:
+        schema = pa.schema([*(f for f in pa.schema(table.schema().to_arrow()) if f.name in known), *added])
+        rows: pa.RecordBatchReader = schema.empty_table().select(order).to_reader()
+    else:
+        names = ", ".join(quoted(name) for name in known)
+        source = f"SELECT {names}, {', '.join(casts)} FROM read_parquet($files, hive_partitioning = true, hive_types_autocast = false)"
+        wanted = ", ".join(quoted(name) for name in order)
+        rows = engine.connection.sql(f"SELECT {wanted} FROM ({source})", params={"files": files}).to_arrow_reader()
+    write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions or None)
+    table.update_incremental()
+
+
+def _sql(engine: Engine, field: pa.Field) -> str:
+    """A column's type as DuckDB writes it."""
+    empty = pa.table({"x": pa.array([], field.type)})
+    return str(engine.run("SELECT column_type FROM (DESCRIBE SELECT * FROM t)", t=empty)["column_type"][0].as_py())

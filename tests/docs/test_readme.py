@@ -1,0 +1,74 @@
+"""What the README shows is what happens: its files are written, its commands run, its output compared.
+
+A page that is read first and is wrong costs more than any bug, so nothing in it is shown that is not executed here;
+`make` lines are checked against the Makefile, since they are what runs this test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import blocks, commands
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder with the files that the README gives."""
+    made = tmp_path_factory.mktemp("readme")
+    for block in blocks(ROOT / "README.md"):
+        if block.title:
+            (made / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (made / block.title).write_text(block.text)
+    return made
+
+
+def test_the_readme_has_files_commands_and_python_to_run() -> None:
+    found = blocks(ROOT / "README.md")
+    assert {block.title for block in found if block.title} == {"trades.siddhi", "trades.toml", "incoming/trades.json"}
+    assert sum(len(commands(block)) for block in found if block.language == "console") >= 6
+    assert any(block.language == "python" for block in found)
+
+
+def test_every_command_of_the_readme_does_what_the_readme_says(folder: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for block in blocks(ROOT / "README.md"):
+        for command in commands(block) if block.language == "console" else ():
+            if command.words[0] == "make":
+                assert command.words[1] in targets, f"line {block.line}: no such target"
+                continue
+            assert command.words[0] == "rollup", f"line {block.line}: {command.words}"
+            ran = _rollup(folder, command.words[1:])
+            said = ran.stdout if command.output and not command.output.startswith("rollup: ") else ran.stderr
+            assert ran.returncode == (2 if command.output.startswith("rollup: ") else 0), ran.stderr
+            if command.output:
+                assert said.replace("\r\n", "\n") == command.output, f"line {block.line}: {command.words}"
+
+
+def test_the_python_of_the_readme_runs(folder: Path) -> None:
+    code = "\n".join(block.text for block in blocks(ROOT / "README.md") if block.language == "python")
+    ran = subprocess.run([sys.executable, "-c", code], cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("page", sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]), ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: {target} is not there"
+
+
+def _rollup(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rollup.cli.main", *words]
+    return subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=180, check=False)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}

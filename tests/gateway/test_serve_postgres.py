@@ -1,0 +1,94 @@
+"""`rollup serve` before a PostgreSQL store: a proxy, whose sources become calls of the store's own functions there.
+
+The same questions as before Delta, with the same expected numbers, on the other way to answer them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import psycopg2
+import pytest
+from psycopg import sql
+
+from rollup.conf import Conf, load
+from rollup.gateway.serve import PostgresEndpoint
+from rollup.hosts.local import LocalHost
+from rollup.stores.postgres import store_of
+from tests.gateway.trades import APP, JANUARY, PASSWORD, Serving, at, events, folder
+from tests.servers.postgres import PostgresServer
+
+pytestmark = pytest.mark.postgres
+ROLES = Path(__file__).parents[2] / "ddl" / "gateway_roles.sql"
+
+
+def _conf(made: Path, dsn: str) -> Conf:
+    (made / "app.siddhi").write_text(APP)
+    (made / "rollup.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state/checkpoint"\n[store]\nkind = "sql"\nurl = "{dsn}"\n'
+        "[serve]\nport = 0\n[serve.users]\nann = {}\n"
+    )
+    return load(made / "rollup.toml")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Serving, LocalHost]]:
+    # A server of its own: the roles' script takes rights from PUBLIC in every database.
+    with folder() as made, PostgresServer() as server:
+        dsn = server.new_database()
+        conf = _conf(made, dsn)
+        job = LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn))
+        job.send("Trades", events("2018-01"))
+        job.send("Trades", events("2018-02", days=10))
+        with psycopg.connect(dsn, autocommit=True) as admin:
+            database = dsn.rpartition("/")[2]
+            names = {"role": "ann", "database": database, "schema": "public", "owner": "rollup"}
+            parts = {key: sql.Identifier(value) for key, value in names.items()}
+            admin.execute(sql.SQL(ROLES.read_text()).format(password=sql.Literal(PASSWORD), **parts))
+        with Serving(conf) as serving:
+            assert isinstance(serving.endpoint, PostgresEndpoint)
+            yield serving, job
+
+
+@pytest.fixture
+def login(served: tuple[Serving, LocalHost]) -> dict[str, Any]:
+    return dict(served[0].login(dbname=served[0].endpoint.database))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [f"TradeAgg WITHIN {JANUARY} PER 'days'", f"TradeAgg({JANUARY}, 'days')", '"TradeAgg within 2018-01-** **:**:** per days"'],
+)
+def test_every_spelling_answers_inside_the_server(login: dict[str, Any], source: str) -> None:
+    connection = psycopg2.connect(**login)
+    cursor = connection.cursor()
+    cursor.execute(f'SELECT symbol, sum(total), min("AGG_TIME")::text FROM {source} AS t GROUP BY 1 ORDER BY 1')
+    assert [row[:2] for row in cursor.fetchall()] == [("A", 1218.0), ("B", 2436.0)]
+    connection.close()
+
+
+def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
+    with psycopg.connect(**login, autocommit=True) as client:
+        for _ in range(4):
+            for month, expected in (("01", 3654.0), ("02", 495.0)):
+                found = client.execute("SELECT sum(total) FROM TradeAgg WITHIN %s PER %s t", (f"2018-{month}-** **:**:**", "days"), prepare=True)
+                assert found.fetchone() == (expected,)
+        mixed = client.execute(f"SELECT sum(total) FROM TradeAgg WITHIN '2018-01-03 00:00:00', {at('2018-01-05T00:00:00')} PER 'days' t")
+        assert mixed.fetchone() == (63.0,)
+        view = f'SELECT symbol, sum(total) FROM "TradeAgg_days" WHERE "AGG_TIMESTAMP" < {at("2018-01-02T00:00:00")} GROUP BY 1 ORDER BY 1'
+        assert client.execute(view).fetchall() == [("A", 3.0), ("B", 6.0)]
+        assert client.execute("SELECT count(*) FROM tradeagg_days WHERE \"AGG_TIME\" >= '2018-02-01Z'").fetchone() == (20,)
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown duration") as caught:
+            client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'weeks'")
+        assert caught.value.diag.statement_position == "15"
+
+
+def test_only_named_users_and_the_stores_database(login: dict[str, Any]) -> None:
+    for changed, message in (({"user": "rollup"}, "not permitted"), ({"dbname": "postgres"}, "is not served here")):
+        with pytest.raises(psycopg.OperationalError, match=message):
+            psycopg.connect(**login | changed)
+    with psycopg.connect(**login, autocommit=True) as client, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        client.execute('set default_transaction_read_only = off; delete from "TradeAgg_DAYS"')

@@ -1,0 +1,99 @@
+"""A small Delta store of trades made in this process, and an endpoint before it in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rollup.conf import Conf, load
+from rollup.gateway.options import ServeOptions
+from rollup.gateway.serve import DeltaEndpoint, endpoint
+from rollup.hosts.local import LocalHost
+from rollup.stores.delta import DeltaStore
+
+T = TypeVar("T")
+APP = """
+define stream Trades (symbol string, price double, volume long, ts long);
+define aggregation TradeAgg from Trades
+select symbol, sum(price) as total, avg(price) as avgPrice, min(price) as low, max(price) as high, count() as trades
+group by symbol aggregate by ts every sec ... year;
+"""
+PASSWORD = "ann's {password}"
+JANUARY, FEBRUARY = "'2018-01-** **:**:**'", "'2018-02-** **:**:**'"
+
+
+def at(text: str) -> int:
+    """Milliseconds since the epoch of a UTC time."""
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def events(month: str, days: int = 28, symbols: str = "AB") -> list[tuple[Any, ...]]:
+    """Three trades a day and symbol: prices are the day of the month, doubled for the second symbol."""
+    return [
+        (symbol, float(day * (index + 1)), 1, at(f"{month}-{day:02d}T{hour}:00:00"))
+        for day in range(1, days + 1)
+        for hour in ("09", "12", "15")
+        for index, symbol in enumerate(symbols)
+    ]
+
+
+def configuration(folder: Path, app: str = APP, serve: str = "port = 0") -> Conf:
+    """A configuration with a Delta store in `folder/tables` and the user ann."""
+    (folder / "app.siddhi").write_text(app)
+    (folder / "secret").write_text(PASSWORD + "\n")
+    path = folder / "rollup.toml"
+    path.write_text(
+        'app = "app.siddhi"\ncheckpoint = "state/checkpoint"\n[store]\nkind = "delta"\npath = "tables"\n'
+        f'[serve]\n{serve}\n[serve.users]\nann = {{ password_file = "secret" }}\n'
+    )
+    return load(path)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that the private server's user can reach, which pytest's own are not when we are root."""
+    with tempfile.TemporaryDirectory(prefix="rollup-serve-") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+def host(conf: Conf) -> LocalHost:
+    """A job in this process that writes the configuration's store."""
+    return LocalHost(conf.program(), lambda aggregation, engine: DeltaStore(aggregation, engine, conf.tables))
+
+
+class Serving:
+    """`with Serving(conf) as serving:` serves until the block ends; `serving.login()` is for the drivers."""
+
+    def __init__(self, conf: Conf, options: ServeOptions | None = None) -> None:
+        self.endpoint = DeltaEndpoint(conf, options) if options else endpoint(conf)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def delta(self) -> DeltaEndpoint:
+        assert isinstance(self.endpoint, DeltaEndpoint)
+        return self.endpoint
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def __enter__(self) -> Serving:
+        self._thread.start()
+        self.run(self.endpoint.start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.endpoint.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def login(self, **other: Any) -> Mapping[str, Any]:
+        """Keyword arguments of psycopg2 and psycopg."""
+        return {"host": "127.0.0.1", "port": self.endpoint.port, "user": "ann", "password": PASSWORD, "dbname": "rollup"} | other

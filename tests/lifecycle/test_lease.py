@@ -1,0 +1,180 @@
+"""Who may write: leases, a standby that takes over, and a paused job that wakes up. With real processes and signals, since
+what is tested is what the operating system does to a job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from rollup.errors import FencedError
+from rollup.lifecycle.lease import Lease
+from tests.lifecycle.conftest import trades
+from tests.lifecycle.filejob import FileJob, Place
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def process(place: Place, takeover: float = 1.0, fault: str | None = None) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A job process; its output is read line by line."""
+    environment = {**os.environ, **({} if fault is None else {"ROLLUP_FAULT": fault})}
+    command = [sys.executable, "-m", "tests.lifecycle.filejob", str(place.root / "rollup.toml"), "0.05", str(takeover)]
+    started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
+    assert started.stdout is not None
+    try:
+        yield started, started.stdout
+    finally:
+        if started.poll() is None:
+            os.kill(started.pid, signal.SIGCONT)
+            started.kill()
+        started.wait()
+
+
+def until(lines: IO[str], wanted: str) -> list[str]:
+    """Read lines up to the first that has a text."""
+    seen: list[str] = []
+    for line in lines:
+        seen.append(line.strip())
+        if wanted in line:
+            return seen
+    raise AssertionError(f"no {wanted!r} in {seen}")
+
+
+def test_a_second_job_gets_no_lease_while_the_first_lives(tmp_path: Path) -> None:
+    first, second = Lease(tmp_path, "run", 0.4), Lease(tmp_path, "run", 0.4)
+    assert first.take()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        assert not second.take()
+        time.sleep(0.05)
+    assert not first.lost
+    first.release()
+    assert second.take() and second.number == 2
+    second.release()
+
+
+def test_a_lease_without_heartbeat_is_taken_over_once_and_its_holder_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Lease(tmp_path, "run", 0.3)
+    monkeypatch.setattr(first, "_beat", lambda: None)
+    assert first.take()
+    others = [Lease(tmp_path, "run", 0.3) for _ in range(4)]
+    end, won = time.monotonic() + 2, list[Lease]()
+    while time.monotonic() < end and not won:
+        won += [lease for lease in others if lease.take()]
+        time.sleep(0.02)
+    assert len(won) == 1 and first.lost
+    with pytest.raises(FencedError, match="has taken over"):
+        first.check()
+    won[0].release()
+
+
+def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
+    with process(place, takeover=60) as (job, lines):
+        until(lines, "holds")
+        job.kill()
+        job.wait()
+        began = time.monotonic()
+        lease = Lease(place.root / "tables" / "_rollup" / "TradeAgg", "run", 60)
+        assert lease.take() and time.monotonic() - began < 5
+        lease.release()
+
+
+def test_a_paused_job_that_wakes_after_a_take_over_is_fenced_and_the_tables_are_right(place: Place) -> None:
+    events = trades(1200)
+    for at in range(0, 400, 100):
+        place.add(*events[at : at + 100])
+    with process(place) as (first, lines):
+        until(lines, "commit 4")
+        os.kill(first.pid, signal.SIGSTOP)
+        place.add(*events[400:500])
+        with process(place) as (_, standby):
+            seen = until(standby, "commit 5")
+            assert seen[0] == "holds the lease"
+            place.add(*events[500:600])
+            until(standby, "commit 6")
+            os.kill(first.pid, signal.SIGCONT)
+            assert until(lines, "FencedError")[-1].startswith("FencedError: another job has made commit")
+            assert first.wait(20) == 2
+            for at in range(600, 1200, 100):
+                place.add(*events[at : at + 100])
+            until(standby, "commit 12")
+    assert_right(place, 1200)
+
+
+def assert_right(place: Place, events: int) -> None:
+    """Every event counted once, as a recomputation from the raw files says."""
+    from rollup.lifecycle.verify import Verifier
+
+    job = FileJob(place.conf)
+    verifier = Verifier(job.engine, job.pipeline.cascade, job.store.snapshot(), job.book.page())
+    assert list(verifier.levels()) == [] and list(verifier.raw(job.raw, None, False)) == []
+    state = job.pipeline.state
+    counted = sum(sum(table["AGG_EVENTS"].to_pylist()) for table in state.open.values())
+    years = job.store.snapshot().rows(job.aggregation.levels[-1])
+    assert counted + sum(years["AGG_EVENTS"].to_pylist()) == events
+
+
+def test_a_job_paused_inside_a_commit_cannot_leave_rows_behind(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = trades(900)
+    for at in range(0, 300, 100):
+        place.add(*events[at : at + 100])
+    first = FileJob(place.conf).run()
+    place.add(*events[300:400])
+
+    def overtaken(store: object) -> None:
+        """Between two tables of the first job's commit another one takes over and commits twice."""
+        monkeypatch.undo()
+        second = FileJob(place.conf).run()
+        place.add(*events[400:500])
+        second.run()
+
+    append, count = first.store._append, [0]
+
+    def hooked(*arguments: object) -> None:
+        append(*arguments)  # type: ignore[arg-type]
+        count[0] += 1
+        if count[0] == 1:
+            overtaken(first.store)
+
+    monkeypatch.setattr(first.store, "_append", hooked)
+    with pytest.raises(FencedError):
+        first.run()
+    place.add(*events[500:])
+    FileJob(place.conf).run()
+    assert_right(place, 900)
+
+
+def test_rows_that_a_woken_job_appends_under_the_new_one_are_put_aside(place: Place) -> None:
+    events = trades(900)
+    place.add(*events[:300])
+    job = FileJob(place.conf).run()
+    from deltalake import DeltaTable, write_deltalake
+
+    path = str(place.root / "tables" / "TradeAgg_SECONDS")
+    stray = DeltaTable(path).to_pyarrow_table().slice(0, 20)
+    write_deltalake(path, stray, mode="append")
+    place.add(*events[300:])
+    job.run()
+    assert_right(place, 900)
+
+
+@pytest.mark.parametrize("point", ["commit.rewrite", "commit.level", "commit.open", "commit.record"])
+def test_a_replay_killed_anywhere_in_its_commit_is_whole_or_not_there(place: Place, point: str) -> None:
+    for at in range(0, 600, 200):
+        place.add(*trades(600)[at : at + 200])
+    FileJob(place.conf).run()
+    environment = {**os.environ, "ROLLUP_FAULT": point}
+    command = [sys.executable, "-m", "rollup.cli.main", "replay", str(place.conf.path), "--from", "2018-01-01", "--to", "2018-01-02 05:00:00"]
+    killed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    # No rows close in a replay's commit, so the point between levels is not reached.
+    assert killed.returncode == (0 if point == "commit.level" else -signal.SIGKILL)
+    assert_right(place, 600)

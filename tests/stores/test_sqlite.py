@@ -1,0 +1,114 @@
+"""SQLite as the embedded choice: a real file, opened again; what SQLite cannot hold by itself (NaN, whole numbers beyond 64
+bits, lists, bytes) must come back as it went in."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rollup.aggregation.engine import Engine
+from rollup.calendar import Duration
+from rollup.errors import FencedError, StoreError
+from rollup.stores.base import Commit, Rewrite
+from rollup.stores.memory import MemoryStore
+from rollup.stores.postgres import SqlStore, store_of
+from tests.stores.samples import FIRST, aggregation, answers, app, batches, host
+
+
+def _at(path: Path) -> str:
+    return f"sqlite:///{path}/agg.db"
+
+
+@pytest.mark.parametrize("annotations", ["@BufferSize('2')", "@OutOfOrder('correct')"])
+def test_answers_are_those_of_the_store_in_memory_also_after_every_restart(annotations: str, tmp_path: Path) -> None:
+    text = app(annotations)
+    memory, stored = host(text, MemoryStore), host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    for number, batch in enumerate(batches(3)):
+        memory.send("S", batch)
+        stored.send("S", batch)
+        if number % 3 == 1:
+            stored = host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    assert answers(stored) == answers(memory)
+    assert stored.pipelines["Agg"].state.clocks == memory.pipelines["Agg"].state.clocks
+
+
+def test_nan_infinity_and_wide_sums_survive(tmp_path: Path) -> None:
+    text = app(select="select k, max(d) as high, sum(d) as s, sum(ts * 0 + 9223372036854775807L) as wide, min(b) as b")
+    events = [
+        ("x", 1, float("nan"), "a", True, FIRST),
+        ("y", 1, float("-inf"), "a", False, FIRST),
+        ("x", 1, 1.0, "a", None, FIRST),
+    ]
+    memory, stored = host(text, MemoryStore), host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    for made in (memory, stored):
+        made.send("S", events)
+    again = host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    assert repr(answers(again)) == repr(answers(memory))
+    wide = again.pipelines["Agg"].state.open[again.program.aggregations["Agg"].root]
+    assert max(
+        value for name in wide.schema.names if name.startswith("AGG_SUM_ts") for value in wide[name].to_pylist()
+    ) == 2 * (2**63 - 1)
+
+
+def test_sketches_come_back(tmp_path: Path) -> None:
+    text = app(select="select k, hll(s) as about, quantiles(d) as spread, topK(s, 2) as top")
+    memory, stored = host(text, MemoryStore), host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    for batch in batches(7, 3):
+        memory.send("S", batch)
+        stored.send("S", batch)
+    assert answers(stored) == answers(memory)
+
+
+def test_of_two_jobs_the_later_is_fenced(tmp_path: Path) -> None:
+    one, two = (host(app(), lambda a, e: store_of(a, e, _at(tmp_path))) for _ in range(2))
+    one.send("S", [("x", 1, 1.0, "a", True, FIRST)])
+    with pytest.raises(FencedError, match="commit 1 of Agg is taken"):
+        two.send("S", [("x", 1, 1.0, "a", True, FIRST)])
+
+
+def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    store: list[SqlStore] = []
+
+    def make(a: object, e: object) -> SqlStore:
+        store.append(store_of(aggregation(), Engine(), _at(tmp_path) + "?timeout=0.1", patience=0.5))
+        return store[-1]
+
+    stored = host(app(), make)
+    other = sqlite3.connect(tmp_path / "agg.db", isolation_level=None)
+    other.execute("begin immediate")
+    with pytest.raises(StoreError, match="Agg: commit: the database does not answer: database is locked"):
+        stored.send("S", [("x", 1, 1.0, "a", True, FIRST)])
+    other.execute("rollback")
+    stored.send("S", [("x", 1, 1.0, "a", True, FIRST)])
+    assert len(answers(stored)["years"]) == 1
+
+
+def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "agg.db")
+    other.execute('create table "Agg_DAYS" (x int)')
+    other.commit()
+    with pytest.raises(StoreError, match="table 'Agg_DAYS' has no column 'AGG_TIMESTAMP'"):
+        store_of(aggregation(), Engine(), _at(tmp_path)).load()
+
+
+def test_columns_are_added_and_the_past_is_rewritten(tmp_path: Path) -> None:
+    old = host(app(select="select k, count() as n"), lambda a, e: store_of(a, e, _at(tmp_path)))
+    old.send("S", [("x", 5, 1.0, "a", True, FIRST + 1_000 * second) for second in range(3)])
+    text = app(select="select k, count() as n, sum(i) as total")
+    store = store_of(host(text, MemoryStore).program.aggregations["Agg"], Engine(), _at(tmp_path))
+    for _ in range(2):
+        store.evolve(pa.schema([("AGG_SUM_i", pa.int64())]), [])
+    loaded, stored = store.load(), store.snapshot().rows(Duration.SECONDS)
+    assert loaded is not None
+    nothing = Rewrite(None, FIRST + 1_000, stored.slice(0, 0))
+    store.commit(Commit(loaded.number + 1, loaded.state, {}, rewrites={Duration.SECONDS: nothing}))
+    assert store.snapshot().extent(Duration.SECONDS) == (FIRST + 1_000, FIRST + 1_000)
+    assert [size.rows for size in store.snapshot().sizes().values()] == [1, 0, 0, 0, 0, 0]
+    assert store.snapshot().committed() > 0
+    again = host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    again.send("S", [("x", 5, 1.0, "a", True, FIRST + 9_000)])
+    question = "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select sum(n) as n, sum(total) as t"
+    assert again.query(f"from Agg {question}").to_pylist() == [{"n": 1, "t": 5}]
