@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def ours_open(conf: Path) -> Any:
 
 
 def ours_query(conf: Any, text: str) -> Any:
-    """Answer one ``within … per …`` question from a configuration's store (its path or what ``ours_open`` gave), as an Arrow table."""
+    """Answer one ``within … per …`` question as an Arrow table; ``conf`` is a path or what ``ours_open`` gave."""
     import rollup
 
     return rollup.query(conf, text)
@@ -131,12 +132,15 @@ def live_command(conf: Path, metrics: Path) -> list[str]:
 def newest_readable(conf: Any, since: int) -> int | None:
     """Sending time (epoch ms) of the newest event a reader gets now, asked as a reader asks; None before the first.
 
-    ``since`` bounds the range asked for: nothing older is of interest.
+    ``since`` bounds the range asked for: nothing older is of interest, and of the newest only the last minute.
     """
-    text = f"from {AGGREGATION} within {since}L, {since + 3_600_000}L per 'seconds' select newest"
+    from rollup.errors import StoreError
+
+    now = time.time_ns() // 1_000_000
+    text = f"from {AGGREGATION} within {max(since, now - 60_000)}L, {now + 60_000}L per 'seconds' select newest"
     try:
         found = ours_query(conf, text).column("newest").to_pylist()
-    except FileNotFoundError:  # the job has not made its tables yet
+    except StoreError:  # the job has not made its first commit yet
         return None
     return max((value for value in found if value is not None), default=None)
 

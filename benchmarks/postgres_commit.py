@@ -1,7 +1,7 @@
-"""The PostgreSQL store alone: a batch of 100 closed rows (aim: below 10 ms at the median), 100,000 rows, and a question.
+"""The PostgreSQL store alone: a batch of 100 closed rows (aim: below 10 ms at the median), 100,000 rows, a question.
 
-``python -m benchmarks.postgres_commit`` (``--smoke`` for a tiny run). The server is a private one with its usual, durable
-settings: every commit waits for the disk.
+``python -m benchmarks.postgres_commit`` (``--smoke`` for a tiny run). The server is a private one with
+its usual, durable settings: every commit waits for the disk.
 """
 
 from __future__ import annotations

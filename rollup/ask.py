@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
+from rollup.aggregation.explaining import explain
 from rollup.aggregation.retrieval import Ask
 from rollup.aggregation.shapes import Planner
 from rollup.conf import Conf, load
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
+
+if TYPE_CHECKING:
+    from rollup.ask_sql import SqlAsker
+
+Parameters = Mapping[str, Any] | Sequence[Any] | None
+_SIDDHI = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*(?:explain\s+)?from\b", re.IGNORECASE | re.DOTALL)
 
 
 class Asker:
@@ -27,13 +37,22 @@ class Asker:
         self._lock = threading.Lock()
         self._planner = Planner(self.program.aggregations)
 
-    def query(self, text: str) -> pa.Table:
-        """The answer to `from A on … within … per … select …`. Raises a RollupError before any data is read."""
-        return self.answer(self._planner.ask(text))
+    def query(self, text: str, parameters: Parameters = None) -> pa.Table:
+        """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
+        if is_question(text):
+            return self.answer(self._planner.ask(text))
+        return self._sql.query(text, parameters)
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        return self.snapshot(ask.aggregation.name).answer(ask)
+        snapshot = self.snapshot(ask.aggregation.name)
+        return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
+
+    @cached_property
+    def _sql(self) -> SqlAsker:
+        from rollup.ask_sql import SqlAsker
+
+        return SqlAsker(self.engine, self.program.aggregations, self.snapshot)
 
     def snapshot(self, name: str) -> Snapshot:
         """The newest commit of an aggregation."""
@@ -47,12 +66,23 @@ class Asker:
             return self._stores[name]
 
 
-def query(conf: Conf | Asker | Path | str, text: str) -> pa.Table:
-    """Ask an aggregation of a configuration (its path, or what `rollup.open` gave); an Arrow table.
+def is_question(text: str) -> bool:
+    """Whether a text is SiddhiQL, which begins with `from`; everything else is SQL.
 
-    AGG_TIMESTAMP is in milliseconds since the epoch. Raises a RollupError that names what is wrong with the question.
+    >>> is_question("EXPLAIN from A within '2018-**-** **:**:**' per 'days'"), is_question("select 1")
+    (True, False)
     """
-    return opened(conf).query(text)
+    return _SIDDHI.match(text) is not None
+
+
+def query(conf: Conf | Asker | Path | str, text: str, parameters: Parameters = None) -> pa.Table:
+    """Ask the aggregations of a configuration (its path, or what `rollup.open` gave); an Arrow table.
+
+    `text` is SiddhiQL (`from A within … per … select …`) or a SELECT with `A WITHIN … PER …` as a table; `parameters`
+    are those of the SELECT: a list for `?` and `$1`, a mapping for `$name`. AGG_TIMESTAMP is in milliseconds since the
+    epoch. Raises a RollupError that names what is wrong with the question.
+    """
+    return opened(conf).query(text, parameters)
 
 
 def opened(conf: Conf | Asker | Path | str) -> Asker:

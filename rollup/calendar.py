@@ -237,10 +237,15 @@ def parse_within(pattern: str) -> tuple[int, int]:
     if not all(stars[given:]):
         raise QueryError(f"{pattern!r} has a star before a number", hint=_WILD_HINT)
     year, month, day, hour, minute, second = (int(f) if f and f != "**" else low for f, low in zip(fields, (1, 1, 1, 0, 0, 0), strict=True))
+    if given < 6 and hour == 24:
+        raise QueryError(f"{pattern!r} has no hour 24", hint="hours go from 00 to 23")
     zone_name = normal_zone(match.group(7) or GMT)
     stamp = f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d} {zone_name}"
     start, _ = parse_timestamp(stamp)
-    return start, bucket_end(start, Duration(6 - given), zone_name)
+    try:
+        return start, bucket_end(start, Duration(6 - given), zone_name)
+    except (ValueError, OverflowError):
+        raise QueryError(f"{pattern!r} ends after the year 9999") from None
 
 
 def within_range(start: int | str, end: int | str | None = None) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tests.profiles  # noqa: F401  # the hypothesis profiles that --hypothesis-profile names
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

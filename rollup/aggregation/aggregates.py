@@ -118,6 +118,11 @@ def _merge_mean(columns: Columns) -> exp.Expr:
     return exp.cast(exp.Div(this=total, expression=_f("NULLIF", count, exp.Literal.number(0)), typed=False, safe=True), Type.DOUBLE.sql)
 
 
+def _sketched(name: str, x: exp.Expr) -> exp.Expr:
+    """Values as a sketch takes them: quantiles are of doubles, the others of texts."""
+    return exp.cast(x.copy(), Type.DOUBLE.sql if name == "kll" else Type.STRING.sql)
+
+
 def _double(x: exp.Expr) -> exp.Expr:
     return exp.cast(x.copy(), Type.DOUBLE.sql)
 
@@ -162,7 +167,7 @@ PARTIALS: Mapping[str, Partial] = {
             Partial(
                 f"AGG_{name.upper()}",
                 lambda kind: BLOB,
-                lambda x, name=name: _f(f"rollup_{name}_fold", _f("LIST", x)),
+                lambda x, name=name: _f(f"rollup_{name}_fold", _f("LIST", _sketched(name, x))),
                 _own(f"AGG_{name.upper()}", lambda x, name=name: _f(f"rollup_{name}_merge", _f("LIST", x))),
             )
             for name in ("hll", "kll", "topk")
@@ -209,6 +214,13 @@ def _self(prefix: str) -> Callable[[Columns, Sequence[exp.Expr]], exp.Expr]:
     return lambda columns, extra: columns(prefix)
 
 
+def _final_quantiles(columns: Columns, extra: Sequence[exp.Expr]) -> exp.Expr:
+    """All of QUANTILES, or the value at the one rank that was asked for."""
+    if extra:
+        return _f("rollup_kll_quantile", columns("AGG_KLL"), _double(extra[0]))
+    return _f("rollup_kll_quantiles", columns("AGG_KLL"))
+
+
 def _sketch(name: str, prefix: str) -> Callable[[Columns, Sequence[exp.Expr]], exp.Expr]:
     return lambda columns, extra: _f(name, columns(prefix), *extra)
 
@@ -232,7 +244,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
     ),
     "hll": Aggregate(("AGG_HLL",), _any(lambda k: Type.LONG), _sketch("rollup_hll_estimate", "AGG_HLL")),
     "quantiles": Aggregate(
-        ("AGG_KLL",), _numeric(lambda k: Type.OBJECT), _sketch("rollup_kll_quantiles", "AGG_KLL"),
+        ("AGG_KLL",), _numeric(lambda k: Type.OBJECT), _final_quantiles,
     ),
     "topk": Aggregate(("AGG_TOPK",), _any(lambda k: Type.OBJECT), _sketch("rollup_topk_items", "AGG_TOPK"), extra=1),
 }

@@ -46,7 +46,9 @@ def key_column(index: int) -> str:
 def between(start: exp.Expr, end: exp.Expr) -> Condition:
     """start <= bucket < end."""
     return lambda begin: exp.and_(
-        exp.GTE(this=begin.copy(), expression=start.copy()), exp.LT(this=begin.copy(), expression=end.copy()), copy=False
+        exp.GTE(this=begin.copy(), expression=start.copy()),
+        exp.LT(this=begin.copy(), expression=end.copy()),
+        copy=False,
     )
 
 
@@ -69,7 +71,7 @@ def bucket_rows(
     start: exp.Expr = START,
     end: exp.Expr = END,
 ) -> exp.Select:
-    """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP, the outputs (final values), AGG_EVENTS."""
+    """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP, outputs, AGG_EVENTS."""
     return level_rows(aggregation, Part(per, closed, opened, between(start, end)), outputs, [EVENTS])
 
 
@@ -81,7 +83,11 @@ def level_rows(
     ledger = any(name in LATE or name == REVISION for name in extras)
     rows = _merged(aggregation, part, outputs, FINAL in extras)
     own = [_own_extra(aggregation, part.level, name) for name in extras if name not in LATE and name != REVISION]
-    hidden = [exp.alias_(column(key.name), key_column(i), quoted=True) for i, key in enumerate(aggregation.keys) if keys or ledger]
+    hidden = [
+        exp.alias_(column(key.name), key_column(i), quoted=True)
+        for i, key in enumerate(aggregation.keys)
+        if keys or ledger
+    ]
     finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
     query = exp.select(column(TIMESTAMP), *finals, *own, *hidden).from_(rows.subquery("n"))
     return _with_ledger(aggregation, part, query, extras) if ledger else query
@@ -92,7 +98,11 @@ def _own_extra(aggregation: Aggregation, level: Duration, name: str) -> exp.Expr
         return column(EVENTS)
     if name == PER:
         return exp.alias_(exp.Literal.string(level.plural), PER, quoted=True)
-    closed = exp.false() if aggregation.policy is Policy.CORRECT else exp.EQ(this=column(_OPEN), expression=exp.Literal.number(0))
+    closed = (
+        exp.false()
+        if aggregation.policy is Policy.CORRECT
+        else exp.EQ(this=column(_OPEN), expression=exp.Literal.number(0))
+    )
     return exp.alias_(closed, FINAL, quoted=True)
 
 
@@ -111,7 +121,8 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
     groups = [TIMESTAMP, *(key.name for key in aggregation.keys)]
     merged = merged_rows(both, groups, values)
     narrow = exp.select(
-        *(column(name) for name in groups), *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values)
+        *(column(name) for name in groups),
+        *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),
     )
     if finality:
         merged = merged.select(exp.alias_(exp.Max(this=column(_OPEN)), _OPEN, quoted=True))
@@ -152,7 +163,8 @@ def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras:
     late = _late_counts(aggregation, part)
     same = [exp.EQ(this=column(TIMESTAMP), expression=exp.column("late_bucket"))]
     same += [
-        exp.NullSafeEQ(this=column(key_column(i)), expression=exp.column(f"late_key_{i}")) for i in range(len(aggregation.keys))
+        exp.NullSafeEQ(this=column(key_column(i)), expression=exp.column(f"late_key_{i}"))
+        for i in range(len(aggregation.keys))
     ]
     names = [column(str(select.alias_or_name)) for select in rows.expressions]
     counts = [

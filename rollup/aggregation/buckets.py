@@ -34,9 +34,11 @@ _OFFSET = (
 )
 _NAMED_LOCAL = "EPOCH_MS(TIMEZONE(:z, TIMEZONE('UTC', MAKE_TIMESTAMP(:t * 1000))))"
 _LATER = "EPOCH_MS(TIMEZONE(:z, MAKE_TIMESTAMP(:t * 1000)))"
-# The hour that is repeated when summer time ends has two instants; a day starts at the first of them.
-_EARLIER = f"{_LATER} - 3600000"
-_NAMED_INSTANT = f"CASE WHEN {_NAMED_LOCAL.replace(':t', f'({_EARLIER})')} = :t THEN {_EARLIER} ELSE {_LATER} END"
+# What is repeated when summer time ends (an hour, on Lord Howe half of one) has two instants; the first is meant.
+_EARLIER = " ".join(
+    f"WHEN {_NAMED_LOCAL.replace(':t', f'({_LATER} - {shift})')} = :t THEN {_LATER} - {shift}" for shift in (3600000, 1800000)
+)
+_NAMED_INSTANT = f"CASE {_EARLIER} ELSE {_LATER} END"
 _FIXED = "LEFT(:z, 1) IN ('+', '-')"
 
 

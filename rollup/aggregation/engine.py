@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 import duckdb
@@ -14,20 +16,29 @@ from rollup.aggregation.dialects import to_sql
 
 
 class Engine:
-    """A DuckDB database with a connection for each thread. Steps own no tables in it: what they need is registered for one call.
+    """A DuckDB database with a connection for each thread.
+
+    Steps own no tables in it: what they need is registered for one call.
 
     >>> Engine().run("SELECT SUM(x) AS s FROM t", t=pa.table({"x": [1, 2]}))["s"].to_pylist()
     [Decimal('3')]
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._database = duckdb.connect()  # runs no query: a connection that does refuses to be copied by another thread
+        self._database = duckdb.connect()  # runs no query: a busy connection refuses to be copied
         self._database.execute("SET preserve_insertion_order = true; SET parquet_metadata_cache = true")
         if threads is not None:
             self._database.execute(f"SET threads = {threads}")
         self._own = threading.local()
         self._lock = threading.Lock()
         self._sketches = False
+        _open.add(self)
+
+    def close(self) -> None:
+        """Close every connection; the engine is of no more use."""
+        self._own = threading.local()
+        self._database.close()
+        del self._database
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -36,7 +47,9 @@ class Engine:
         if found is None:
             with self._lock:
                 found = self._own.connection = self._database.cursor()
-            found.execute("SET error_on_division_by_zero = false; SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+            found.execute("SET error_on_division_by_zero = false; SET TimeZone = 'UTC'")
+            found.execute("SET enable_progress_bar = false")
+            found.execute("SET python_enable_replacements = false")  # a name of a query is never one of our variables
         return found
 
     def prepare(self, sql: str) -> None:
@@ -50,7 +63,7 @@ class Engine:
                     self._sketches = True
 
     @contextmanager
-    def tables(self, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> Iterator[None]:
+    def tables(self, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> Generator[None]:
         """Arrow tables visible under their names for the length of a `with`."""
         for name, table in tables.items():
             self.connection.register(name, table)
@@ -60,7 +73,9 @@ class Engine:
             for name in tables:
                 self.connection.unregister(name)
 
-    def run(self, query: str | exp.Expr, parameters: Mapping[str, object] | None = None, **tables: pa.Table) -> pa.Table:
+    def run(
+        self, query: str | exp.Expr, parameters: Mapping[str, object] | None = None, **tables: pa.Table
+    ) -> pa.Table:
         """The Arrow table a query gives over the tables given by name; `parameters` fill its `$name` places."""
         sql = query if isinstance(query, str) else to_sql(query)
         self.prepare(sql)
@@ -72,3 +87,13 @@ class Engine:
         self.prepare(sql)
         rows = self.connection.execute(sql).fetchall()
         return int(rows[0][0] or 0) if rows else 0
+
+
+_open: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+@atexit.register
+def _close() -> None:
+    """Caches and Spark's callbacks hold engines to the very end, where DuckDB's library would report them as leaks."""
+    for engine in list(_open):
+        engine.close()

@@ -1,4 +1,4 @@
-"""`EXPLAIN from …`: what an answer is made of, as a table: levels, table versions, files, rows stored and still open."""
+"""`EXPLAIN from …`: what an answer is made of, as a table: levels, versions, files, rows stored and still open."""
 
 from __future__ import annotations
 
@@ -43,9 +43,15 @@ class Count:
     def sql(self, dialect: str = "duckdb") -> str:
         """A query over `closed` and `open`, with parameters `start` and `end`: columns level, n."""
         within, n = between(START, END), exp.alias_(exp.Count(this=exp.Star()), "n")
-        stored = exp.select(exp.alias_(exp.Literal.number(-1), "level"), n).from_("closed").where(within(column(TIMESTAMP)))
+        stored = (
+            exp.select(exp.alias_(exp.Literal.number(-1), "level"), n).from_("closed").where(within(column(TIMESTAMP)))
+        )
         finer = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(self.per)))
-        opened = exp.select(exp.alias_(column(LEVEL), "level"), n.copy()).from_("open").where(within(column(bucket_column(self.per))), finer)
+        opened = (
+            exp.select(exp.alias_(column(LEVEL), "level"), n.copy())
+            .from_("open")
+            .where(within(column(bucket_column(self.per))), finer)
+        )
         return to_sql(exp.union(stored, opened.group_by(column(LEVEL)), distinct=False), dialect)
 
 
@@ -65,11 +71,18 @@ def explain(snapshot: Readable, ask: Ask) -> pa.Table:
             found = snapshot.answer(Count(ask.aggregation, level, start, end)).to_pylist()
             counts = {row["level"]: row["n"] for row in found}
             zone = ask.aggregation.zone
-            common = {"level": level.plural, "start": _shown(start, zone), "end": _shown(end, zone), "commit": snapshot.number}
+            common = {
+                "level": level.plural,
+                "start": _shown(start, zone),
+                "end": _shown(end, zone),
+                "commit": snapshot.number,
+            }
             files = _files(snapshot, level, start, end)
             rows.append({**common, "reads": ask.aggregation.table(level), "rows": counts.get(-1, 0), **files})
             opened = [finer for finer in ask.aggregation.levels if counts.get(int(finer))]
-            rows += [{**common, "reads": f"open buckets of {finer.plural}", "rows": counts[int(finer)]} for finer in opened]
+            rows += [
+                {**common, "reads": f"open buckets of {finer.plural}", "rows": counts[int(finer)]} for finer in opened
+            ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 

@@ -1,6 +1,6 @@
-"""`fill(null|zero|previous|linear)`: rows for the buckets of the range that have none, for every group key of the answer.
+"""`fill(null|zero|previous|linear)`: rows for the buckets of the range that have none, for every group key.
 
-The buckets come as the relation `grid`, made by the calendar, so that months have their lengths and days their 23 hours.
+The buckets come as the relation `grid`, made by the calendar: months have their lengths, some days 23 hours.
 """
 
 from __future__ import annotations
@@ -33,28 +33,39 @@ def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> pa.
     return pa.table({TIMESTAMP: pa.array(starts, pa.int64())})
 
 
-def filled(rows: exp.Select, aggregation: Aggregation, outputs: Sequence[Output], extras: Sequence[str], word: str) -> exp.Select:
+def filled(
+    rows: exp.Select, aggregation: Aggregation, outputs: Sequence[Output], extras: Sequence[str], word: str
+) -> exp.Select:
     """The rows and those of the gaps; `rows` has AGG_TIMESTAMP, the outputs, the extras and every group key."""
     keys = [key_column(index) for index in range(len(aggregation.keys))]
     of_key = {name: column(key.name) for name, key in zip(keys, aggregation.keys, strict=True)}
     shown = {output.name: name for output in outputs for name, key in of_key.items() if output.final == key}
-    kinds = {output.name: output.type for output in outputs if output.name not in shown} | {name: EXTRA[name] for name in extras}
+    kinds = {output.name: output.type for output in outputs if output.name not in shown} | {
+        name: EXTRA[name] for name in extras
+    }
     kept = [exp.alias_(_of("p", name), output, quoted=True) for output, name in shown.items()]
     gaps = [exp.alias_(_of("b", name), name, quoted=True) for name in kinds]
     absent = exp.alias_(exp.Is(this=_of("b", TIMESTAMP), expression=exp.Null()), _GAP)
     joined = exp.select(_of("p", TIMESTAMP), *(_of("p", name) for name in keys), *kept, *gaps, absent)
     joined = joined.from_(_places(keys).subquery("p")).join("b", on=_same(keys), join_type="left").with_("b", as_=rows)
-    return _chosen(joined, keys, [*shown], {name: (kind, "zero" if name in extras and word == "zero" else "null" if name in extras else word) for name, kind in kinds.items()})
+    # Counts of events and of late events are zero in a gap or unknown, never those of a neighbour.
+    words = {name: "null" if name in extras and word != "zero" else word for name in kinds}
+    return _chosen(joined, keys, [*shown], {name: (kind, words[name]) for name, kind in kinds.items()})
 
 
 def _of(table: str, name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
-def _places(keys: Sequence[str]) -> exp.Expr:
+def _places(keys: Sequence[str]) -> exp.Union:
     """Every bucket of the grid for every key, and the buckets that are there although the grid has none of them."""
-    distinct = exp.select(*(column(name) for name in keys) if keys else [exp.alias_(exp.Literal.number(1), "one")]).from_("b").distinct()
-    grid = exp.select(_of("g", TIMESTAMP), *(_of("k", name) for name in keys)).from_("grid AS g").join(distinct.subquery("k"), join_type="cross")
+    wanted = [column(name) for name in keys] or [exp.alias_(exp.Literal.number(1), "one")]
+    distinct = exp.select(*wanted).from_("b").distinct()
+    grid = (
+        exp.select(_of("g", TIMESTAMP), *(_of("k", name) for name in keys))
+        .from_("grid AS g")
+        .join(distinct.subquery("k"), join_type="cross")
+    )
     return exp.union(grid, exp.select(column(TIMESTAMP), *(column(name) for name in keys)).from_("b"))
 
 
@@ -63,8 +74,10 @@ def _same(keys: Sequence[str]) -> exp.Expr:
     return exp.and_(times, *(exp.NullSafeEQ(this=_of("p", name), expression=_of("b", name)) for name in keys))
 
 
-def _chosen(joined: exp.Select, keys: Sequence[str], shown: Sequence[str], wanted: dict[str, tuple[Type, str]]) -> exp.Select:
-    """What each column has in a gap. Rows between two values share a running count, which finds the value before and after."""
+def _chosen(
+    joined: exp.Select, keys: Sequence[str], shown: Sequence[str], wanted: dict[str, tuple[Type, str]]
+) -> exp.Select:
+    """What each column has in a gap. Rows between two values share a running count, which finds both values."""
     reached = [
         exp.alias_(_over(exp.Count(this=column(name)), keys, down), f"agg_{way}_{index}")
         for index, (name, (kind, word)) in enumerate(wanted.items())
@@ -73,7 +86,8 @@ def _chosen(joined: exp.Select, keys: Sequence[str], shown: Sequence[str], wante
     ]
     counted = exp.select("*", *reached).from_(joined.subquery("j")) if reached else joined
     values = [
-        exp.alias_(_value(name, index, kind, word, keys), name, quoted=True) for index, (name, (kind, word)) in enumerate(wanted.items())
+        exp.alias_(_value(name, index, kind, word, keys), name, quoted=True)
+        for index, (name, (kind, word)) in enumerate(wanted.items())
     ]
     return exp.select(column(TIMESTAMP), *(column(name) for name in shown), *values).from_(counted.subquery("c"))
 
@@ -92,16 +106,23 @@ def _value(name: str, index: int, kind: Type, word: str, keys: Sequence[str]) ->
 
 def _line(name: str, index: int, kind: Type, keys: Sequence[str]) -> exp.Expr:
     """The straight line between the values before and after, by time; null outside them."""
-    there = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=column(name), expression=exp.Null())), true=column(TIMESTAMP))])
+    there = exp.Case(
+        ifs=[exp.If(this=exp.Not(this=exp.Is(this=column(name), expression=exp.Null())), true=column(TIMESTAMP))]
+    )
     before, after = [*keys, f"agg_before_{index}"], [*keys, f"agg_after_{index}"]
     double = Type.DOUBLE.sql
     y0, y1 = (exp.cast(_first(column(name), groups, down), double) for groups, down in ((before, False), (after, True)))
     x0, x1 = (_first(there, groups, down) for groups, down in ((before, False), (after, True)))
     passed = exp.cast(exp.paren(exp.Sub(this=column(TIMESTAMP), expression=x0)), double)
     whole = exp.cast(exp.paren(exp.Sub(this=x1, expression=x0.copy())), double)
-    rise = exp.Mul(this=exp.paren(exp.Sub(this=y1, expression=y0)), expression=exp.Div(this=passed, expression=whole, typed=True, safe=True))
+    rise = exp.Mul(
+        this=exp.paren(exp.Sub(this=y1, expression=y0)),
+        expression=exp.Div(this=passed, expression=whole, typed=True, safe=True),
+    )
     value: exp.Expr = exp.Add(this=y0.copy(), expression=rise)
-    return exp.cast(exp.func("ROUND", value) if kind.integral else exp.paren(value), kind.sql)
+    if kind.integral:  # not ROUND: for halves every engine has a rule of its own
+        value = exp.Floor(this=exp.Add(this=value, expression=exp.Literal.number("0.5")))
+    return exp.cast(exp.paren(value), kind.sql)
 
 
 def _first(value: exp.Expr, groups: Sequence[str], down: bool) -> exp.Expr:

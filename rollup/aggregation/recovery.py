@@ -40,7 +40,7 @@ def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Cl
     closed = dict(empty.open)
     arriving: list[pa.Table] = []
     for finer, level in zip(aggregation.levels, aggregation.levels[1:], strict=False):
-        parts = [_unmerged(engine, aggregation, tables, finer, level), *arriving]
+        parts = [_unmerged(engine, aggregation, tables, finer, level, arriving)]
         newest = tables.newest(finer)
         clocks[level] = max(newest.values(), default=None)
         open_rows[level], closed[level] = cascade.split(engine, level, cascade.merge(engine, level, parts), clocks[level])
@@ -51,10 +51,14 @@ def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Cl
     return state, Closed({level: narrowed(aggregation, table) for level, table in closed.items()}, 0)
 
 
-def _unmerged(engine: Engine, aggregation: Aggregation, tables: Tables, finer: Duration, level: Duration) -> pa.Table:
-    """Rows of the finer table whose bucket at `level` is not in that level's table yet."""
+def _unmerged(engine: Engine, aggregation: Aggregation, tables: Tables, finer: Duration, level: Duration, arriving: list[pa.Table]) -> pa.Table:
+    """Rows of the finer level, in its table or just closed, whose bucket at `level` is not in that level's table yet.
+
+    Just closed ones are in it when it is the finer table that was lost.
+    """
     newest = tables.newest(level)
-    rows = tables.rows_after(finer, min(newest.values(), default=None)).cast(aggregation.state_schema)
+    stored = tables.rows_after(finer, min(newest.values(), default=None))
+    rows = pa.concat_tables([part.cast(aggregation.state_schema) for part in (stored, *arriving)])
     begin = to_sql(buckets.start(exp.column(column(TIMESTAMP).this, table="r"), level, exp.column(column(ZONE).this, table="r")))
     known = pa.table({"zone": pa.array(newest.keys(), pa.string()), "newest": pa.array(newest.values(), pa.int64())})
     sql = f'SELECT r.* FROM rows AS r LEFT JOIN known AS k ON r."{ZONE}" = k.zone WHERE k.newest IS NULL OR {begin} > k.newest'

@@ -77,7 +77,7 @@ class Requests:
     def inputs(self) -> exp.Select:
         """The bounds and `per` of every event in the relation `events`: columns w0, w1 (or only w0) and p."""
         nodes = [*self.join.retrieval.within, self.join.retrieval.per]
-        names = ["w0", "w1"][: len(self.join.retrieval.within)] + ["p"]
+        names = [*["w0", "w1"][: len(self.join.retrieval.within)], "p"]
         stream = Scope.of(self.stream.attributes, self.join.stream_alias, self.stream.name)
         bound = [bind(node, stream).sql for node in nodes if node is not None]
         query = exp.select(*(exp.alias_(sql, name) for sql, name in zip(bound, names, strict=True))).from_("events")
@@ -117,7 +117,11 @@ class Requests:
         join, on = self.join, self.join.retrieval.on
         keeps = join.kind == "full" or join.kind == ("left" if join.stream_first else "right")
         matches = condition(on, self.scope, "`on`") if on is not None else exp.true()
-        query = exp.select().from_("request AS b").join(rows.subquery("a"), on=matches, join_type="left" if keeps else "inner")
+        query = (
+            exp.select()
+            .from_("request AS b")
+            .join(rows.subquery("a"), on=matches, join_type="left" if keeps else "inner")
+        )
         star = [TIMESTAMP, *(output.name for output in self.aggregation.outputs)]
         return shape(query, self.scope, join.retrieval.selection, star)
 
@@ -125,7 +129,10 @@ class Requests:
 def _scope(join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Scope:
     """Names of both sides; a name that both have must be qualified."""
     names: dict[tuple[str, str], Bound] = {}
-    sides = (("b", stream.attributes, (join.stream_alias, stream.name)), ("a", attributes(aggregation), (join.aggregation_alias, aggregation.name)))
+    sides = (
+        ("b", stream.attributes, (join.stream_alias, stream.name)),
+        ("a", attributes(aggregation), (join.aggregation_alias, aggregation.name)),
+    )
     for table, columns, qualifiers in sides:
         for name, kind in columns.items():
             bound = Bound(exp.column(column(name).this, table=table), kind)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation import buckets
 from rollup.aggregation.answer import (
     END,
     EXTRA,
     LATE,
-    LEVEL,
     REVISION,
     START,
     Condition,
@@ -32,20 +29,19 @@ from rollup.aggregation.answer import (
     level_rows,
 )  # fmt: skip
 from rollup.aggregation.dialects import to_sql
-from rollup.aggregation.engine import Engine
 from rollup.aggregation.gaps import FILLS, filled, grid
+from rollup.aggregation.relations import late_rows, open_rows, open_schema, state_rows
 from rollup.aggregation.selection import constant, shape
-from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_end, bucket_start, within_range
 from rollup.errors import QueryError, RollupError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output, column
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
-from rollup.untyped import pc
 
 __all__ = [
-    "Ask", "Question", "Sides", "attributes", "bounds", "bucket_column", "bucket_rows", "late_rows", "open_rows", "open_schema",
+    "Ask", "Question", "Sides", "ask_for", "attributes", "bounds", "bucket_column", "bucket_rows", "late_rows",
+    "open_rows", "open_schema",
     "per_level", "plan", "state_rows",
 ]  # fmt: skip
 
@@ -60,52 +56,6 @@ class Sides(Enum):
     BOTH = "both"
     STORED = "stored"
     OPEN = "open"
-
-
-def open_rows(engine: Engine, aggregation: Aggregation, state: State) -> pa.Table:
-    """All open rows in one table: AGG_LEVEL, the state columns, and each row's bucket start at every level from its own.
-
-    It is both what a restart loads and what a reader adds to the stored rows.
-    """
-    rows = {f"open_{int(level)}": table for level, table in state.open.items() if table.num_rows}
-    if not rows:
-        return pa.Table.from_batches([], open_schema(aggregation))
-    return engine.run(_open_sql(aggregation, tuple(rows)), **rows).cast(open_schema(aggregation))
-
-
-@lru_cache(maxsize=256)
-def _open_sql(aggregation: Aggregation, relations: tuple[str, ...]) -> str:
-    numbered = [exp.select("*", exp.alias_(exp.cast(exp.Literal.number(name[5:]), "int"), LEVEL, quoted=True)).from_(name) for name in relations]
-    rows = numbered[0] if len(numbered) == 1 else exp.union(*numbered, distinct=False)
-    own = {level: exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(level))) for level in aggregation.levels}
-    starts = {level: buckets.start(column(TIMESTAMP), level, aggregation.row_zone) for level in aggregation.levels}
-    cut = [exp.Case(ifs=[exp.If(this=own[level], true=starts[level])]).as_(bucket_column(level), quoted=True) for level in starts]
-    return to_sql(exp.select("*", *cut).from_(rows.subquery("rows")))
-
-
-def open_schema(aggregation: Aggregation) -> pa.Schema:
-    """Arrow schema of `open_rows`."""
-    cut = [(bucket_column(level), pa.int64()) for level in aggregation.levels]
-    return pa.schema([*aggregation.state_schema, pa.field(LEVEL, pa.int32()), *(pa.field(*pair) for pair in cut)])
-
-
-def state_rows(aggregation: Aggregation, rows: pa.Table) -> Mapping[Duration, pa.Table]:
-    """The open rows of each level out of the table that `open_rows` made."""
-    return {
-        level: rows.filter(pc.equal(rows[LEVEL], int(level))).select(aggregation.state_schema.names)
-        for level in aggregation.levels
-    }
-
-
-def late_rows(engine: Engine, aggregation: Aggregation, ledger: pa.Table) -> pa.Table:
-    """The ledger of late events, with column `commit`, as the relation `late`: each row's bucket start at every level."""
-    return engine.run(_late_sql(aggregation), ledger=ledger)
-
-
-@lru_cache(maxsize=256)
-def _late_sql(aggregation: Aggregation) -> str:
-    starts = {level: buckets.start(column(TIMESTAMP), level, aggregation.row_zone) for level in aggregation.levels}
-    return to_sql(exp.select("*", *(start.as_(bucket_column(level), quoted=True) for level, start in starts.items())).from_("ledger"))
 
 
 class Question(Protocol):
@@ -167,13 +117,28 @@ class Ask:
         values = [exp.convert(value).sql(dialect) for value in self._values]
         return _MARK.sub(lambda found: values[int(found[1] or found[2])], self._template(dialect, sides))
 
+    def constant_sql(self, sides: Sides = Sides.BOTH, dialect: str = "duckdb") -> str:
+        """The query without parameters."""
+        ends = {"start": self.start, "end": self.end}
+        tree = self._tree(sides).transform(
+            lambda node: exp.convert(ends[node.name]) if isinstance(node, exp.Placeholder) else node
+        )
+        values = [exp.convert(value).sql(dialect) for value in self._values]
+        return _MARK.sub(lambda found: values[int(found[1] or found[2])], to_sql(tree, dialect))
+
     def prepared(self, sides: Sides = Sides.BOTH) -> tuple[str, Mapping[str, str | int]]:
-        """The query for DuckDB with a parameter for every value that questions of this form differ in, and the values."""
+        """The query for DuckDB with a parameter for every value in which questions of this form differ; the values."""
         key = ("prepared", sides, self._form)
         text = self.made.get(key)
         if text is None:
-            text = self.made[key] = _MARK.sub(lambda found: f"${_named(int(found[1] or found[2]))}", self._template("duckdb", sides))
-        return text, {"start": self.start, "end": self.end, **{_named(i): value for i, value in enumerate(self._values)}}
+            text = self.made[key] = _MARK.sub(
+                lambda found: f"${_named(int(found[1] or found[2]))}", self._template("duckdb", sides)
+            )
+        return text, {
+            "start": self.start,
+            "end": self.end,
+            **{_named(i): value for i, value in enumerate(self._values)},
+        }
 
     @property
     def _values(self) -> tuple[str | int, ...]:
@@ -198,7 +163,9 @@ class Ask:
         aggregation, selection = self.aggregation, self.selection
         outputs, extras = _needed(aggregation, self.on, selection), self._extras
         levels = [level_rows(aggregation, part, outputs, extras, self.fill is not None) for part in self._parts(sides)]
-        rows = levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
+        rows = (
+            levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
+        )
         scope = Scope.of(attributes(aggregation), aggregation.name)
         star = [TIMESTAMP, *(output.name for output in aggregation.outputs)]
         query = exp.select().from_(rows.subquery("b"))
@@ -221,7 +188,7 @@ class Ask:
         return parts
 
 
-def _mark(index: int) -> exp.Literal:
+def _mark(index: int) -> exp.Expr:
     return exp.Literal.number(f"__c{index}")
 
 
@@ -243,18 +210,30 @@ def plan(query: Retrieval, aggregations: Mapping[str, Aggregation], constants: t
         raise problem.at(*_place(query.aggregation))
     assert query.per is not None
     start, end = bounds([constant(node) for node in query.within], query.within[0])
-    fill, on, selection = _fill_word(query), query.on, query.selection
-    word = constant(query.per)
-    if isinstance(word, str) and word.strip().lower() == AUTO:
-        segments = _at_query(query.per, lambda: stitched(aggregation, start, end, fill))
-        ask = Ask(aggregation, start, end, max(segments), on, selection, None, query.explain, segments, constants)
-    else:
-        level = per_level(aggregation, word, query.per)
-        ask = Ask(aggregation, start, end, level, on, selection, fill, query.explain, None, constants)
+    fill, word = _fill_word(query), constant(query.per)
+    ask = ask_for(aggregation, start, end, word, query.selection, fill, query.on, query.per)
+    ask = replace(ask, explain=query.explain, constants=constants)
     ask.sql()
     if fill is not None:
         _at_query(query.within[0], ask.tables)
     return ask
+
+
+def ask_for(
+    aggregation: Aggregation,
+    start: int,
+    end: int,
+    per: object,
+    selection: Selection,
+    fill: str | None = None,
+    on: exp.Expr | None = None,
+    node: exp.Expr | None = None,
+) -> Ask:
+    """The question for a range per a level's word or 'auto'; `node` is where a text says that. Raises QueryError."""
+    if isinstance(per, str) and per.strip().lower() == AUTO:
+        segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
+        return Ask(aggregation, start, end, max(segments), on, selection, None, False, segments)
+    return Ask(aggregation, start, end, per_level(aggregation, per, node), on, selection, fill)
 
 
 def _fill_word(query: Retrieval) -> str | None:
@@ -268,14 +247,16 @@ def _place(word: str) -> tuple[int | None, int | None]:
     return getattr(word, "line", None), getattr(word, "column", None)
 
 
-def _at_query(node: exp.Expr, check: Callable[[], Found]) -> Found:
+def _at_query(node: exp.Expr | None, check: Callable[[], Found]) -> Found:
     try:
         return check()
     except RollupError as problem:
-        raise problem.at(*position(node)) from None
+        raise (problem if node is None else problem.at(*position(node))) from None
 
 
-def stitched(aggregation: Aggregation, start: int, end: int, fill: str | None = None) -> Mapping[Duration, Sequence[tuple[int, int]]]:
+def stitched(
+    aggregation: Aggregation, start: int, end: int, fill: str | None = None
+) -> Mapping[Duration, Sequence[tuple[int, int]]]:
     """For each level the ranges it answers exactly: the coarsest takes what it can, the finest all that is left.
 
     Raises QueryError when rows have zones of their own, because then every row would have other ends.
@@ -283,7 +264,10 @@ def stitched(aggregation: Aggregation, start: int, end: int, fill: str | None = 
     if fill is not None:
         raise QueryError("`fill` needs one level", hint="per 'days' instead of per 'auto'")
     if aggregation.clock is Clock.STRING:
-        raise QueryError(f"per 'auto' needs one zone, and the rows of {aggregation.name} have zones of their own", hint="name a level")
+        raise QueryError(
+            f"per 'auto' needs one zone, and the rows of {aggregation.name} have zones of their own",
+            hint="name a level",
+        )
     found: dict[Duration, list[tuple[int, int]]] = {}
     left = [(start, end)]
     for level in reversed(aggregation.levels):
@@ -329,7 +313,9 @@ def per_level(aggregation: Aggregation, word: object, node: exp.Expr | None = No
         raise _at(problem, node) from None
     if level not in aggregation.levels:
         allowed = ", ".join(known.plural for known in aggregation.levels)
-        raise _at(QueryError(f"{aggregation.name} is not aggregated per {level.plural}", hint=f"it has {allowed}"), node)
+        raise _at(
+            QueryError(f"{aggregation.name} is not aggregated per {level.plural}", hint=f"it has {allowed}"), node
+        )
     return level
 
 

@@ -41,7 +41,9 @@ def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[
     if grouped:
         for item, found in zip(selection.items, bound.values(), strict=True):
             if not found.sql.find(exp.AggFunc) and found.sql not in groups:
-                raise QueryError(f"{item.name!r} is neither aggregated nor in `group by`").at(*position(item.expression))
+                raise QueryError(f"{item.name!r} is neither aggregated nor in `group by`").at(
+                    *position(item.expression)
+                )
     return _tail(query.group_by(*groups) if groups else query, with_aggregates, selection, bound)
 
 
@@ -52,7 +54,9 @@ def _tail(query: exp.Select, scope: Scope, selection: Selection, bound: Mapping[
         grouped = query.args.get("group") or passes.find(exp.AggFunc)
         query = query.having(passes) if grouped else query.where(passes)
     for ordering in selection.order_by:
-        query = query.order_by(exp.Ordered(this=bind(ordering.this, named).sql, desc=ordering.args.get("desc"), nulls_first=True))
+        query = query.order_by(
+            exp.Ordered(this=bind(ordering.this, named).sql, desc=ordering.args.get("desc"), nulls_first=True)
+        )
     for clause in ("limit", "offset"):
         node = getattr(selection, clause)
         if node is not None:

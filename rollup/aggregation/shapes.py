@@ -7,7 +7,7 @@ and planning a text takes milliseconds, finding its form microseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -42,7 +42,7 @@ class _Form:
 class Planner:
     """Turns texts into checked questions. May be used by several threads at once."""
 
-    def __init__(self, aggregations: dict[str, Aggregation]) -> None:
+    def __init__(self, aggregations: Mapping[str, Aggregation]) -> None:
         self.aggregations = aggregations
         self._free: dict[str, tuple[int, ...]] = {}
         self._forms: dict[tuple[str, tuple[str, ...]], _Form] = {}

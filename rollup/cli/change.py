@@ -16,9 +16,11 @@ from rollup.lifecycle.status import newest
 def change(
     conf: ConfArgument,
     aggregation: NameOption = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Do it, also where rows from now on mean something else.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Do it, also where rows from now on mean something else.")
+    ] = False,
 ) -> None:
-    """Say what is different from the declaration the tables were written under. Exit code 1 when something is refused."""
+    """Say what is different from the declaration of the tables. Exit code 1 when something is refused."""
     refused = False
     for one in chosen(conf, aggregation):
         before = one.book.page().declaration
@@ -32,7 +34,13 @@ def change(
                 raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
             try:
                 snapshot = newest(one.store)
-                settle(one.book, one.store, one.aggregation, None if snapshot is None else snapshot.loaded().state, accept=True)
+                settle(
+                    one.book,
+                    one.store,
+                    one.aggregation,
+                    None if snapshot is None else snapshot.loaded().state,
+                    accept=True,
+                )
             finally:
                 lease.release()
     raise SystemExit(1 if refused else 0)

@@ -24,7 +24,9 @@ from rollup.stores.registry import open_store
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 NameOption = Annotated[str | None, typer.Option("--aggregation", help="Only this one.")]
-FromOption = Annotated[str | None, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")]
+FromOption = Annotated[
+    str | None, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")
+]
 ToOption = Annotated[str | None, typer.Option("--to", help="End of the range, exclusive.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
@@ -73,7 +75,9 @@ def span(conf: Conf, start: str | None, end: str | None) -> tuple[int, int] | No
     return low, high
 
 
-def show(differences: list[Difference], as_json: bool, most: int = 50, columns: tuple[str, str] = ("stored", "expected")) -> None:
+def show(
+    differences: list[Difference], as_json: bool, most: int = 50, columns: tuple[str, str] = ("stored", "expected")
+) -> None:
     """Print differences as a table or as JSON lines."""
     if as_json:
         for difference in differences:
@@ -87,5 +91,7 @@ def show(differences: list[Difference], as_json: bool, most: int = 50, columns: 
     table = Table("table", "bucket", "keys", "column", *columns, caption=f"{len(differences)} differences")
     for d in differences[:most]:
         keys = ", ".join("null" if key is None else str(key) for key in d.keys)
-        table.add_row(f"{d.aggregation}_{d.level.table_suffix}", d.bucket, keys, d.column, str(d.stored), str(d.expected))
+        table.add_row(
+            f"{d.aggregation}_{d.level.table_suffix}", d.bucket, keys, d.column, str(d.stored), str(d.expected)
+        )
     Console().print(table)

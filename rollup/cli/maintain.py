@@ -18,7 +18,7 @@ def maintain(
     aggregation: NameOption = None,
     seconds: Annotated[float, typer.Option(help="Time for putting small files together.")] = 60.0,
 ) -> None:
-    """Remove rows whose time is over and put small files together. A running job does both by itself, so this is then refused."""
+    """Remove rows whose time is over, put small files together. A running job does both, so this is then refused."""
     for one in chosen(conf, aggregation):
         lease = Lease(one.book.folder, "maintain")
         if not lease.take():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -17,7 +19,11 @@ def series(answer: pa.Table) -> Series:
     if TIMESTAMP not in answer.schema.names:
         raise QueryError("a plot needs AGG_TIMESTAMP among the selected columns")
     texts = [f.name for f in answer.schema if pa.types.is_string(f.type)]
-    numbers = [f.name for f in answer.schema if f.name != TIMESTAMP and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))]
+    numbers = [
+        f.name
+        for f in answer.schema
+        if f.name != TIMESTAMP and (pa.types.is_integer(f.type) or pa.types.is_floating(f.type))
+    ]
     if not numbers:
         raise QueryError("a plot needs a column of numbers")
     lines: Series = {}
@@ -41,8 +47,7 @@ def plot(answer: pa.Table, target: str) -> None:
 
 
 def _terminal(lines: Series) -> None:
-    import plotext
-
+    plotext: Any = import_module("plotext")  # it has no types
     plotext.clear_figure()
     plotext.date_form("Y-m-d H:M:S")
     for name, (x, y) in lines.items():
@@ -61,7 +66,7 @@ def _png(lines: Series, target: str) -> None:
 
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
     for name, (x, y) in lines.items():
-        axes.plot(x, y, label=name, linewidth=1.4)
+        axes.plot(cast(Any, x), y, label=name, linewidth=1.4)
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", fontsize="small", ncols=max(1, len(lines) // 12))
     figure.autofmt_xdate()

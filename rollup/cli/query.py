@@ -31,9 +31,13 @@ def query(
     plot: Annotated[str | None, typer.Option(help="Draw the series: '-' in the terminal, or a PNG file.")] = None,
 ) -> None:
     """Ask an aggregation: stored and still open buckets in one answer."""
-    from rollup.ask import query as ask
+    from rollup.ask import opened
+    from rollup.lifecycle.remarks import remarks
 
-    answer = ask(conf, text)
+    asker = opened(conf)
+    answer = asker.query(text)
+    for remark in remarks(asker.conf, asker.program, text):
+        print(f"rollup: {remark}", file=sys.stderr)
     if plot is not None:
         draw(answer, plot)
         if plot != "-":

@@ -18,10 +18,14 @@ from rollup.lifecycle.status import moved_across
 
 def replay(
     conf: ConfArgument,
-    start: Annotated[str, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")],
+    start: Annotated[
+        str, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")
+    ],
     end: Annotated[str, typer.Option("--to", help="End of the range, exclusive.")],
     aggregation: NameOption = None,
-    source: Annotated[Path | None, typer.Option(help="Read this folder of raw files instead of the stream's own.")] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="Read this folder of raw files instead of the stream's own.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -32,7 +36,12 @@ def replay(
     for one in chosen(conf, aggregation):
         wanted = span(one.conf, start, end)
         assert wanted is not None
-        _replay(one, Request(REPLAY, *_whole(one, *wanted), None if source is None else str(source.resolve())), dry_run, json)
+        _replay(
+            one,
+            Request(REPLAY, *_whole(one, *wanted), None if source is None else str(source.resolve())),
+            dry_run,
+            json,
+        )
 
 
 def _whole(one: Chosen, low: int, high: int) -> tuple[int, int]:
@@ -51,10 +60,18 @@ def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
     if not files:
         raise ConfigError("there are no raw files to read", hint="--source names a folder that has them")
     events = rows.take(files)
-    _say(json, f"{one.aggregation.name}: {events} events of {len(files)} files; {readable(request.start)} to {readable(request.end)}")
-    late = moved_across(snapshot, *request.span)
+    _say(
+        json,
+        f"{one.aggregation.name}: {events} events of {len(files)} files; "
+        f"{readable(request.start)} to {readable(request.end)}",
+    )
+    late = moved_across(snapshot, request.end)
     if late:
-        _say(json, f"{late} late events up to this range were merged into later buckets by the job; those count there too unless the range covers both")
+        _say(
+            json,
+            f"{late} late events up to this range were merged into later buckets by the job; "
+            "those count there too unless the range covers both",
+        )
     if dry_run:
         show(list(verifier.changes(rebuilder.replace(request.span, rows.rows()))), json, columns=("now", "then"))
         return

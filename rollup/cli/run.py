@@ -16,8 +16,12 @@ def run(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     once: Annotated[bool, typer.Option("--once", help="Process all that is there, then end.")] = False,
     metrics_json: Annotated[Path | None, typer.Option(help="Write one JSON line a batch to this file.")] = None,
-    standby: Annotated[bool, typer.Option("--standby", help="Wait while another job runs, and take over when it is gone.")] = False,
-    takeover: Annotated[float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")] = 10.0,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Wait while another job runs, and take over when it is gone.")
+    ] = False,
+    takeover: Annotated[
+        float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")
+    ] = 10.0,
 ) -> None:
     """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM."""
     found = load(conf)

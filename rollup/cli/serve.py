@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def serve(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file; see its section [serve].")],
     port: Annotated[int | None, typer.Option(help="Listen on this port instead of the configuration's.")] = None,
-    thrift: Annotated[bool, typer.Option("--thrift", help="Start Spark's Thrift server instead, for its BI drivers.")] = False,
+    thrift: Annotated[
+        bool, typer.Option("--thrift", help="Start Spark's Thrift server instead, for its BI drivers.")
+    ] = False,
 ) -> None:
     """Answer BI tools over the PostgreSQL protocol, until Ctrl-C or SIGTERM."""
     from dataclasses import replace
@@ -46,6 +48,9 @@ def serve(
 
 def _tell(endpoint: Endpoint) -> None:
     options = endpoint.options
-    print(f"listening on {options.host}:{endpoint.port}, database {endpoint.database}, users {', '.join(options.users)}", flush=True)
+    print(
+        f"listening on {options.host}:{endpoint.port}, database {endpoint.database}, users {', '.join(options.users)}",
+        flush=True,
+    )
     if options.open_to_others:
         print("without tls_cert and tls_key the answers can be read on their way", flush=True)

@@ -36,10 +36,13 @@ def _show(found: Status) -> None:
 
 def _lines(found: Status) -> list[str]:
     late = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.late.items())) or "none"
+    lag = "unknown" if found.lag is None else f"{found.lag:,.0f} s"
     lines = [
-        f"{found.aggregation}: commit {found.commit}" + ("" if found.commit_age is None else f", {found.commit_age:,.0f} s ago"),
-        f"written by {found.holder or 'nobody now'}" + ("" if found.heartbeat_age is None else f", heartbeat {found.heartbeat_age:.0f} s ago"),
-        f"lag {'unknown' if found.lag is None else f'{found.lag:,.0f} s'}; late events {late}; dead letters {found.dead_letters:,}",
+        f"{found.aggregation}: commit {found.commit}"
+        + ("" if found.commit_age is None else f", {found.commit_age:,.0f} s ago"),
+        f"written by {found.holder or 'nobody now'}"
+        + ("" if found.heartbeat_age is None else f", heartbeat {found.heartbeat_age:.0f} s ago"),
+        f"lag {lag}; late events {late}; dead letters {found.dead_letters:,}",
     ]
     if found.resume is not None:
         lines.append(f"after a rebuild: events before {readable(found.resume)} are re-sent ones and dropped")

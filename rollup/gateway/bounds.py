@@ -22,7 +22,13 @@ _STEADY = (
     exp.Mul, exp.Interval, exp.Var, exp.StrToTime, exp.TimestampTrunc, exp.CurrentTimestamp, exp.CurrentDate,
     exp.Identifier, exp.UnixToTime,
 )  # fmt: skip
-_MIRROR = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+_MIRROR: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ,
+}
 
 
 def time_bounds(within: Within) -> tuple[Bound, Bound]:
@@ -68,9 +74,10 @@ def _sides(part: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]
     if isinstance(part, exp.Between) and not part.args.get("symmetric"):
         yield exp.GTE, part.this, part.args["low"]
         yield exp.LTE, part.this, part.args["high"]
-    elif type(part) in _MIRROR:
+    mirror = _MIRROR.get(type(part))
+    if mirror is not None:
         yield type(part), part.this, part.args["expression"]
-        yield _MIRROR[type(part)], part.args["expression"], part.this
+        yield mirror, part.args["expression"], part.this
 
 
 def _ours(column: exp.Column, within: Within, alone: bool) -> bool:

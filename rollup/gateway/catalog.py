@@ -29,7 +29,13 @@ PG_TYPES = {
     Type.OBJECT: "text",
 }
 
-_BOUNDS = (("text", "text"), ("bigint", "bigint"), ("text", "bigint"), ("bigint", "text"), ("timestamptz", "timestamptz"))
+_BOUNDS = (
+    ("text", "text"),
+    ("bigint", "bigint"),
+    ("text", "bigint"),
+    ("bigint", "text"),
+    ("timestamptz", "timestamptz"),
+)
 """Of which types start and end may be; what has no type counts as text."""
 
 
@@ -44,11 +50,15 @@ def text(value: str) -> str:
     >>> text("it's")
     "'it''s'"
     """
-    return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'" if "\\" in value else "'" + value.replace("'", "''") + "'"
+    return (
+        "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+        if "\\" in value
+        else "'" + value.replace("'", "''") + "'"
+    )
 
 
 def setup_ddl(mail: str, patience: float) -> list[str]:
-    """The statements that make both schemas anew; `mail` is the folder of replies, `patience` how long one may take, in seconds."""
+    """Statements that make both schemas anew; `mail` is the folder of replies, `patience` the seconds one may take."""
     return [
         f"drop schema if exists {SCHEMA}, {INNER} cascade",
         f"create schema {SCHEMA}",
@@ -59,7 +69,11 @@ def setup_ddl(mail: str, patience: float) -> list[str]:
 
 def aggregation_ddl(aggregation: Aggregation) -> Iterator[str]:
     """The functions and views of an aggregation. Raises ConfigError when a name is too long for PostgreSQL."""
-    for each in (aggregation.name, *(view_name(aggregation, level) for level in aggregation.levels), *columns(aggregation)):
+    for each in (
+        aggregation.name,
+        *(view_name(aggregation, level) for level in aggregation.levels),
+        *columns(aggregation),
+    ):
         check_name(each, f"of {aggregation.name}:", "postgresql")
     if TIME in columns(aggregation):
         raise ConfigError(f"{aggregation.name} has a column {TIME}, which is the endpoint's own")

@@ -16,12 +16,13 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import pyarrow as pa
-import pyarrow.csv
+from pyarrow import csv
 from sqlglot import exp
 
+from rollup.aggregation.answer import bucket_rows
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import bucket_rows
+from rollup.aggregation.retrieval import Ask, ask_for, attributes
 from rollup.ask import Asker
 from rollup.calendar import Duration
 from rollup.conf import Conf
@@ -29,6 +30,7 @@ from rollup.errors import QueryError, StoreError
 from rollup.gateway.catalog import INNER, name, table_ddl
 from rollup.gateway.sources import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
+from rollup.plan.app import Item, Selection
 from rollup.plan.program import Program
 from rollup.stores.base import Snapshot
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot
@@ -39,19 +41,21 @@ Where = tuple[tuple[str, tuple[str | int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a table of loaded rows holds: the rows of one commit in start <= AGG_TIMESTAMP < end at a level.
+    """What a table of loaded rows holds: the rows of one commit in start <= AGG_TIMESTAMP < end.
 
-    `loaded` are the columns, `where` the values that keys may have, `limit` how many rows are enough.
+    `per` is a level's word or 'auto', `loaded` are the columns, `where` the values that keys may have, `limit` how many
+    rows are enough, `fill` what stands in gaps.
     """
 
     aggregation: str
     number: int
     start: int
     end: int
-    level: Duration
+    per: str
     loaded: tuple[str, ...]
     where: Where = ()
     limit: int | None = None
+    fill: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class SliceQuestion:
     @property
     def per(self) -> Duration:
         """The level asked for."""
-        return self.key.level
+        return Duration.parse(self.key.per)
 
     @property
     def start(self) -> int:
@@ -79,7 +83,7 @@ class SliceQuestion:
 
     def sql(self, dialect: str = "duckdb") -> str:
         """The query over `closed` and `open`; one row more than allowed shows that there are too many."""
-        return _slice_sql(self.aggregation, self.key.level, self.key.loaded, self.key.where, self.rows, dialect)
+        return _slice_sql(self.aggregation, self.per, self.key.loaded, self.key.where, self.rows, dialect)
 
 
 @lru_cache(maxsize=4096)
@@ -129,12 +133,17 @@ class Loader:
         return self._stores().snapshot(aggregation).number
 
     def warm(self) -> None:
-        """Open what a first question would have to open."""
+        """Open what a first question would have to open, and ask one small one of each aggregation."""
         stores = self._stores()
+        self._run("select 1")
         for aggregation in self._program.aggregations.values():
             for level in aggregation.levels:
                 stores.touch(aggregation.name, level)
-        self._run("select 1")
+            snapshot = stores.snapshot(aggregation.name)
+            coarsest, loaded = aggregation.levels[-1].plural, tuple(columns(aggregation))
+            self._rows(
+                aggregation, Key(aggregation.name, snapshot.number, -(2**63), 2**63 - 1, coarsest, loaded, (), 1)
+            )
 
     def drop(self, table: str) -> bool:
         """Drop a table unless somebody reads it right now."""
@@ -154,13 +163,15 @@ class Loader:
 
     def _rows(self, aggregation: Aggregation, key: Key) -> pa.Table:
         limit = self._row_limit + 1 if key.limit is None else min(key.limit, self._row_limit + 1)
-        question = SliceQuestion(aggregation, key, limit)
         snapshot = self._stores().snapshot(key.aggregation, key.number)
-        rows = snapshot.answer(question)
+        if key.fill is None and key.per != "auto":
+            rows = snapshot.answer(SliceQuestion(aggregation, key, limit))
+        else:
+            own = self._stores().aggregation(key.aggregation)
+            rows = _widened(snapshot.answer(_ask(own, key)), aggregation).sort_by(TIMESTAMP)
         if rows.num_rows > self._row_limit:
-            level = key.level.plural
             raise QueryError(
-                f"{aggregation.name} has more than {self._row_limit} rows per {level} in this range",
+                f"{aggregation.name} has more than {self._row_limit} rows per {key.per} in this range",
                 hint="ask for a shorter range or a coarser level, or bound AGG_TIMESTAMP or a group key in WHERE",
             )
         kinds = columns(aggregation)
@@ -169,7 +180,7 @@ class Loader:
     def _copied(self, ddl: str, table: str, rows: pa.Table) -> Load:
         """Frozen in the transaction that makes the table, the rows are seen by older snapshots as well."""
         sink = io.BytesIO()
-        pa.csv.write_csv(rows, sink, pa.csv.WriteOptions(include_header=False))
+        csv.write_csv(rows, sink, csv.WriteOptions(include_header=False))
         sink.seek(0)
         place = name(table, INNER)
 
@@ -240,11 +251,29 @@ class Stores:
         except FileNotFoundError:
             raise StoreError(f"commit {number} of {aggregation} is gone", hint="ask again") from None
 
+    def aggregation(self, name: str) -> Aggregation:
+        """The declaration, as these stores have it."""
+        return self._asker.program.aggregations[name]
+
     def touch(self, aggregation: str, level: Duration) -> None:
         """Open a level's table, if the store has anything to open."""
         reader = self._readers.get(aggregation)
         if reader is not None and reader.records.numbers():
             reader.snapshot().files(level)
+
+
+def _ask(aggregation: Aggregation, key: Key) -> Ask:
+    """A key whose rows come from several levels or from none, which a language's own question can say."""
+    items = [Item(each, column(each)) for each in attributes(aggregation) if each in key.loaded]
+    return ask_for(aggregation, key.start, key.end, key.per, Selection(tuple(items)), key.fill)
+
+
+def _widened(rows: pa.Table, aggregation: Aggregation) -> pa.Table:
+    """With a null for each key that is not selected, which such a question does not give."""
+    for missing, kind in columns(aggregation).items():
+        if missing not in rows.schema.names:
+            rows = rows.append_column(missing, pa.nulls(rows.num_rows, kind.arrow))
+    return rows
 
 
 def _clean(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,19 +1,20 @@
 """The `[serve]` section of a configuration: where the endpoint listens, who may log in, and what a session may use.
 
-    [serve]
-    host = "127.0.0.1"
-    port = 5433
-    tls_cert = "server.pem"            # both or none; beyond loopback the answers travel in the open without
-    tls_key = "server.key"
-    statement_timeout = 300            # seconds
-    row_limit = 1000000                # of one source of a query
-    max_connections = 100
-    memory_mb = 1024                   # of loaded rows
-    data = "tables/_rollup/_gateway"   # the private server's folder
+[serve]
+host = "127.0.0.1"
+port = 5433
+thrift_port = 10000                # of rollup serve --thrift
+tls_cert = "server.pem"            # both or none; beyond loopback the answers travel in the open without
+tls_key = "server.key"
+statement_timeout = 300            # seconds
+row_limit = 1000000                # of one source of a query
+max_connections = 100
+memory_mb = 1024                   # of loaded rows
+data = "tables/_rollup/_gateway"   # the private server's folder
 
-    [serve.users]
-    ann = { password_env = "ANN_PASSWORD" }
-    superset = { password_file = "secrets/superset" }
+[serve.users]
+ann = { password_env = "ANN_PASSWORD" }
+superset = { password_file = "secrets/superset" }
 """
 
 from __future__ import annotations
@@ -31,19 +32,27 @@ from rollup.errors import ConfigError
 from rollup.gateway.limits import Limits
 from rollup.gateway.tls import server_context
 
-_NUMBERS = {"port": 5433, "statement_timeout": 300, "row_limit": 1_000_000, "max_connections": 100, "memory_mb": 1024}
-_LOWEST = {"port": 0, "statement_timeout": 1, "row_limit": 1, "max_connections": 1, "memory_mb": 8}
+_NUMBERS = {
+    "port": 5433,
+    "thrift_port": 10000,
+    "statement_timeout": 300,
+    "row_limit": 1_000_000,
+    "max_connections": 100,
+    "memory_mb": 1024,
+}
+_LOWEST = {**dict.fromkeys(_NUMBERS, 1), "port": 0, "memory_mb": 8}
 _TEXTS = ("host", "tls_cert", "tls_key", "data")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """What `[serve]` says; times in seconds. `users` maps names to passwords (empty where the server behind has them)."""
+    """What `[serve]` says; times in seconds. `users` are names with passwords, or without where a server has them."""
 
     data: Path
     host: str = "127.0.0.1"
     port: int = 5433
+    thrift_port: int = 10000
     users: Mapping[str, str] = field(default_factory=dict[str, str])
     tls: tuple[Path, Path] | None = None
     statement_timeout: int = 300

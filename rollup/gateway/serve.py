@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.aggregation.retrieval import bounds, per_level
 from rollup.conf import Conf
-from rollup.errors import ConfigError, RollupError, StoreError
+from rollup.errors import ConfigError, QueryError, RollupError, StoreError
 from rollup.gateway import refusal
 from rollup.gateway.catalog import call_of, name
 from rollup.gateway.loader import Loader, delta_folders
@@ -221,7 +222,7 @@ class PostgresEndpoint:
         try:
             with engine.connect() as connection:
                 return str(connection.execute(sa.text("select current_schema()")).scalar())
-        except sa.exc.SQLAlchemyError as problem:
+        except SQLAlchemyError as problem:
             raise StoreError(f"{self.store.shown}: {problem.args[0]}") from None
         finally:
             engine.dispose()
@@ -230,9 +231,18 @@ class PostgresEndpoint:
 def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
     """The query that gives a source's rows in the store's own server."""
     time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
+    if source.given.get("fill"):
+        problem = QueryError(
+            "gaps are not filled inside PostgreSQL", hint="leave FILL out, or join with generate_series"
+        )
+        raise problem.at(*source.position)
     if source.given.get("view"):
         level = source.per.strip("'")
-        tests = [f"{name(TIMESTAMP)} {sign} {bound}" for sign, bound in ((">=", source.low), ("<", source.high)) if bound != "null::bigint"]
+        tests = [
+            f"{name(TIMESTAMP)} {sign} {bound}"
+            for sign, bound in ((">=", source.low), ("<", source.high))
+            if bound != "null::bigint"
+        ]
         where = f" where {' and '.join(tests)}" if tests else ""
         return f"(select *, {time} from {name(f'{aggregation.name}_{level}', schema)}{where})"
     arguments = [source.low, *([source.high] if source.high != "null" else []), source.per]
@@ -251,7 +261,9 @@ async def _listening(gateway: Gateway, options: ServeOptions) -> int:
     try:
         return await gateway.start(options.host, options.port)
     except OSError as problem:
-        raise ConfigError(f"cannot listen on {options.host}:{options.port}: {problem.strerror}", hint="[serve] port") from None
+        raise ConfigError(
+            f"cannot listen on {options.host}:{options.port}: {problem.strerror}", hint="[serve] port"
+        ) from None
 
 
 def endpoint(conf: Conf) -> Endpoint:

@@ -33,7 +33,7 @@ NoticeHook = Callable[["Session", bytes], Awaitable[None]]
 
 ASKS = b"rollup_ask:"
 
-VISITOR: ContextVar["Session"] = ContextVar("VISITOR")
+VISITOR: ContextVar[Session] = ContextVar("VISITOR")
 """The session whose text is being rewritten, for a rewriter that has to know."""
 
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]

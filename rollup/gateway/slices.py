@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollup.aggregation.retrieval import bounds, per_level
-from rollup.calendar import Duration
+from rollup.aggregation.gaps import FILLS
+from rollup.aggregation.retrieval import AUTO, bounds, per_level
 from rollup.errors import QueryError, RollupError, StoreError
 from rollup.gateway.catalog import select_from
 from rollup.gateway.loader import Key, Load, Loader, Where
@@ -72,17 +72,20 @@ class Slices:
     _doomed: list[Slice] = field(default_factory=list[Slice])
     _evicting: asyncio.Task[None] | None = None
 
-    async def query(self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values) -> str:
+    async def query(
+        self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values
+    ) -> str:
         """SQL for the rows a source asks for, once they are loaded. Raises RollupError; see `Source` for the spec."""
         aggregation = self.aggregations.get(name)
         if aggregation is None:
             raise QueryError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(self.aggregations)}")
         _check(spec)
-        start, end, level = _range(aggregation, spec, values)
+        start, end, per = _range(aggregation, spec, values)
         if name not in moment:
             moment[name] = await self._newest(name)
         loaded = _loaded(aggregation, spec.get("columns"))
-        key = Key(name, moment[name], start, end, level, loaded, _where(aggregation, spec), spec.get("limit"))
+        where, limit, fill = _where(aggregation, spec), spec.get("limit"), spec.get("fill")
+        key = Key(name, moment[name], start, end, per, loaded, where, limit, fill)
         table = await self._held(session, key)
         return select_from(aggregation, frozenset(loaded), table)
 
@@ -185,16 +188,17 @@ Values = tuple[Any, Any, Any]
 """Start, end and level as the client gave them; the end is None for one pattern."""
 
 
-def _range(aggregation: Aggregation, spec: Mapping[str, Any], values: Values) -> tuple[int, int, Duration]:
+def _range(aggregation: Aggregation, spec: Mapping[str, Any], values: Values) -> tuple[int, int, str]:
     low, high, per = values
-    level = per_level(aggregation, per)
+    auto = isinstance(per, str) and per.strip().lower() == AUTO
+    word = AUTO if auto else per_level(aggregation, per).plural
     if spec.get("view"):
         if not all(each is None or type(each) is int for each in (low, high)):
             raise QueryError("the range of a view is given in milliseconds")
         start, end = (_FIRST if low is None else low), (_LAST if high is None else high)
-        return start, max(start, end), level
+        return start, max(start, end), word
     start, end = bounds([low] if high is None else [low, high])
-    return start, end, level
+    return start, end, word
 
 
 def _loaded(aggregation: Aggregation, wanted: list[str] | None) -> tuple[str, ...]:
@@ -216,9 +220,17 @@ def _where(aggregation: Aggregation, spec: Mapping[str, Any]) -> Where:
 
 def _check(spec: Mapping[str, Any]) -> None:
     """A spec may come from a client that calls the rewriter's functions itself."""
+    if not isinstance(spec, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise QueryError("a spec is an object")
     names, limit = spec.get("columns", []), spec.get("limit", 0)
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names) or not isinstance(spec.get("where", []), list):
+    if (
+        not isinstance(names, list)
+        or not all(isinstance(each, str) for each in names)
+        or not isinstance(spec.get("where", []), list)
+    ):
         raise QueryError("a spec's `columns` is a list of names, its `where` a list")
+    if spec.get("fill") not in (None, *FILLS):
+        raise QueryError(f"unknown fill {spec.get('fill')!r}", hint=", ".join(FILLS))
     if type(limit) is not int or not 0 <= limit < 2**31:
         raise QueryError("a spec's `limit` is a whole number")
 

@@ -1,8 +1,8 @@
 """What a text asks of the aggregations: its sources cut out, each with its bounds, level, columns and conditions.
 
-A text is read once and kept as a `Template`: the client's text with a mark in each source's place. What stands there is
-decided anew every time it is sent: a table of rows that are loaded already, when all is constant and the server runs the
-text at once, otherwise a call of the function that asks when it is executed. Both give the same rows.
+A text is read once and kept as a `Template`: the client's text with a mark in each source's place. What stands there
+is decided anew every time it is sent: a table of rows that are loaded already, when all is constant and the server runs
+the text at once, otherwise a call of the function that asks when it is executed. Both give the same rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from rollup.calendar import Duration
 from rollup.errors import QueryError
@@ -36,7 +36,7 @@ _MARK = f"rollup_{secrets.token_hex(6)}_"
 class Source:
     """One source of a text: `low`, `high` and `per` as SQL, their `values` when all are constants.
 
-    `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; and `view`, set for
+    `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; `fill`; `view`, for
     a level's view, whose range may be empty or open.
     """
 
@@ -108,8 +108,6 @@ class Reader:
         return Template(rewrite(called(sql, self.views), known, resolve), tuple(sources))
 
     def _source(self, within: Within) -> Source:
-        if within.fill:
-            raise QueryError("the endpoint does not fill gaps", hint="join with generate_series, or leave FILL out")
         if within.aggregation in self.views:
             return self._of_view(within)
         aggregation = self.aggregations[within.aggregation]
@@ -118,7 +116,9 @@ class Reader:
         known = all(node is None or value is not None for node, value in zip(nodes, values, strict=True))
         texts = ["null" if node is None else node.sql(dialect="postgres") for node in nodes]
         found = (values[0], values[1], values[2]) if known else None
-        return Source(aggregation.name, _spec(aggregation, within), texts[0], texts[1], texts[2], found, within.position)
+        return Source(
+            aggregation.name, _spec(aggregation, within), texts[0], texts[1], texts[2], found, within.position
+        )
 
     def _of_view(self, within: Within) -> Source:
         name, level = self.views[within.aggregation]
@@ -180,6 +180,8 @@ def _spec(aggregation: Aggregation, within: Within, view: bool = False) -> str:
         spec["limit"] = limit
     if view:
         spec["view"] = True
+    if within.fill:
+        spec["fill"] = within.fill
     return json.dumps(spec, sort_keys=True)
 
 

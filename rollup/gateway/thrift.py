@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rollup.conf import Conf
-from rollup.errors import ConfigError
+from rollup.errors import ConfigError, RollupError
+from rollup.gateway.loader import delta_folders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,39 +18,62 @@ _SETTINGS = {
     "spark.sql.hive.thriftServer.singleSession": "true",  # the functions are the session's, and all clients share it
     "spark.sql.catalogImplementation": "in-memory",
 }
+_LOOK_EVERY = 1.0
+_PORT = 10000
 
 
 def serve_thrift(conf: Conf) -> None:
-    """Serve until SIGINT or SIGTERM; host and port are those of `[serve]` (port 10000 when none is given).
+    """Serve until SIGINT or SIGTERM, on the host of `[serve]` and its `thrift_port`.
 
     The server has no passwords of its own, so it listens beyond loopback only when `[serve] host` says so.
     """
     from rollup.hosts.session import session
 
-    host, port = str(conf.serve.get("host", "127.0.0.1")), int(conf.serve.get("port", 10000))
+    host, port = str(conf.serve.get("host", "127.0.0.1")), int(conf.serve.get("thrift_port", _PORT))
     address = {"spark.hive.server2.thrift.bind.host": host, "spark.hive.server2.thrift.port": str(port)}
     spark = session({**_SETTINGS, **address, **conf.spark}, kafka=False)
-    start_thrift(spark, conf)
+    renew = start_thrift(spark, conf)
     print(f"listening on {host}:{port} for Hive and Spark drivers", flush=True)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    stopped.wait()
+    while not stopped.wait(_LOOK_EVERY):
+        renew()
     spark.stop()
 
 
-def start_thrift(spark: SparkSession, conf: Conf) -> None:
-    """Register the aggregations in a session and start the server in it. Raises ConfigError when a part is missing."""
-    try:
-        register = importlib.import_module("rollup.hosts.spark_read").register_functions
-    except (ImportError, AttributeError):
-        raise ConfigError("this version has no table functions for Spark") from None
-    register(spark, conf)
-    jvm = spark._jvm  # pyright: ignore[reportPrivateUsage]
-    assert jvm is not None
+def start_thrift(spark: SparkSession, conf: Conf) -> Callable[[], bool]:
+    """Start the server in a session that has a table function for each aggregation.
+
+    Returns what renews the functions when there has been a commit since, and says whether it did: a function reads the
+    commit that was the newest when it was made. Raises ConfigError when Spark has no Thrift server.
+    """
+    from rollup.hosts.spark_read import register_functions
+
+    folders = delta_folders(conf, conf.program())
+    seen: list[dict[str, int]] = [{}]
+
+    def renew() -> bool:
+        newest = {name: max(folder.numbers(), default=0) for name, folder in folders.items()}
+        if newest == seen[0]:
+            return False
+        try:
+            register_functions(spark, conf)
+        except RollupError as problem:
+            print(f"the functions could not be renewed: {problem}", flush=True)
+            return False
+        seen[0] = newest
+        return True
+
+    register_functions(spark, conf)
+    jvm: Any = spark._jvm  # pyright: ignore[reportPrivateUsage]
+    session: Any = spark._jsparkSession  # pyright: ignore[reportPrivateUsage]
     server = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
-    session = spark._jsparkSession  # pyright: ignore[reportPrivateUsage]
     try:
         server.startWithContext(session.sqlContext())
     except TypeError:
-        raise ConfigError("this Spark has no Thrift server", hint="a Spark built with Hive and its Thrift server") from None
+        raise ConfigError(
+            "this Spark has no Thrift server", hint="a Spark built with Hive and its Thrift server"
+        ) from None
+    renew()
+    return renew

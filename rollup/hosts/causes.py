@@ -14,7 +14,7 @@ _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error))
 def cause(problem: BaseException) -> RollupError:
     """The error at the bottom of an exception of Spark: ours when a batch raised it, otherwise its own first line.
 
-    >>> cause(Exception("Return Message: Traceback (most recent call last):\\nrollup.errors.FencedError: another job is here"))
+    >>> cause(Exception("Traceback (most recent call last):\\nrollup.errors.FencedError: another job is here"))
     FencedError('another job is here')
     """
     if isinstance(problem, RollupError):

@@ -53,7 +53,10 @@ def _compare(folder: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
         if stream not in now["streams"]:
             raise ConfigError(f"the checkpoint {folder} belongs to another app: it has a stream {stream}", hint=hint)
         if place != now["streams"][stream]:
-            raise ConfigError(f"the checkpoint {folder} belongs to another app: its stream {stream} comes from {_said(place)}", hint=hint)
+            raise ConfigError(
+                f"the checkpoint {folder} belongs to another app: its stream {stream} comes from {_said(place)}",
+                hint=hint,
+            )
     if was["store"] != now["store"]:
         raise ConfigError(f"the checkpoint {folder} belongs to tables in {_said(was['store'])}", hint=hint)
 

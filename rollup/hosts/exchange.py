@@ -1,4 +1,4 @@
-"""The folder through which tasks on this machine hand large results to the driver, in memory where there is such a place.
+"""The folder through which tasks on this machine hand large results to the driver, in memory where that can be.
 
 A killed job cannot remove its folder. So each holds a locked file as long as its job lives, and a job that starts
 removes the folders whose lock nobody holds.

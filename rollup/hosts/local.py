@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
+from rollup.aggregation.explaining import explain
 from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.requests import Requests
 from rollup.aggregation.retrieval import Ask, plan
@@ -93,7 +94,8 @@ class LocalHost:
 
     def ask(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        return self.stores[ask.aggregation.name].snapshot().answer(ask)
+        snapshot = self.stores[ask.aggregation.name].snapshot()
+        return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
 
     def _fits(self, stream: str, schema: pa.Schema, row: Sequence[Any]) -> bool:
         reason = None

@@ -17,7 +17,7 @@ import difflib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,17 @@ from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.conf import Conf
 from rollup.errors import ConfigError
-from rollup.hosts.shards import ShardResult, ShardSpec, Split, fingerprint, open_skeleton, run_shard, shifted, skeleton, split
+from rollup.hosts.shards import (
+    ShardResult,
+    ShardSpec,
+    Split,
+    fingerprint,
+    open_skeleton,
+    run_shard,
+    shifted,
+    skeleton,
+    split,
+)
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.program import compile_app
 from rollup.stores.base import Rewrite, Store
@@ -50,7 +60,7 @@ Look = Callable[[pa.Table, pa.Table], Sequence["pa.Table | Split"]]
 _HOSTS = ("auto", "driver", "shards")
 _A_CORE, _MOST = 4, 4096
 ROWS = 4_000_000
-"""Rows, of a batch and open together, up to which the step stays in the driver: see docs/scale.md for what they take."""
+"""Rows, of a batch and open together, up to which the step stays in the driver; docs/scale.md has what they take."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +86,16 @@ class Placing:
             raise ConfigError(f"{conf.path}: [cascade] host is {host!r}", hint=f"one of {', '.join(_HOSTS)}")
         for key, number, most in (("rows", rows, 2**63 - 1), ("shards", 1 if shards is None else shards, _MOST)):
             if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
-                raise ConfigError(f"{conf.path}: [cascade] {key} is {number!r}", hint=f"a whole number from 1 to {most}")
+                raise ConfigError(
+                    f"{conf.path}: [cascade] {key} is {number!r}", hint=f"a whole number from 1 to {most}"
+                )
         folder = conf.path.parent / given["exchange"] if "exchange" in given else conf.tables / "_rollup" / "_exchange"
         return cls(host, rows, shards, folder)
 
 
 @dataclass(frozen=True)
 class ShardedState(State):
-    """A state whose rows are kept in shards: `open` has their buckets (rows of the skeleton), `counted` how many they are."""
+    """A state whose rows are in shards: `open` has their buckets, as rows of the skeleton; `counted` is their number."""
 
     counted: Mapping[Duration, int] | None = None
 
@@ -92,13 +104,26 @@ class ShardedState(State):
         return super().open_rows if self.counted is None else self.counted
 
 
-def pipeline_of(conf: Conf, aggregation: Aggregation, store: Store, engine: Engine, spark: Callable[[], SparkSession]) -> Pipeline:
+def pipeline_of(
+    conf: Conf, aggregation: Aggregation, store: Store, engine: Engine, spark: Callable[[], SparkSession]
+) -> Pipeline:
     """The pipeline of an aggregation on Spark. Raises ConfigError when shards are wanted where the store cannot."""
     placing = Placing.of(conf)
     if placing.host != "driver" and isinstance(store, DeltaStore):
-        return SizedPipeline(aggregation, store, engine, placing, (conf.text(), conf.zone), lambda spec: run_on(spark(), spec), lambda: cores(spark()))
+        return SizedPipeline(
+            aggregation,
+            store,
+            engine,
+            placing,
+            (conf.text(), conf.zone),
+            lambda spec: run_on(spark(), spec),
+            lambda: cores(spark()),
+        )
     if placing.host == "shards":
-        raise ConfigError(f"{conf.path}: [cascade] host is 'shards', but {aggregation.name} is not in a Delta store", hint="auto or driver")
+        raise ConfigError(
+            f"{conf.path}: [cascade] host is 'shards', but {aggregation.name} is not in a Delta store",
+            hint="auto or driver",
+        )
     return Pipeline(aggregation, store, engine)
 
 
@@ -106,7 +131,14 @@ class SizedPipeline(Pipeline):
     """A pipeline that moves its step into shards when a batch, or what is open, becomes too large for the driver."""
 
     def __init__(
-        self, aggregation: Aggregation, store: DeltaStore, engine: Engine, placing: Placing, app: tuple[str, str], run: Run, parallel: Callable[[], int]
+        self,
+        aggregation: Aggregation,
+        store: DeltaStore,
+        engine: Engine,
+        placing: Placing,
+        app: tuple[str, str],
+        run: Run,
+        parallel: Callable[[], int],
     ) -> None:
         super().__init__(aggregation, store, engine)
         self._delta = store
@@ -180,27 +212,44 @@ class SizedPipeline(Pipeline):
 
     # the step
 
-    def _step_in_shards(self, admitted: Admitted, parts: list[Split], again: list[Split], source: Mapping[str, Any]) -> Advance:
+    def _step_in_shards(
+        self, admitted: Admitted, parts: list[Split], again: list[Split], source: Mapping[str, Any]
+    ) -> Advance:
         state, _ = self._bones.step(self.engine, self.state, admitted)
         results: Sequence[ShardResult] = []
         if parts or state.clocks != self.state.clocks:
             results = self._run(self._spec(state, parts, again))
         opened = {level: [result.open[level.table_suffix] for result in results] for level in self.aggregation.levels}
-        counted = {level: sum(result.counted[level.table_suffix] for result in results) for level in self.aggregation.levels}
+        counted = {
+            level: sum(result.counted[level.table_suffix] for result in results) for level in self.aggregation.levels
+        }
         named = {level.table_suffix: names for level, names in opened.items()} if results else self._named()
         after = ShardedState(state.clocks, state.open, state.resume, counted if results else self.state.open_rows)
         began = time.perf_counter()
         self._file(Filed(self.number + 1, after, _added(results), named, source), after)
-        for part in (*parts, *again):
-            Path(part.file).unlink(missing_ok=True)
+        _remove((*parts, *again))
         return Advance(admitted, Closed({}, sum(result.overflows for result in results)), time.perf_counter() - began)
 
     def _spec(self, state: State, parts: list[Split], again: list[Split]) -> ShardSpec:
         record, (text, zone) = self._delta.last, self._app
-        opened = {level: [] if record is None else record.files(level.table_suffix) for level in self.aggregation.levels}
+        opened = {
+            level: [] if record is None else record.files(level.table_suffix) for level in self.aggregation.levels
+        }
         return ShardSpec(
-            text, zone, self.aggregation.name, str(self._delta.root), self.shards, fingerprint(self.engine), self.number + 1,
-            self.state.clocks, self.state.resume, state.clocks, parts, again, opened, self._delta.retired,
+            text,
+            zone,
+            self.aggregation.name,
+            str(self._delta.root),
+            self.shards,
+            fingerprint(self.engine),
+            self.number + 1,
+            self.state.clocks,
+            self.state.resume,
+            state.clocks,
+            parts,
+            again,
+            opened,
+            self._delta.retired,
         )
 
     def _file(self, commit: Filed, state: State) -> None:
@@ -213,12 +262,10 @@ class SizedPipeline(Pipeline):
 
     def _splits(self, parts: Sequence[pa.Table | Split]) -> list[Split]:
         """Every part split: those that came whole are split here, one after the other."""
-        found: list[Split] = []
-        for part in parts:
-            if isinstance(part, Split):
-                found.append(part)
-            elif part.num_rows:
-                found.append(split(self.engine, self.aggregation, part, self._exchange, self.shards))
+        whole = (part for part in parts if not isinstance(part, Split) and part.num_rows)
+        found = [part for part in parts if isinstance(part, Split)]
+        found += [split(self.engine, self.aggregation, part, self._exchange, self.shards) for part in whole]
+        _remove(part for part in found if not part.rows)
         return [part for part in found if part.rows]
 
     # the place
@@ -235,24 +282,40 @@ class SizedPipeline(Pipeline):
         if self._placing.host == "auto" and size < self._placing.rows // 4:
             whole = self._delta.snapshot().loaded().state
             self.state = State(self.state.clocks, whole.open, self.state.resume)
-            self._log.info("cascade in the driver", aggregation=self.aggregation.name, because=f"{size} rows", most=self._placing.rows)
+            self._log.info(
+                "cascade in the driver",
+                aggregation=self.aggregation.name,
+                because=f"{size} rows",
+                most=self._placing.rows,
+            )
 
     def _to_shards(self, because: str) -> None:
         self._exchange.mkdir(parents=True, exist_ok=True)
         self.state = self._buckets(self.state)
-        self._log.info("cascade in shards", aggregation=self.aggregation.name, because=because, most=self._placing.rows, shards=self.shards)
+        self._log.info(
+            "cascade in shards",
+            aggregation=self.aggregation.name,
+            because=because,
+            most=self._placing.rows,
+            shards=self.shards,
+        )
 
     def _buckets(self, state: State) -> ShardedState:
         """The state of the last commit without its rows."""
         named = self._named()
-        found = {level: open_skeleton(self.aggregation, self._delta.records, named.get(level.table_suffix, [])) for level in self.aggregation.levels}
+        found = {
+            level: open_skeleton(self.aggregation, self._delta.records, named.get(level.table_suffix, []))
+            for level in self.aggregation.levels
+        }
         rows = {level: table for level, (table, _) in found.items()}
         return ShardedState(state.clocks, rows, state.resume, {level: count for level, (_, count) in found.items()})
 
 
 def run_on(spark: SparkSession, spec: ShardSpec) -> list[ShardResult]:
     """All shards of a batch in one Spark job, a task each."""
-    frame = spark.range(0, spec.shards, 1, spec.shards).mapInArrow(lambda batches: _tasks(spec, batches), "result string")
+    frame = spark.range(0, spec.shards, 1, spec.shards).mapInArrow(
+        lambda batches: _tasks(spec, batches), "result string"
+    )
     found = [ShardResult(**json.loads(text)) for text in frame.toArrow()["result"].to_pylist()]
     return sorted(found, key=lambda result: result.shard)
 
@@ -282,6 +345,11 @@ def _worker(app: str, zone: str, name: str) -> tuple[Engine, Cascade]:
 
 def _summaries(parts: list[Split]) -> list[pa.Table]:
     return [shifted(part.summary, part.base) for part in parts]
+
+
+def _remove(parts: Iterable[Split]) -> None:
+    for part in parts:
+        Path(part.file).unlink(missing_ok=True)
 
 
 def _added(results: Sequence[ShardResult]) -> dict[str, list[AddAction]]:

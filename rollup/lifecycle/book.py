@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,14 @@ class Book:
         path = self.folder / _NAME
         try:
             raw = json.loads(path.read_text())
-            known = {f.name for f in fields(Page)}
-            return Page(**{**{k: v for k, v in raw.items() if k in known}, "history": tuple(raw.get("history", ()))})
+            plain = {name: raw.get(name, {}) for name in ("valid", "ended", "purged")}
+            return Page(raw.get("declaration"), **plain, history=tuple(raw.get("history", ())))
         except FileNotFoundError:
             return Page()
         except (ValueError, TypeError, AttributeError) as problem:
-            hint = "remove it: the declaration is then taken as it stands, and what retention removed is no longer known"
+            hint = (
+                "remove it: the declaration is then taken as it stands, and what retention removed is no longer known"
+            )
             raise StoreError(f"{path} is damaged: {problem}", hint=hint) from None
 
     def write(self, page: Page) -> None:
@@ -79,7 +81,10 @@ class Book:
         draft = self.folder / f".{_NAME}.{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_durably(draft, json.dumps(asdict(replace(page, history=page.history[-_HISTORY:])), indent=1, default=str).encode())
+            write_durably(
+                draft,
+                json.dumps(asdict(replace(page, history=page.history[-_HISTORY:])), indent=1, default=str).encode(),
+            )
             draft.rename(self.folder / _NAME)
         except OSError as problem:
             raise StoreError(f"cannot write {self.folder / _NAME}: {problem.strerror}") from None

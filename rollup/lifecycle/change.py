@@ -25,7 +25,12 @@ from rollup.lifecycle.rebuild import closed_until
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
 
-_FIXED = {"keys": "the group keys", "levels": "the durations", "clock": "the kind of time", "zone": "the zone of times without one"}
+_FIXED = {
+    "keys": "the group keys",
+    "levels": "the durations",
+    "clock": "the kind of time",
+    "zone": "the zone of times without one",
+}
 _MEANING = {"stream": "the stream", "filter": "the filter", "time": "the time of events"}
 _BESIDE = "declare it under another name beside the old one and fill it with `rollup replay`, or drop the old tables"
 
@@ -45,7 +50,12 @@ class Change:
         """For people to read, one difference a line."""
         lines = [f"added: {name}, filled from now on" for name in self.added]
         lines += [f"dropped: {name}; what it holds stays in the tables, no longer filled" for name in self.dropped]
-        return [*lines, *self.said, *(f"needs --accept: {line}" for line in self.meaning), *(f"refused: {line}" for line in self.refused)]
+        return [
+            *lines,
+            *self.said,
+            *(f"needs --accept: {line}" for line in self.meaning),
+            *(f"refused: {line}" for line in self.refused),
+        ]
 
     def __bool__(self) -> bool:
         return bool(self.lines)
@@ -70,16 +80,27 @@ def declaration(aggregation: Aggregation) -> dict[str, Any]:
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     """What is different between two declarations."""
     before, after = old["values"], new["values"]
-    refused = [f"{what} ({_short(old[key])} → {_short(new[key])}): rows of both do not merge" for key, what in _FIXED.items() if old[key] != new[key]]
+    refused = [
+        f"{what} ({_short(old[key])} → {_short(new[key])}): rows of both do not merge"
+        for key, what in _FIXED.items()
+        if old[key] != new[key]
+    ]
     for name in sorted(set(before) & set(after)):
         if before[name] != after[name]:
             which = "type" if before[name][0] != after[name][0] else "expression"
             at = 0 if which == "type" else 1
             refused.append(f"column {name} has another {which} ({before[name][at]} → {after[name][at]})")
     added, dropped = tuple(n for n in after if n not in before), tuple(n for n in before if n not in after)
-    meaning = [f"{what} ({_short(old[key])} → {_short(new[key])})" for key, what in _MEANING.items() if old[key] != new[key]]
+    meaning = [
+        f"{what} ({_short(old[key])} → {_short(new[key])})" for key, what in _MEANING.items() if old[key] != new[key]
+    ]
     said = [f"{key}: {old[key]} → {new[key]}, from now on" for key in ("buffer", "policy") if old[key] != new[key]]
-    said += [f"{b} looks like {a} under a new name; its values from before stay in {a}" for a in dropped for b in added if before[a][1] == after[b][1]]
+    said += [
+        f"{b} looks like {a} under a new name; its values from before stay in {a}"
+        for a in dropped
+        for b in added
+        if before[a][1] == after[b][1]
+    ]
     return Change(added, dropped, tuple(refused), tuple(meaning), tuple(said))
 
 
@@ -95,9 +116,14 @@ def settle(book: Book, store: Store, aggregation: Aggregation, state: State | No
         return Change()
     change = compare(page.declaration, new)
     if change.refused:
-        raise StoreError(f"{aggregation.name} has tables of another declaration: {'; '.join(change.refused)}", hint=_BESIDE)
+        raise StoreError(
+            f"{aggregation.name} has tables of another declaration: {'; '.join(change.refused)}", hint=_BESIDE
+        )
     if change.meaning and not accept:
-        raise StoreError(f"{aggregation.name} means something else now: {'; '.join(change.meaning)}", hint="`rollup change CONF --accept` goes on from now")
+        raise StoreError(
+            f"{aggregation.name} means something else now: {'; '.join(change.meaning)}",
+            hint="`rollup change CONF --accept` goes on from now",
+        )
     if not change:
         return change
     since = None if state is None else closed_until(state, aggregation)
@@ -141,7 +167,10 @@ def notes(page: Page, ask: Ask) -> list[str]:
         columns = {node.name for node in output.final.find_all(exp.Column)} & set(page.valid)
         since = max((page.valid[name] for name in columns), default=None)
         if since is not None and ask.start < since and (names is None or output.name in names):
-            found.append(f"{output.name} was added later: buckets that start before {readable(since)} are without the events before that")
+            found.append(
+                f"{output.name} was added later: "
+                f"buckets that start before {readable(since)} are without the events before that"
+            )
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is done to an aggregation between two batches by whoever holds its lease: waiting replays and repairs, retention.
+"""What whoever holds the lease of an aggregation does between two batches: waiting replays and repairs, retention.
 
 A replay reads raw events for as long as it takes, beside the live job, and leaves a request. The live job completes it
 with the files it has taken in the meantime and commits it between two batches, so there is one writer at any time and
@@ -109,7 +109,8 @@ class Chores:
             self.book.write(page)
         self.book.note(request.kind, **asdict(request), commit=self.pipeline.number, rows=rows)
         counts = ", ".join(f"{count} {level}" for level, count in rows.items())
-        return f"{request.kind} is commit {self.pipeline.number} of {self.pipeline.aggregation.name}: rows written: {counts}"
+        name = self.pipeline.aggregation.name
+        return f"{request.kind} is commit {self.pipeline.number} of {name}: rows written: {counts}"
 
     def purge(self) -> list[str]:
         """Remove what retention lets go, in one commit."""
@@ -117,7 +118,9 @@ class Chores:
         if self.plan is None:
             return []
         found: Purge = purge(self.pipeline, self.engine, self.plan, self.book)
-        return [f"removed {level.plural} before {cut}" for level, cut in found.cuts.items()] + [f"kept {line}" for line in found.kept]
+        return [f"removed {level.plural} before {cut}" for level, cut in found.cuts.items()] + [
+            f"kept {line}" for line in found.kept
+        ]
 
     @property
     def _purge_due(self) -> bool:
@@ -140,10 +143,19 @@ class Chores:
 def true_rows(conf: Conf, program: Program, aggregation: Aggregation, engine: Engine, request: Request) -> TrueRows:
     """The raw rows of a replay, as far as they have been made."""
     source = None if request.source is None else Path(request.source)
-    return TrueRows.resume(RawSource(conf, program, aggregation, source), engine, request.span, folder(conf, aggregation.name))
+    return TrueRows.resume(
+        RawSource(conf, program, aggregation, source), engine, request.span, folder(conf, aggregation.name)
+    )
 
 
-def submit(conf: Conf, program: Program, aggregation: Aggregation, request: Request, patience: float = 600, said: Callable[[str], None] = print) -> str:
+def submit(
+    conf: Conf,
+    program: Program,
+    aggregation: Aggregation,
+    request: Request,
+    patience: float = 600,
+    said: Callable[[str], None] = print,
+) -> str:
     """Have a request carried out: by the live job when there is one, otherwise here. What was done.
 
     Raises StoreError when it is refused, or when the live job does not answer for `patience` seconds.
@@ -169,7 +181,10 @@ def submit(conf: Conf, program: Program, aggregation: Aggregation, request: Requ
     finally:
         lease.release()
         path.unlink(missing_ok=True)
-    raise StoreError(f"{lease.holder()} has not taken the {request.kind} in {patience:.0f} s", hint="what was read is kept; ask again")
+    raise StoreError(
+        f"{lease.holder()} has not taken the {request.kind} in {patience:.0f} s",
+        hint="what was read is kept; ask again",
+    )
 
 
 def _alone(conf: Conf, program: Program, aggregation: Aggregation, request: Request) -> str:
@@ -195,5 +210,3 @@ def _read(path: Path) -> str:
 
 def _requests(home: Path) -> Iterator[Path]:
     yield from sorted((home / "requests").glob("*.json")) if (home / "requests").is_dir() else ()
-
-

@@ -92,13 +92,21 @@ class Comparison:
             yield from self._described(level, row["s"], row["e"])
 
     def _merged(self, level: Duration, parts: list[pa.Table]) -> pa.Table:
-        wide = [part.select(self.aggregation.state_schema.names).cast(self.aggregation.state_schema) for part in parts if part.num_rows]
+        wide = [
+            part.select(self.aggregation.state_schema.names).cast(self.aggregation.state_schema)
+            for part in parts
+            if part.num_rows
+        ]
         return narrowed(self.aggregation, self.cascade.merge(self.engine, level, wide))
 
     @property
     def _compared(self) -> list[str]:
         """Value columns, except sketches: their bytes depend on the order they were merged in."""
-        return [name for name, kind in self.aggregation.kinds.items() if name not in self.aggregation.identity and not pa.types.is_binary(kind.table)]
+        return [
+            name
+            for name, kind in self.aggregation.kinds.items()
+            if name not in self.aggregation.identity and not pa.types.is_binary(kind.table)
+        ]
 
     def _unlike(self, name: str) -> str:
         s, e = f's."{name}"', f'e."{name}"'
@@ -119,7 +127,13 @@ class Comparison:
             return Difference(self.aggregation.name, level, row[TIMESTAMP], row[ZONE], keys, column, left, right)
 
         if none[0] or none[1]:
-            yield make("(row)", *("missing" if gone else f"{side['AGG_EVENTS']} events" for gone, side in zip(none, (stored, expected), strict=True)))
+            yield make(
+                "(row)",
+                *(
+                    "missing" if gone else f"{side['AGG_EVENTS']} events"
+                    for gone, side in zip(none, (stored, expected), strict=True)
+                ),
+            )
             return
         for name in self._compared:
             if not _alike(stored[name], expected[name]):
@@ -128,5 +142,9 @@ class Comparison:
 
 def _alike(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
-        return left == right or (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=_RELATIVE, abs_tol=1e-6 * _RELATIVE)
+        return (
+            left == right
+            or (math.isnan(left) and math.isnan(right))
+            or math.isclose(left, right, rel_tol=_RELATIVE, abs_tol=1e-6 * _RELATIVE)
+        )
     return left == right

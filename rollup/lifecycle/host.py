@@ -7,16 +7,20 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rollup.conf import Conf
-from rollup.errors import StoreError
+from rollup.errors import RollupError, StoreError
 from rollup.hosts.progress import Reporter
 from rollup.hosts.spark_driver import SparkHost
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.chores import Chores
 from rollup.lifecycle.lease import TIMEOUT, Lease
+from rollup.lifecycle.raw import reached
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_STOPPED = "stopped between two batches"
 
 
 class Job(SparkHost):
@@ -26,7 +30,15 @@ class Job(SparkHost):
     without a heartbeat after which the other counts as gone.
     """
 
-    def __init__(self, conf: Conf, spark: SparkSession | None = None, reporter: Reporter | None = None, *, standby: bool = False, takeover: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        conf: Conf,
+        spark: SparkSession | None = None,
+        reporter: Reporter | None = None,
+        *,
+        standby: bool = False,
+        takeover: float = TIMEOUT,
+    ) -> None:
         super().__init__(conf, spark, reporter)
         self.standby = standby
         self.leases = [Lease(folder(conf, name), "run", takeover) for name in sorted(self.pipelines)]
@@ -38,6 +50,11 @@ class Job(SparkHost):
             if self._acquire():
                 self._settle()
                 super().run(once)
+        except RollupError:
+            raise
+        except Exception as problem:
+            if _STOPPED not in str(problem):
+                raise
         finally:
             for lease in self.leases:
                 lease.release()
@@ -49,7 +66,10 @@ class Job(SparkHost):
             until = time.monotonic() + lease.timeout + 1
             while not lease.take():
                 if not self.standby and time.monotonic() > until:
-                    raise StoreError(f"{lease.holder()} writes {lease.folder.name} already", hint="`rollup run --standby` waits until it is gone")
+                    raise StoreError(
+                        f"{lease.holder()} writes {lease.folder.name} already",
+                        hint="`rollup run --standby` waits until it is gone",
+                    )
                 if not said:
                     print(f"rollup: {lease.holder()} is at work; waiting", file=sys.stderr, flush=True)
                     said = True
@@ -72,6 +92,27 @@ class Job(SparkHost):
                 with self._lock:
                     for line in chores.run():
                         print(f"rollup: {line}", file=sys.stderr, flush=True)
+
+    def _batch(self, stream: str, frame: DataFrame, number: int) -> None:
+        """As `SparkHost._batch`; a batch that comes while we end is refused, for Spark takes one that returns as done."""
+        if not self._stop.is_set():
+            super()._batch(stream, frame, number)
+        if self._stop.is_set() and not self._committed(stream, number):
+            raise RollupError(_STOPPED)
+
+    def _committed(self, stream: str, number: int) -> bool:
+        """Whether every aggregation that a stream reaches has committed a batch of it."""
+        fed = [p for p in self.pipelines.values() if p.aggregation.stream in reached(self.program, stream)]
+        return bool(fed) and all(p.source.get(stream, {"batch": -1})["batch"] >= number for p in fed)
+
+    def _end(self, queries: list[StreamingQuery]) -> None:
+        # A batch may be waiting for the lock: stopping its query while holding it would wait for ever.
+        self._stop.set()
+        with self._lock:
+            pass  # the batch in progress has ended
+        for query in queries:
+            query.stop()
+        super()._end(queries)
 
 
 def _newest_state(store: Any) -> Any:

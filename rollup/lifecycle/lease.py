@@ -89,7 +89,9 @@ class Lease:
         except FileExistsError:
             return False
         except OSError as problem:
-            raise StoreError(f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there") from None
+            raise StoreError(
+                f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there"
+            ) from None
         self.number = newest + 1
         self._path(newest).unlink(missing_ok=True)
         self._beat()
@@ -122,7 +124,10 @@ class Lease:
     def check(self) -> None:
         """Raise FencedError when another job has taken over."""
         if self.lost:
-            raise FencedError(f"{self.holder() or 'another job'} has taken over {self.folder.name}", hint="this job has stopped; nothing is lost")
+            raise FencedError(
+                f"{self.holder() or 'another job'} has taken over {self.folder.name}",
+                hint="this job has stopped; nothing is lost",
+            )
 
     def release(self) -> None:
         """Give it back."""
@@ -164,16 +169,18 @@ class Lease:
     def _newest(self) -> int:
         try:
             names = os.listdir(self.folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
-        return max((int(name[6:-5]) for name in names if name.startswith("lease-") and name.endswith(".json")), default=0)
+        return max(
+            (int(name[6:-5]) for name in names if name.startswith("lease-") and name.endswith(".json")), default=0
+        )
 
     def _path(self, number: int) -> Path:
         return self.folder / f"lease-{number:06d}.json"
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine was started, so that a number used again is not mistaken; None when there is none."""
+    """When a process of this machine was started, so that no number used again is mistaken; None when it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
     except (FileNotFoundError, ProcessLookupError):

@@ -41,7 +41,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Folded:
-    """The partial rows of some files (one table a file, arrivals numbered over the stream) and how many records they held."""
+    """The partial rows of files (a table each, arrivals numbered over the stream) and how many records they held."""
 
     files: Sequence[RawFile]
     partials: list[pa.Table]
@@ -62,7 +62,10 @@ class RawSource:
         for name in self.streams:
             kind = conf.sources[name]["kind"]
             if kind not in _GLOBS:
-                raise ConfigError(f"stream {name} comes from {kind}, which keeps no raw events to read again", hint=f"{', '.join(_GLOBS)} can be read again")
+                raise ConfigError(
+                    f"stream {name} comes from {kind}, which keeps no raw events to read again",
+                    hint=f"{', '.join(_GLOBS)} can be read again",
+                )
 
     def files(self, marks: Mapping[str, Any]) -> list[RawFile]:
         """The files taken up to the marks of a commit (`Loaded.source`), in order of arrival."""
@@ -77,7 +80,11 @@ class RawSource:
             found[Path(file.path).as_posix()] = base
             rows = self._run(self._spec(file.stream), file)
             dead += sum(row["rows"] for row in rows if row["kind"] == "dead")
-            partials += [shifted(unpack_row(row["payload"], row["file"]), base) for row in rows if row["kind"] == "partials" and row["name"] == self.aggregation.name]
+            partials += [
+                shifted(unpack_row(row["payload"], row["file"]), base)
+                for row in rows
+                if row["kind"] == "partials" and row["name"] == self.aggregation.name
+            ]
             base += sum(row["rows"] for row in rows if row["kind"] == "part")
         return Folded(files, [table for table in partials if table.num_rows], found, base - start, dead)
 
@@ -85,8 +92,14 @@ class RawSource:
         """What admission asks for when events of one bucket arrived on both sides of a step of the clock."""
         again: list[pa.Table] = []
         for file in folded.files:
-            spec = replace(self._spec(file.stream), refold={self.aggregation.name: (pack(steps), pack(suspects))}, bases=folded.bases)
-            again += [unpack_row(row["payload"], row["file"]) for row in self._run(spec, file) if row["kind"] == "partials"]
+            spec = replace(
+                self._spec(file.stream),
+                refold={self.aggregation.name: (pack(steps), pack(suspects))},
+                bases=folded.bases,
+            )
+            again += [
+                unpack_row(row["payload"], row["file"]) for row in self._run(spec, file) if row["kind"] == "partials"
+            ]
         return again
 
     def _spec(self, stream: str) -> TaskSpec:
@@ -94,7 +107,10 @@ class RawSource:
 
     def _run(self, spec: TaskSpec, file: RawFile) -> list[dict[str, Any]]:
         if not Path(file.path).exists():
-            raise StoreError(f"the raw file {file.path} is gone", hint="bring it back, or choose a range that the folder still has with --source")
+            raise StoreError(
+                f"the raw file {file.path} is gone",
+                hint="bring it back, or choose a range that the folder still has with --source",
+            )
         batch = pa.RecordBatch.from_pydict({"path": [Path(file.path).as_uri()], "modified": [file.modified * 1000]})
         return [row for found in run(spec, iter([batch])) for row in found.to_pylist()]
 
@@ -113,7 +129,11 @@ def reached(program: Program, stream: str) -> set[str]:
 
 def _there(stream: str, folder: Path, options: Mapping[str, Any]) -> list[RawFile]:
     pattern = options.get("glob", _GLOBS[options["kind"]])
-    paths = [path for path in folder.rglob("*") if path.is_file() and fnmatch(path.name, pattern) and path.name[0] not in "._"]
+    paths = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and fnmatch(path.name, pattern) and path.name[0] not in "._"
+    ]
     found = [RawFile(stream, str(path), path.stat().st_mtime_ns // 1_000_000) for path in paths]
     return sorted(found, key=lambda file: (file.modified, file.path))
 

@@ -50,7 +50,7 @@ class Rebuilder:
         return self.cascade.aggregation
 
     def replace(self, span: Span, rows: pa.Table) -> Rebuilt:
-        """Rows of the finest level (state columns) in the place of all there are in [start, end), and what follows above.
+        """Rows of the finest level (state columns) in the place of all in [start, end), and what follows above.
 
         Raises StoreError when retention has removed rows that this needs.
         """
@@ -81,7 +81,14 @@ class Rebuilder:
             found[level] = span
         return found
 
-    def _upwards(self, state: State, opened: dict[Duration, pa.Table], rewrites: dict[Duration, Rewrite], spans: Mapping[Duration, Span], lowest: Duration) -> Rebuilt:
+    def _upwards(
+        self,
+        state: State,
+        opened: dict[Duration, pa.Table],
+        rewrites: dict[Duration, Rewrite],
+        spans: Mapping[Duration, Span],
+        lowest: Duration,
+    ) -> Rebuilt:
         finer = lowest
         for level in self.aggregation.levels:
             if level <= lowest:
@@ -101,7 +108,11 @@ class Rebuilder:
         if rewrite is None:
             parts = [self.snapshot.rows(finer, start, end)]
         else:
-            parts = [self.snapshot.rows(finer, start, rewrite.start), rewrite.rows, self.snapshot.rows(finer, rewrite.end, end)]
+            parts = [
+                self.snapshot.rows(finer, start, rewrite.start),
+                rewrite.rows,
+                self.snapshot.rows(finer, rewrite.end, end),
+            ]
         return [part.cast(self.aggregation.state_schema) for part in parts]
 
     def _split(self, state: State, root: Duration, rows: pa.Table, horizon: int | None) -> tuple[pa.Table, pa.Table]:
@@ -118,7 +129,9 @@ class Rebuilder:
             return [self.aggregation.zone]
         state, coarsest = self.snapshot.loaded().state, self.snapshot.rows(self.aggregation.levels[-1])
         tables = [coarsest, *state.open.values(), *([] if rows is None else [rows])]
-        return sorted({zone for table in tables for zone in pc.unique(table[ZONE]).to_pylist()}) or [self.aggregation.zone]
+        return sorted({zone for table in tables for zone in pc.unique(table[ZONE]).to_pylist()}) or [
+            self.aggregation.zone
+        ]
 
     def _check_purged(self, spans: Mapping[Duration, Span]) -> None:
         levels = list(spans)
@@ -127,7 +140,8 @@ class Rebuilder:
                 gone = self.page.purged_before(which)
                 if spans[level][0] < gone:
                     raise StoreError(
-                        f"{self.aggregation.table(which)}: rows before {readable(gone)} have been removed by retention, "
+                        f"{self.aggregation.table(which)}: rows before {readable(gone)} "
+                        "have been removed by retention, "
                         f"and the {level.plural} of this range need them from {readable(spans[level][0])} on",
                         hint=f"choose a range that starts at or after {readable(self._earliest())}",
                     )
@@ -140,7 +154,7 @@ class Rebuilder:
 
 
 def closed_until(state: State, aggregation: Aggregation) -> int | None:
-    """The instant up to which events have been taken: the end of the clock's bucket, or what a rebuild says; None before any."""
+    """Up to when events have been taken: the end of the clock's bucket, or what a rebuild says; None before any."""
     clock = state.clocks[aggregation.root]
     return state.resume if clock is None else bucket_end(clock, aggregation.root, aggregation.zone)
 

@@ -19,6 +19,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
+from rollup.errors import StoreError
 from rollup.lifecycle.raw import Folded, RawFile, RawSource, batches
 from rollup.lifecycle.rebuild import Span, within
 from rollup.plan.aggregation import Aggregation
@@ -84,7 +85,7 @@ class TrueRows:
         """The one that was begun for the same app, source and range, or a new one."""
         name = json.dumps([raw.conf.text(), raw.conf.zone, str(raw.folder), span, raw.aggregation.name])
         folder = home / f"replay-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        folder.mkdir(parents=True, exist_ok=True)
+        RecordFolder(folder).create()
         found = cls(raw, engine, span, folder)
         try:
             kept = json.loads((folder / "progress.json").read_text())
@@ -104,7 +105,10 @@ class TrueRows:
             self.done += [file.path for file in batch]
             self.arrived[batch[0].stream] = self.arrived.get(batch[0].stream, 0) + folded.events
             kept = {"done": self.done, "arrived": self.arrived, "parts": self.parts}
-            write_durably(self.folder / "progress.json", json.dumps(kept).encode())
+            try:
+                write_durably(self.folder / "progress.json", json.dumps(kept).encode())
+            except OSError as problem:
+                raise StoreError(f"cannot write {self.folder}: {problem.strerror}") from None
         return sum(self.arrived.values()) - before
 
     def rows(self) -> pa.Table:

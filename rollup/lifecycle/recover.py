@@ -1,4 +1,4 @@
-"""When the commit records are lost or damaged: what there is, going back to a whole commit, or rebuilding from the tables."""
+"""Commit records lost or damaged: what there is, going back to a whole commit, or rebuilding from the tables."""
 
 from __future__ import annotations
 
@@ -79,8 +79,11 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
         if found.whole and not rebuild:
             newest = max(found.damaged)
             raise StoreError(
-                f"commit {newest} of {aggregation.name} is damaged: {found.damaged[newest]}; commit {found.whole[-1]} is whole",
-                hint=f"`rollup recover CONF --to-commit {found.whole[-1]}` loses nothing while Spark's checkpoint is there; --rebuild uses the tables alone",
+                f"commit {newest} of {aggregation.name} is damaged: {found.damaged[newest]}; "
+                f"commit {found.whole[-1]} is whole",
+                hint=f"`rollup recover CONF --to-commit {found.whole[-1]}` loses nothing "
+                "while Spark's checkpoint is there; "
+                "--rebuild uses the tables alone",
             )
         return _rebuild(conf, aggregation, records, found)
     finally:
@@ -99,26 +102,41 @@ def _database(conf: Conf, aggregation: Aggregation, rebuild: bool) -> Recovered:
 
 def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found, number: int) -> Recovered:
     if number not in found.whole:
-        raise StoreError(f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}")
+        raise StoreError(
+            f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}"
+        )
     marks = records.read(number).source
     lines = [_rewind(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
     gone = [n for n in records.numbers() if n > number]
     _aside(records, gone)
     Book.of(conf, aggregation.name).note("recover", to_commit=number, removed=gone)
-    return Recovered(aggregation.name, (f"commit {number} is the newest now; {len(gone)} later ones were put aside", *lines))
+    return Recovered(
+        aggregation.name, (f"commit {number} is the newest now; {len(gone)} later ones were put aside", *lines)
+    )
 
 
 def _rewind(checkpoint: Path, mark: Mapping[str, Any]) -> str:
-    """Let a streaming query forget the batches after the one of a commit. Raises StoreError before anything is removed."""
+    """Let a streaming query forget the batches after that of a commit. Raises StoreError before it removes anything."""
     metadata = checkpoint / "metadata"
     if not metadata.exists():
-        return f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; events already in the tables are late or counted again: use --rebuild"
+        return (
+            f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; "
+            "events already in the tables are late or counted again: use --rebuild"
+        )
     if json.loads(metadata.read_text())["id"] != mark["query"]:
         raise StoreError(f"{checkpoint} is of another query than the commit", hint="--rebuild uses the tables alone")
     batch = int(mark["batch"])
     if not (checkpoint / "offsets" / str(batch)).exists():
-        raise StoreError(f"{checkpoint} no longer knows batch {batch}", hint="choose a newer commit, or --rebuild and `rollup replay`")
-    later = [path for part in ("commits", "offsets") for path in (checkpoint / part).iterdir() if _number(path) is not None and (_number(path) or 0) > batch]
+        raise StoreError(
+            f"{checkpoint} no longer knows batch {batch}",
+            hint="choose a newer commit, or --rebuild and `rollup replay`",
+        )
+    later = [
+        path
+        for part in ("commits", "offsets")
+        for path in (checkpoint / part).iterdir()
+        if _number(path) is not None and (_number(path) or 0) > batch
+    ]
     for path in later:
         path.unlink()
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
@@ -152,9 +170,16 @@ def _rebuild(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
     after = {level: store.snapshot().sizes()[level].rows for level in aggregation.levels}
     lines = [_level(pipeline, level, after[level] - before[level]) for level in aggregation.levels]
     resume = pipeline.state.resume
-    lines.append(f"lost: what was still open at {aggregation.root.plural}" + ("" if resume is None else f", that is events from {readable(resume)} on"))
-    lines.append("events that are sent again count from there on; earlier ones are known to be in the tables and are dropped")
-    lines.append("when the checkpoint is there the stream goes on after its last batch: bring the lost ones back with `rollup replay`")
+    lines.append(
+        f"lost: what was still open at {aggregation.root.plural}"
+        + ("" if resume is None else f", that is events from {readable(resume)} on")
+    )
+    lines.append(
+        "events that are sent again count from there on; earlier ones are known to be in the tables and are dropped"
+    )
+    lines.append(
+        "with its checkpoint the stream goes on after its last batch: bring the lost ones back with `rollup replay`"
+    )
     Book.of(conf, aggregation.name).note("recover", rebuilt=lines, damaged=dict(found.damaged))
     return Recovered(aggregation.name, tuple(lines))
 
@@ -164,4 +189,5 @@ def _level(pipeline: Pipeline, level: Duration, found: int) -> str:
     if level is aggregation.root:
         return f"{level.plural}: {pipeline.store.snapshot().sizes()[level].rows} rows as they are"
     finer = aggregation.levels[aggregation.levels.index(level) - 1]
-    return f"{level.plural}: {pipeline.state.open[level].num_rows} open rows from {aggregation.table(finer)}; {found} turned out to be closed"
+    rows = pipeline.state.open[level].num_rows
+    return f"{level.plural}: {rows} open rows from {aggregation.table(finer)}; {found} turned out to be closed"

@@ -78,7 +78,9 @@ def _boundary(snapshot: Snapshot, aggregation: Aggregation, limit: int, coarser:
     return min((bucket_start(limit, coarser, zone) for zone in zones), default=limit)
 
 
-def _unheld(engine: Engine, cascade: Cascade, snapshot: Snapshot, level: Duration, coarser: Duration, limit: int) -> str | None:
+def _unheld(
+    engine: Engine, cascade: Cascade, snapshot: Snapshot, level: Duration, coarser: Duration, limit: int
+) -> str | None:
     """What the coarser table lacks of the rows before `limit`; None when it has every event of them."""
     names = list(cascade.aggregation.identity)
     rows = snapshot.rows(level, None, limit).cast(cascade.aggregation.state_schema)
@@ -92,7 +94,8 @@ def _short(engine: Engine, names: list[str], going: pa.Table, held: pa.Table, ta
     keys = ", ".join(f'"{name}"' for name in names)
     same = " AND ".join(f'g."{name}" IS NOT DISTINCT FROM h."{name}"' for name in names)
     sql = (
-        f'SELECT COUNT(*) FROM going AS g LEFT JOIN (SELECT {keys}, SUM("{EVENTS}") AS n FROM held GROUP BY ALL) AS h ON {same} '
+        f'SELECT COUNT(*) FROM going AS g LEFT JOIN (SELECT {keys}, SUM("{EVENTS}") AS n FROM held GROUP BY ALL) AS h '
+        f"ON {same} "
         f'WHERE COALESCE(h.n, 0) < g."{EVENTS}"'
     )
     count = engine.run(sql, going=going, held=held).column(0)[0].as_py()

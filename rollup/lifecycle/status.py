@@ -21,7 +21,7 @@ from rollup.untyped import pc
 
 @dataclass(frozen=True)
 class LevelStatus:
-    """One level: its clock (ms, None before the first row), open rows, stored rows (parts) and bytes, retention's cut."""
+    """One level: its clock (ms, None before any row), open rows, stored rows (parts) and bytes, retention's cut."""
 
     level: str
     clock: int | None
@@ -58,27 +58,22 @@ def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> S
     """The status of an aggregation; `snapshot` None means that nothing was committed yet."""
     lease, page = Lease(folder(conf, aggregation.name), "status"), Book.of(conf, aggregation.name).page()
     holder = lease.holder()
-    who = {
-        "holder": None if holder is None else f"{holder}{' (gone)' if holder.dead else ''}",
-        "heartbeat_age": lease.age(),
-        "dead_letters": DeadLetters(conf.tables).read().num_rows,
-        "valid_from": page.valid,
-        "dropped": tuple(page.ended),
-    }
-    if snapshot is None:
-        return Status(aggregation.name, 0, None, None, None, late={}, source={}, levels=(), **who)
-    loaded = snapshot.loaded()
-    end = closed_until(loaded.state, aggregation)
+    loaded = None if snapshot is None else snapshot.loaded()
+    end = None if loaded is None else closed_until(loaded.state, aggregation)
     return Status(
         aggregation.name,
-        loaded.number,
-        time.time() - snapshot.committed(),
-        None if end is None else time.time() - end / 1000,
-        loaded.state.resume,
-        late=_late(snapshot),
-        source=loaded.source,
-        levels=tuple(_levels(aggregation, snapshot, page)),
-        **who,
+        commit=0 if loaded is None else loaded.number,
+        commit_age=None if snapshot is None else time.time() - snapshot.committed(),
+        lag=None if end is None else time.time() - end / 1000,
+        resume=None if loaded is None else loaded.state.resume,
+        holder=None if holder is None else f"{holder}{' (gone)' if holder.dead else ''}",
+        heartbeat_age=lease.age(),
+        late={} if snapshot is None else _late(snapshot),
+        dead_letters=DeadLetters(conf.tables).read().num_rows,
+        source={} if loaded is None else loaded.source,
+        levels=() if snapshot is None else tuple(_levels(aggregation, snapshot, page)),
+        valid_from=page.valid,
+        dropped=tuple(page.ended),
     )
 
 
@@ -107,8 +102,8 @@ def _levels(aggregation: Aggregation, snapshot: Snapshot, page: Page) -> list[Le
     return [one(level) for level in aggregation.levels]
 
 
-def moved_across(snapshot: Snapshot, start: int, end: int) -> int:
-    """Late events of a range that the job put into another bucket, or of the time before it: what a replay cannot undo."""
+def moved_across(snapshot: Snapshot, end: int) -> int:
+    """Late events up to the end of a range that the job put into another bucket: what a replay may not undo."""
     ledger = snapshot.ledger()
     late = ledger.filter(pc.equal(ledger["kind"], "moved"))
     near = late.filter(pc.less(late["AGG_TIMESTAMP"], end))

@@ -1,10 +1,11 @@
-"""Whether the tables are what they should be: every level against the next finer one, and the finest against raw events."""
+"""Whether tables are what they should be: every level against the next finer one, the finest against raw events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -26,7 +27,13 @@ _WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Dur
 _AT_ONCE = 2_000_000
 """Finer rows up to which a level is compared whole."""
 _DAY = 86_400_000
-_WIDEST = {Duration.SECONDS: 1_000, Duration.MINUTES: 60_000, Duration.HOURS: 3_600_000, Duration.DAYS: _DAY + 7_200_000, Duration.MONTHS: 32 * _DAY}
+_WIDEST = {
+    Duration.SECONDS: 1_000,
+    Duration.MINUTES: 60_000,
+    Duration.HOURS: 3_600_000,
+    Duration.DAYS: _DAY + 7_200_000,
+    Duration.MONTHS: 32 * _DAY,
+}
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,13 @@ class Verifier:
         return self.cascade.aggregation
 
     def levels(self, span: Span | None = None) -> Iterator[Difference]:
-        """Where a level is not the merge of the next finer one, for buckets that touch the range (everything when None).
+        """Where a level is not the merge of the next finer one, for buckets that touch the range (all when None).
 
         Buckets whose finer rows retention has removed cannot be checked and are passed over.
         """
         levels = self.aggregation.levels
         spans = None if span is None else self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
-        for finer, level in zip(levels, levels[1:], strict=False):
+        for finer, level in pairwise(levels):
             for window in self._windows(finer, level, None if spans is None else spans[level]):
                 yield from self._level(finer, level, window)
 
@@ -88,7 +95,9 @@ class Verifier:
         for level, rewrite in rebuilt.rewrites.items():
             assert rewrite.start is not None and rewrite.end is not None
             span = rewrite.start, rewrite.end
-            yield from self.comparison.differences(level, self._stored(level, span), [rewrite.rows, within(rebuilt.state.open[level], *span)])
+            yield from self.comparison.differences(
+                level, self._stored(level, span), [rewrite.rows, within(rebuilt.state.open[level], *span)]
+            )
 
     @cached_property
     def comparison(self) -> Comparison:

@@ -238,7 +238,7 @@ class _Options:
             elif name == "ignoreeventsolderthanbuffer":
                 options = replace(options, policy=_ignore(annotation, value, options.policy))
             elif name == "outoforder":
-                options = replace(options, policy=_out_of_order(annotation, value))
+                options = replace(options, policy=_out_of_order(annotation, value, options.policy))
             elif name == "store":
                 options = replace(options, store=annotation.values)
             elif name == "purge":
@@ -279,9 +279,11 @@ def _ignore(annotation: Annotation, value: str, before: Policy) -> Policy:
     return Policy.DROP if value.lower() == "true" else before
 
 
-def _out_of_order(annotation: Annotation, value: str) -> Policy:
+def _out_of_order(annotation: Annotation, value: str, before: Policy) -> Policy:
     if value.lower() not in tuple(Policy):
         raise annotation.refuse(f"@OutOfOrder takes {', '.join(Policy)}, not {value!r}")
+    if before is Policy.DROP and value.lower() != Policy.DROP:
+        raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder stands alone")
     return Policy(value.lower())
 
 

@@ -1,6 +1,6 @@
 """`@purge`: how long each level's rows are kept, as Siddhi 5 spells it.
 
-    @purge(enable='true', interval='10 sec', @retentionPeriod(sec='120 sec', min='24 hours', days='1 year', years='all'))
+@purge(enable='true', interval='10 sec', @retentionPeriod(sec='120 sec', min='24 hours', days='1 year', years='all'))
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _periods(annotation: Annotation, levels: Sequence[Duration]) -> dict[Duratio
             raise annotation.refuse(problem.message, problem.hint) from None
         if level not in levels:
             allowed = ", ".join(level.unit for level in levels)
-            raise annotation.refuse(f"@retentionPeriod names {word!r}, which is not aggregated", f"levels are {allowed}")
+            raise annotation.refuse(
+                f"@retentionPeriod names {word!r}, which is not aggregated", f"levels are {allowed}"
+            )
         found[level] = period(annotation, value)
     return found
 

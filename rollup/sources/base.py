@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -52,13 +52,14 @@ class Source(Protocol):
 
 
 Factory = Callable[[StreamDef, Mapping[str, Any]], Source]
+Made = TypeVar("Made", bound=Factory)
 _KINDS: dict[str, Factory] = {}
 
 
-def register(*kinds: str) -> Callable[[Factory], Factory]:
+def register(*kinds: str) -> Callable[[Made], Made]:
     """Make a source known under the `kind`s a configuration may name."""
 
-    def remember(factory: Factory) -> Factory:
+    def remember(factory: Made) -> Made:
         _KINDS.update(dict.fromkeys(kinds, factory))
         return factory
 

@@ -31,7 +31,7 @@ _FILES = 1 << 20
 
 @register("delta")
 class Delta(Files):
-    """Options: `path` (the table), `starting_version` (0), `max_files_per_batch` (100, of the log), `columns` (rename)."""
+    """Options: `path` (the table), `starting_version` (0), `columns`, `max_files_per_batch` (100, of the log)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "path")
@@ -42,9 +42,14 @@ class Delta(Files):
     def frame(self, spark: SparkSession) -> DataFrame:
         log = self._table / "_delta_log"
         if not log.is_dir():
-            raise ConfigError(f"[sources.{self.stream.name}]: {self._table} is no Delta table", hint="it must be there when the job starts")
+            raise ConfigError(
+                f"[sources.{self.stream.name}]: {self._table} is no Delta table",
+                hint="it must be there when the job starts",
+            )
         reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("pathGlobFilter", "[0-9]*[0-9].json")
-        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100))).option("maxFileAge", "36500d")
+        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100))).option(
+            "maxFileAge", "36500d"
+        )
         return reader.load(str(log)).selectExpr("path", "unix_micros(modificationTime) AS modified")
 
     def begin(self) -> None:
@@ -52,7 +57,8 @@ class Delta(Files):
         versions = [int(file.stem) for file in (self._table / "_delta_log").glob("*.json") if file.stem.isdigit()]
         if versions and min(versions) > self._first:
             raise ConfigError(
-                f"[sources.{self.stream.name}]: the log of {self._table} begins at version {min(versions)}, older ones are cleaned up",
+                f"[sources.{self.stream.name}]: the log of {self._table} begins at version {min(versions)}, "
+                "older ones are cleaned up",
                 hint=f"`starting_version = {min(versions)}` leaves out what was there before",
             )
 
@@ -71,7 +77,9 @@ class Delta(Files):
             yield self._refused(engine, log, version, f"the log file cannot be read: {problem}")
             return
         if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
-            yield self._refused(engine, log, version, f"version {version} changes rows that were there; only appended rows are taken")
+            yield self._refused(
+                engine, log, version, f"version {version} changes rows that were there; only appended rows are taken"
+            )
             return
         for number, added in enumerate(action["add"] for action in actions if "add" in action):
             if added.get("dataChange", True):
@@ -82,7 +90,10 @@ class Delta(Files):
         try:
             rows, dead = self._parquet(engine, path, received, partition)
         except duckdb.Error as problem:
-            rows, dead = self._nothing(engine), self._dead(f"the file cannot be read: {str(problem).splitlines()[0]}", path)
+            rows, dead = (
+                self._nothing(engine),
+                self._dead(f"the file cannot be read: {str(problem).splitlines()[0]}", path),
+            )
         return Part("__batch", rows, path, order, dead)
 
     def _refused(self, engine: Engine, log: Path, version: int, reason: str) -> Part:

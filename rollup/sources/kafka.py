@@ -22,18 +22,25 @@ _BITS = 22
 # of the timestamp takes the place of the timestamp.
 _NUMBERED = f"""
 SELECT raw, readable, timestamp AS __received, kafka_partition, kafka_offset,
-    (moment << {_BITS}) + LEAST((1 << {_BITS}) - 1, (ROW_NUMBER() OVER (PARTITION BY kafka_partition, moment ORDER BY kafka_offset) - 1) * :parts + kafka_partition) AS __arrival
+    (moment << {_BITS}) + LEAST(
+        (1 << {_BITS}) - 1,
+        (ROW_NUMBER() OVER (PARTITION BY kafka_partition, moment ORDER BY kafka_offset) - 1) * :parts + kafka_partition
+    ) AS __arrival
 FROM (SELECT *, MAX(timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset) AS moment FROM kafka_rows)
 """
 
 
 # Bytes that are no UTF-8 must not reach DuckDB as text; the dead letter shows them with replacement characters.
-_TEXT = ("make_valid_utf8(CAST(value AS STRING)) AS raw", "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable")
+_TEXT = (
+    "make_valid_utf8(CAST(value AS STRING)) AS raw",
+    "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable",
+)
 
 
 @register("kafka")
 class Kafka:
-    """Options: `servers`, `topic`, `partitions` (1024, an upper bound), `starting_offsets`, `max_events_per_batch`, `columns` (rename), `options`."""
+    """Options: `servers`, `topic`, `partitions` (64, not less than the topic has), `starting_offsets` (earliest),
+    `max_events_per_batch`, `columns` (rename), `options` (of Spark's Kafka source)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
@@ -42,7 +49,9 @@ class Kafka:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.options["topic"]).option("startingOffsets", self.options.get("starting_offsets", "earliest"))
+        reader = reader.option("subscribe", self.options["topic"]).option(
+            "startingOffsets", self.options.get("starting_offsets", "earliest")
+        )
         if "max_events_per_batch" in self.options:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @register("rate")
 class Rate:
-    """Options: `rows_per_second` (1000), `keys` (100). Texts are `k0` …, the attribute `ts` is the time, numbers count."""
+    """Options: `rows_per_second` (1000), `keys` (100). Texts are `k0` …, the long `ts` is the time, numbers count."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         self.stream = stream
@@ -33,14 +33,24 @@ class Rate:
         if not batch.num_rows:
             return
         with engine.tables({"rate_rows": batch}):
-            engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE __made AS SELECT {self._columns()}, __arrival, __received FROM rate_rows")
+            engine.connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE __made AS SELECT {self._columns()}, __arrival, __received FROM rate_rows"
+            )
         # Every kind of source gives a view, so that sources of several kinds can share a worker's engine.
         engine.connection.execute("CREATE OR REPLACE TEMP VIEW __batch AS SELECT * FROM __made")
         yield Part("__batch", batch.num_rows, "rate", 0, DEAD.empty_table(), numbered=True)
 
     def _columns(self) -> str:
         keys = int(self.options.get("keys", 100))
-        made = {Type.STRING: f"'k' || (__arrival % {keys})", Type.BOOL: "__arrival % 2 = 0", Type.LONG: "__arrival", Type.INT: "CAST(__arrival % 1000 AS INTEGER)"}
+        made = {
+            Type.STRING: f"'k' || (__arrival % {keys})",
+            Type.BOOL: "__arrival % 2 = 0",
+            Type.LONG: "__arrival",
+            Type.INT: "CAST(__arrival % 1000 AS INTEGER)",
+        }
         made |= {Type.DOUBLE: "CAST(__arrival % 1000 AS DOUBLE)", Type.FLOAT: "CAST(__arrival % 1000 AS FLOAT)"}
-        columns = {name: "__received" if name == "ts" and kind is Type.LONG else made[kind] for name, kind in self.stream.attributes.items()}
+        columns = {
+            name: "__received" if name == "ts" and kind is Type.LONG else made[kind]
+            for name, kind in self.stream.attributes.items()
+        }
         return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())

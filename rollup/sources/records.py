@@ -50,7 +50,9 @@ def json_readers(stream: StreamDef, raw: str, renamed: Mapping[str, str] | None 
     return readers
 
 
-def view(engine: Engine, stream: StreamDef, relation: str, readers: Readers, raw: str, valid: str, position: str) -> tuple[int, pa.Table]:
+def view(
+    engine: Engine, stream: StreamDef, relation: str, readers: Readers, raw: str, valid: str, position: str
+) -> tuple[int, pa.Table]:
     """Make the view `__batch` of the records that fit; how many records there were, and the dead letters.
 
     `relation` has `__arrival` and `__received`; `raw` is the record's text, `valid` whether it is a record at all, and
@@ -58,14 +60,21 @@ def view(engine: Engine, stream: StreamDef, relation: str, readers: Readers, raw
     """
     connection = engine.connection
     columns = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
-    wrong = " ".join(f"WHEN {has} AND ({read}) IS NULL THEN {text(f'{name} is not a {stream.attributes[name]}')}" for name, (read, has) in readers.items())
+    wrong = " ".join(
+        f"WHEN {has} AND ({read}) IS NULL THEN {text(f'{name} is not a {stream.attributes[name]}')}"
+        for name, (read, has) in readers.items()
+    )
     reason = f"CASE WHEN NOT COALESCE({valid}, false) THEN 'not a record' {wrong} END"
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE __read AS SELECT {columns}, __arrival, __received, {reason} AS __reason, "
         f"CASE WHEN {reason} IS NOT NULL THEN {raw} END AS __raw, {position} AS __position FROM {relation}"
     )
-    connection.execute("CREATE OR REPLACE TEMP VIEW __batch AS SELECT * EXCLUDE (__reason, __raw, __position) FROM __read WHERE __reason IS NULL")
+    connection.execute(
+        "CREATE OR REPLACE TEMP VIEW __batch AS "
+        "SELECT * EXCLUDE (__reason, __raw, __position) FROM __read WHERE __reason IS NULL"
+    )
     dead = engine.run(
-        f"SELECT {text(stream.name)} AS stream, __reason AS reason, __position AS position, __raw AS raw FROM __read WHERE __reason IS NOT NULL"
+        f"SELECT {text(stream.name)} AS stream, __reason AS reason, __position AS position, __raw AS raw "
+        "FROM __read WHERE __reason IS NOT NULL"
     )
     return engine.count("SELECT COUNT(*) FROM __read"), dead.cast(DEAD)

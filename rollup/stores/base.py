@@ -17,7 +17,7 @@ from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 
 @dataclass(frozen=True)
 class Rewrite:
-    """New rows (`Aggregation.table_schema`) in the place of all with start <= AGG_TIMESTAMP < end; None has no bound."""
+    """New rows (`Aggregation.table_schema`) for all with start <= AGG_TIMESTAMP < end; None is no bound."""
 
     start: int | None
     end: int | None
@@ -61,7 +61,8 @@ class Loaded:
 def ledger_schema(aggregation: Aggregation) -> pa.Schema:
     """Arrow schema of counted late events."""
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
-    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())])
+    counted = [("kind", pa.string()), ("events", pa.int64())]
+    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, *counted])
 
 
 class Snapshot(Protocol):
@@ -78,7 +79,7 @@ class Snapshot(Protocol):
         ...
 
     def rows(self, level: Duration, start: int | None = None, end: int | None = None) -> pa.Table:
-        """Stored rows with start <= AGG_TIMESTAMP < end, `Aggregation.table_schema`; a corrected row may come in parts."""
+        """Stored rows with start <= AGG_TIMESTAMP < end (`table_schema`); a corrected row may come in parts."""
         ...
 
     def ledger(self) -> pa.Table:

@@ -37,7 +37,12 @@ class DeadLetters:
             fresh = self._fresh(table, letters, query)
             rows = fresh.append_column("query", pa.array([query] * fresh.num_rows, pa.string()))
             rows = rows.append_column("batch", pa.array([batch] * fresh.num_rows, pa.int64())).cast(SCHEMA)
-            write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[Transaction(query, batch)]))
+            write_deltalake(
+                table,
+                rows,
+                mode="append",
+                commit_properties=CommitProperties(app_transactions=[Transaction(query, batch)]),
+            )
             if table.version() % _COMPACT_EVERY == 0:
                 table.optimize.compact()
                 table.vacuum(retention_hours=1, enforce_retention_duration=False, dry_run=False)

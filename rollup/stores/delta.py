@@ -63,8 +63,12 @@ class DeltaStore:
 
         Without `open_rows` the state has none: a host that keeps them in shards reads them where they are needed.
         """
-        fresh = self._open_tables()
         record = self.records.newest()
+        for name in () if record is None else record.versions:
+            if not DeltaTable.is_deltatable(str(self._path(name))):
+                hint = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+                raise StoreError(f"the table {self._path(name)} is gone", hint=hint)
+        fresh = self._open_tables()
         if record is None:
             self.records.create()
             if not fresh:
@@ -273,9 +277,16 @@ class DeltaStore:
 
     def _restore(self, name: str, version: int) -> None:
         table = self._tables[name]
-        if table.version() != version:
+        if table.version() == version:
+            return
+        try:
             table.restore(version)
-            # From here on the record's version and the restored one have the same rows; the next commit pins the new.
+        except DeltaError as problem:
+            raise StoreError(
+                f"the table {self._path(name)} has no version {version}, which the newest commit names: {problem}",
+                hint="bring the table back, or `rollup recover CONF --rebuild`",
+            ) from None
+        # From here on the record's version and the restored one have the same rows; the next commit pins the new.
 
     def _append(self, name: str, level: Duration | None, rows: pa.Table, number: int) -> None:
         """Append rows, refusing to build on a version that another writer made."""
@@ -297,7 +308,7 @@ class DeltaStore:
         is ours, that version is put aside and the action tried again; when it is not, we are the one to stop.
         """
         table, path = self._tables[name], self._path(name)
-        before = table.version()
+        before, problem = table.version(), ""
         for _ in range(_TRIES):
             self._still_ours()
             try:

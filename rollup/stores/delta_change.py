@@ -1,4 +1,4 @@
-"""What changes rows that a Delta table has already: a range replaced, columns added. Each leaves new versions to be pinned."""
+"""What changes rows that a Delta table has: a range replaced, columns added. Each leaves versions to be pinned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def predicate(start: int | None, end: int | None) -> str:
     return " AND ".join(bounds) or "true"
 
 
-def replace(table: DeltaTable, path: Path, level: Duration, rewrite: Rewrite, keys: Sequence[str], properties: CommitProperties) -> None:
+def replace(
+    table: DeltaTable, path: Path, level: Duration, rewrite: Rewrite, keys: Sequence[str], properties: CommitProperties
+) -> None:
     """Delete a range and append its new rows: up to two versions, which mean nothing until a record pins the second."""
     table.delete(predicate(rewrite.start, rewrite.end))
     table.update_incremental()
@@ -47,7 +49,8 @@ def add_columns(engine: Engine, table: DeltaTable, added: pa.Schema, retired: Co
         rows: pa.RecordBatchReader = schema.empty_table().select(order).to_reader()
     else:
         names = ", ".join(quoted(name) for name in known)
-        source = f"SELECT {names}, {', '.join(casts)} FROM read_parquet($files, hive_partitioning = true, hive_types_autocast = false)"
+        read = "read_parquet($files, hive_partitioning = true, hive_types_autocast = false)"
+        source = f"SELECT {', '.join([names, *casts])} FROM {read}"
         wanted = ", ".join(quoted(name) for name in order)
         rows = engine.connection.sql(f"SELECT {wanted} FROM ({source})", params={"files": files}).to_arrow_reader()
     write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions or None)

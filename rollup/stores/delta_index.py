@@ -27,7 +27,7 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class FileIndex:
-    """The files of one version of a table with the AGG_TIMESTAMP range of each; a file without statistics may hold any."""
+    """The files of one version of a table with the AGG_TIMESTAMP range of each; without statistics, any time."""
 
     paths: list[str]
     low: Longs
@@ -38,7 +38,7 @@ class FileIndex:
     @classmethod
     def of(cls, table: DeltaTable) -> FileIndex:
         """The files of an open table."""
-        # Not `pa.table`, which looks whether it was given a pandas frame and imports pandas for that.
+        # Not `pa.table` (nor `fill_null` below): they look for pandas objects, and import pandas for that.
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
         if not actions.num_rows:
             none = np.zeros(0, np.int64)
@@ -49,10 +49,16 @@ class FileIndex:
         def longs(name: str, missing: int) -> Longs:
             if name not in names:
                 return np.full(actions.num_rows, missing, np.int64)
-            return actions[name].fill_null(missing).to_numpy().astype(np.int64)
+            return np.array([missing if value is None else value for value in actions[name].to_pylist()], np.int64)
 
         low, high = longs(f"min.{TIMESTAMP}", _LEAST), longs(f"max.{TIMESTAMP}", _MOST)
-        return cls([f"{root}/{unquote(path)}" for path in actions["path"].to_pylist()], low, high, longs("num_records", 0), longs("size_bytes", 0))
+        return cls(
+            [f"{root}/{unquote(path)}" for path in actions["path"].to_pylist()],
+            low,
+            high,
+            longs("num_records", 0),
+            longs("size_bytes", 0),
+        )
 
     def between(self, start: int | None, end: int | None) -> list[str]:
         """The files that can hold rows with start <= AGG_TIMESTAMP < end."""
@@ -66,7 +72,7 @@ class FileIndex:
         return [self.paths[i] for i in np.flatnonzero(fits)]
 
     def after(self, root: Path, version: int, later: int) -> FileIndex | None:
-        """The files of a later version, by reading what the versions between have done; None when their logs are gone."""
+        """The files of a later version, by what the versions between have done; None when their logs are gone."""
         if not version <= later <= version + _STEPS:
             return None
         added, removed = dict[str, Any](), set[str]()
@@ -80,7 +86,11 @@ class FileIndex:
         return self._changed(added, removed)
 
     def _changed(self, added: dict[str, Any], removed: set[str]) -> FileIndex:
-        kept = np.array([path not in removed and path not in added for path in self.paths], bool) if removed or added else np.ones(len(self.paths), bool)
+        kept = (
+            np.array([path not in removed and path not in added for path in self.paths], bool)
+            if removed or added
+            else np.ones(len(self.paths), bool)
+        )
         old = [getattr(self, name)[kept] for name in ("low", "high", "rows", "bytes")]
         new = [np.array([file[i] for file in added.values()], np.int64) for i in range(4)]
         paths = [path for path, stays in zip(self.paths, kept, strict=True) if stays] + list(added)
@@ -100,5 +110,9 @@ def _apply(root: Path, action: dict[str, Any], added: dict[str, Any], removed: s
 def _numbers(add: dict[str, Any]) -> Sequence[int]:
     stats = json.loads(add.get("stats") or "{}")
     low, high = stats.get("minValues", {}).get(TIMESTAMP), stats.get("maxValues", {}).get(TIMESTAMP)
-    return (_LEAST if low is None else low, _MOST if high is None else high, stats.get("numRecords", 0), add.get("size", 0))
-
+    return (
+        _LEAST if low is None else low,
+        _MOST if high is None else high,
+        stats.get("numRecords", 0),
+        add.get("size", 0),
+    )

@@ -57,7 +57,9 @@ class DeltaReader:
         with self._lock:
             record = self.records.newest()
             if record is None:
-                raise StoreError(f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`")
+                raise StoreError(
+                    f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`"
+                )
             if self._last is None or self._last.number != record.number:
                 self._last = DeltaSnapshot(self, record)
             return self._last
@@ -91,10 +93,16 @@ class DeltaSnapshot:
         aggregation, records = self._reader.aggregation, self._reader.records
         empty = pa.Table.from_batches([], aggregation.state_schema)
         rows = {
-            level: records.read_rows(self.record.open[level.table_suffix]) if level.table_suffix in self.record.open else empty
+            level: records.read_rows(self.record.open[level.table_suffix])
+            if level.table_suffix in self.record.open
+            else empty
             for level in aggregation.levels
         }
-        return State({level: self.record.clocks.get(level.table_suffix) for level in aggregation.levels}, rows, self.record.resume)
+        return State(
+            {level: self.record.clocks.get(level.table_suffix) for level in aggregation.levels},
+            rows,
+            self.record.resume,
+        )
 
     def loaded(self) -> Loaded:
         """The state and the source marks of this commit."""
@@ -119,7 +127,11 @@ class DeltaSnapshot:
             return schema.empty_table()
         files = self.files_of("LATE")
         names = ", ".join(quoted(name) for name in schema.names)
-        return self._reader.sessions.session().run(f"SELECT {names} FROM {parquet(files)}", {}).cast(schema) if files else schema.empty_table()
+        return (
+            self._reader.sessions.session().run(f"SELECT {names} FROM {parquet(files)}", {}).cast(schema)
+            if files
+            else schema.empty_table()
+        )
 
     def sizes(self) -> dict[Duration, Size]:
         """Rows and bytes of each level's table."""
@@ -156,8 +168,10 @@ class DeltaSnapshot:
 
     @cached_property
     def open_extent(self) -> Mapping[Duration, tuple[int, int]]:
-        """For each level the first and the last bucket that an open row belongs to; a level without one is not there."""
-        found = {level: pc.min_max(self.open[bucket_column(level)]).as_py() for level in self._reader.aggregation.levels}
+        """For each level that has open rows, the first and the last bucket they belong to."""
+        found = {
+            level: pc.min_max(self.open[bucket_column(level)]).as_py() for level in self._reader.aggregation.levels
+        }
         return {level: (both["min"], both["max"]) for level, both in found.items() if both["min"] is not None}
 
     def may_be_open(self, level: Duration, start: int, end: int) -> bool:
@@ -184,16 +198,33 @@ class DeltaSnapshot:
         bounds = {"start": question.start, "end": question.end}
         files = self.files(question.per, question.start, question.end)
         late = {"late": self.late} if getattr(question, "late", False) else {}
-        return session.run(f"{self._with({'closed': files}, True, False)} {question.sql()}", bounds, {**late, **tables} or None)
+        return session.run(
+            f"{self._with({'closed': files}, True, False)} {question.sql()}", bounds, {**late, **tables} or None
+        )
 
     def _ask(self, session: Session, ask: Ask, tables: Mapping[str, pa.Table]) -> pa.Table:
         """A range without open rows, or without files, does not pay for the other side."""
-        files = {name: self._files_in(ask, level) for name, level in ask.relations.items()}
-        opened = any(self.may_be_open(level, ask.start, ask.end) for level in ask.relations.values())
-        sides = Sides.BOTH if opened and any(files.values()) else Sides.OPEN if opened or not any(files.values()) else Sides.STORED
+        sides, files = self._sides(ask)
         sql, values = ask.prepared(sides)
-        relations = {} if sides is Sides.OPEN else files
-        return session.run(f"{self._with(relations, sides is not Sides.STORED, ask.late)} {sql}", values, tables)
+        return session.run(f"{self._with(files, sides is not Sides.STORED, ask.late)} {sql}", values, tables)
+
+    def inlined(self, ask: Ask, tables: dict[str, pa.Table]) -> str:
+        """The question as SQL without parameters for this store's engine; what else it reads is put into `tables`."""
+        sides, files = self._sides(ask)
+        relations = self._with(files, sides is not Sides.STORED, ask.late)
+        for name, rows in ask.tables().items():
+            own = f"rollup_{name}_{len(tables)}"
+            tables[own] = rows
+            relations += f", {name} AS (SELECT * FROM {own})"
+        return f"{relations} {ask.constant_sql(sides)}"
+
+    def _sides(self, ask: Ask) -> tuple[Sides, Mapping[str, list[str]]]:
+        """Which sides can have rows of the answer, and the files of each relation of stored rows."""
+        files = {name: self._files_in(ask, level) for name, level in ask.relations.items()}
+        if not any(files.values()):
+            return Sides.OPEN, {}
+        opened = any(self.may_be_open(level, ask.start, ask.end) for level in ask.relations.values())
+        return (Sides.BOTH if opened else Sides.STORED), files
 
     def _files_in(self, ask: Ask, level: Duration) -> list[str]:
         found = [file for start, end in ask.ranges(level) for file in self.files(level, start, end)]
@@ -201,7 +232,9 @@ class DeltaSnapshot:
 
     def _with(self, closed: Mapping[str, list[str]], opened: bool, late: bool) -> str:
         """The relations of a query, as it reads them of this commit."""
-        relations = {name: f"SELECT * FROM {parquet(files)}" if files else self._nothing() for name, files in closed.items()}
+        relations = {
+            name: f"SELECT * FROM {parquet(files)}" if files else self._nothing() for name, files in closed.items()
+        }
         if opened:
             relations["open"] = f"SELECT * FROM {self._shared('open', self.open)}"
         if late:

@@ -46,7 +46,9 @@ class Sessions:
             known = self._shared.setdefault(family, [])
             if name not in known:
                 with self._engine.tables({"shared rows": rows}):
-                    self._engine.connection.execute(f'CREATE OR REPLACE TABLE {quoted(name)} AS SELECT * FROM "shared rows"')
+                    self._engine.connection.execute(
+                        f'CREATE OR REPLACE TABLE {quoted(name)} AS SELECT * FROM "shared rows"'
+                    )
                 known.append(name)
                 for old in known[:-_KEPT_TABLES]:
                     self._engine.connection.execute(f"DROP TABLE IF EXISTS {quoted(old)}")

@@ -92,7 +92,10 @@ class MemorySnapshot:
 
     def _late(self) -> pa.Table:
         aggregation = self._store.aggregation
-        parts = [part.append_column("commit", pa.array([number] * part.num_rows, pa.int64())) for number, part in enumerate(self._ledgers)]
+        parts = [
+            part.append_column("commit", pa.array([number] * part.num_rows, pa.int64()))
+            for number, part in enumerate(self._ledgers)
+        ]
         empty = ledger_schema(aggregation).append(pa.field("commit", pa.int64())).empty_table()
         return late_rows(self._store.engine, aggregation, pa.concat_tables([empty, *parts]))
 
@@ -103,7 +106,8 @@ class MemorySnapshot:
         return self._tables[level].filter(_within(self._tables[level], start, end))
 
     def ledger(self) -> pa.Table:
-        return pa.concat_tables(self._ledgers) if self._ledgers else ledger_schema(self._store.aggregation).empty_table()
+        empty = ledger_schema(self._store.aggregation).empty_table()
+        return pa.concat_tables([empty, *self._ledgers])
 
     def sizes(self) -> Mapping[Duration, Size]:
         return {level: Size(table.num_rows, table.nbytes) for level, table in self._tables.items()}

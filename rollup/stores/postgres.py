@@ -1,6 +1,6 @@
 """An aggregation's tables in a relational database: one transaction a batch, exact across lost connections.
 
-PostgreSQL is what it is made for (`rollup.stores.sql_postgres`); the others go through plain SQL (`rollup.stores.sql_core`).
+PostgreSQL is what it is for (`rollup.stores.sql_postgres`); others go through plain SQL (`rollup.stores.sql_core`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SqlStore:
             self._prepared = True
 
     def commit(self, commit: Commit) -> None:
-        """Write a commit in one transaction. When the connection is lost it is tried again, unless it turns out to be there.
+        """Write a commit in one transaction; when the connection is lost it is tried again, unless it had landed.
 
         Raises FencedError when another job has written its number, and StoreError when the database stays away.
         """
@@ -168,7 +168,7 @@ class SqlStore:
         session.append(a.table(level), narrowed(a, whole))
 
     def _close(self, session: Session, level: Duration, rows: pa.Table, newest: int | None) -> int:
-        """Write closed rows; returns the newest bucket the table then has. Rows newer than all others are simply added."""
+        """Write closed rows; returns the newest bucket of the table. Rows newer than all others are just added."""
         table = self.aggregation.table(level)
         if newest is None:
             newest = max(session.newest(level).values(), default=-_EVERYTHING)
@@ -214,23 +214,28 @@ def _same(before: pa.Table | None, after: pa.Table) -> bool:
 
 
 def cut_rows(engine: Engine, aggregation: Aggregation, state: State, levels: Sequence[Duration]) -> pa.Table:
-    """The open rows of some levels as their table has them (`open_schema`), with the start of their bucket at each level.
+    """The open rows of some levels as their table has them (`open_schema`), with their bucket start at each level.
 
     Open rows have few bucket starts, so where they share one zone plain Python is quicker than any query.
     """
     if aggregation.clock is Clock.STRING:
         empty = State.empty(aggregation).open
-        return open_rows(engine, aggregation, replace(state, open={**empty, **{level: state.open[level] for level in levels}}))
+        some = {level: state.open[level] for level in levels}
+        return open_rows(engine, aggregation, replace(state, open={**empty, **some}))
     schema = open_schema(aggregation)
-    return pa.concat_tables([schema.empty_table(), *(_cut(aggregation, level, state.open[level], schema) for level in levels)])
+    cut = (_cut(aggregation, level, state.open[level], schema) for level in levels)
+    return pa.concat_tables([schema.empty_table(), *cut])
 
 
 def _cut(aggregation: Aggregation, level: Duration, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     times, place = np.unique(rows[TIMESTAMP].to_numpy(), return_inverse=True)
     columns = [*rows.columns, pa.repeat(pa.scalar(int(level), pa.int32()), rows.num_rows)]
     for coarser in aggregation.levels:
-        starts = [bucket_start(int(time), coarser, aggregation.zone) for time in times] if coarser >= level else None
-        columns.append(pa.nulls(rows.num_rows, pa.int64()) if starts is None else pa.array(np.array(starts, np.int64)[place]))
+        if coarser < level:
+            columns.append(pa.nulls(rows.num_rows, pa.int64()))
+            continue
+        starts = [bucket_start(int(time), coarser, aggregation.zone) for time in times]
+        columns.append(pa.array(np.array(starts, np.int64)[place]))
     return pa.table(columns, schema=schema)
 
 

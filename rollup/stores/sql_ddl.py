@@ -105,7 +105,7 @@ class Tables:
 
 
 def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False) -> list[str]:
-    """The statements that make an aggregation's tables. `partitioned`: seconds and minutes by time (PostgreSQL only)."""
+    """The statements that make an aggregation's tables. `partitioned`: the fine ones by time (PostgreSQL)."""
     tables = Tables(aggregation, dialect)
     folder = "postgres" if dialect == "postgresql" else "generic"
     statements = list[str]()
@@ -234,7 +234,8 @@ def _with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[O
 
 def _typed(outputs: tuple[Output, ...]) -> str:
     columns = ((quoted(output.name, "postgresql"), _pg_type(output.type)) for output in outputs)
-    return ", ".join([quoted(TIMESTAMP, "postgresql"), *(f"cast({name} as {kind}) as {name}" for name, kind in columns)])
+    casts = (f"cast({name} as {kind}) as {name}" for name, kind in columns)
+    return ", ".join([quoted(TIMESTAMP, "postgresql"), *casts])
 
 
 def _rows(aggregation: Aggregation, level: Duration, place: str) -> str:

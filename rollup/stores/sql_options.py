@@ -74,7 +74,8 @@ class StoreOptions:
     def of(cls, options: str | Mapping[str, str]) -> StoreOptions:
         """Raises StoreError naming the option that is wrong or missing.
 
-        >>> StoreOptions.of({"type": "rdbms", "jdbc.url": "jdbc:mysql://localhost:3306/TestDB", "username": "root", "password": "root"}).shown
+        >>> options = {"jdbc.url": "jdbc:mysql://localhost:3306/TestDB", "username": "root", "password": "root"}
+        >>> StoreOptions.of(options).shown
         'mysql+pymysql://root:***@localhost:3306/TestDB'
         """
         if isinstance(options, str):

@@ -32,7 +32,8 @@ _VACUUM_EVERY = 100_000
 _LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "55P03"}
 """Server going down or coming up, a conflict or a lock to try again, a server that is a standby now; and class 08."""
 _AWAY = re.compile(
-    r"refused|could not connect|server closed|starting up|shutting down|recovery mode|timeout expired|terminat|reset by peer|SSL SYSCALL|EOF"
+    "refused|could not connect|server closed|starting up|shutting down|not yet accepting|recovery mode|timeout expired"
+    "|terminat|reset by peer|SSL SYSCALL|EOF"
 )
 
 
@@ -190,7 +191,8 @@ class PostgresSession:
         self.cursor.execute(f"create temp table rollup_new (like {name(table)}) on commit drop")
         self.append("rollup_new", rows)
         self.cursor.execute(
-            f"insert into {name(table)} select * from rollup_new on conflict ({', '.join(map(name, identity))}) do update set "
+            f"insert into {name(table)} select * from rollup_new"
+            f" on conflict ({', '.join(map(name, identity))}) do update set "
             + ", ".join(f"{name(value)} = excluded.{name(value)}" for value in values)
         )
         self.cursor.execute("drop table rollup_new")
@@ -209,7 +211,8 @@ class PostgresSession:
 
     def size(self, table: str) -> tuple[int, int]:
         parts = "(select sum(pg_total_relation_size(relid)) from pg_partition_tree(%s::regclass))"
-        self.cursor.execute(f"select count(*), coalesce({parts}, 0)::bigint from {name(table)}", (name(table),))
+        size = f"coalesce({parts}, pg_total_relation_size(%s::regclass))::bigint"
+        self.cursor.execute(f"select count(*), {size} from {name(table)}", (name(table), name(table)))
         return self.cursor.fetchone()
 
     def committed(self) -> float:

@@ -71,7 +71,8 @@ class Preparation:
     def _found(self, schema: str) -> dict[str, dict[str, str]]:
         """The tables of ours that exist, each with the types of its columns."""
         self.cursor.execute(
-            "select c.relname, a.attname, format_type(a.atttypid, a.atttypmod) from pg_attribute a join pg_class c on c.oid = a.attrelid"
+            "select c.relname, a.attname, format_type(a.atttypid, a.atttypmod)"
+            " from pg_attribute a join pg_class c on c.oid = a.attrelid"
             " where c.relnamespace = quote_ident(%s)::regnamespace and c.relname = any(%s) and c.relkind in ('r', 'p')"
             " and a.attnum > 0 and not a.attisdropped",
             (schema, list(self.tables.all())),

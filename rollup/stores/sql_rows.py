@@ -54,8 +54,8 @@ def _refuse_nul(rows: pa.Table) -> None:
 def _array(values: Sequence[Any] | None) -> str | None:
     """A list as PostgreSQL spells an array.
 
-    >>> _array(["a", 'b"', None]), _array([1, 2.5]), _array([True])
-    ('{"a","b\\\\\\\\"",NULL}', '{1,2.5}', '{true}')
+    >>> _array(["a", "b,c", None]), _array([1, 2.5]), _array([True])
+    ('{"a","b,c",NULL}', '{1,2.5}', '{true}')
     """
     return None if values is None else "{" + ",".join(map(_element, values)) + "}"
 

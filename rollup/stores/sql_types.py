@@ -109,8 +109,8 @@ def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[
 def type_name(kind: TypeEngine[Any], dialect: str) -> str:
     """The type as DDL has it.
 
-    >>> type_name(column_type(pa.int64(), "x"), "oracle"), type_name(column_type(pa.list_(pa.int32()), "x"), "postgresql")
-    ('NUMBER(19)', 'INTEGER[]')
+    >>> type_name(column_type(pa.list_(pa.int32()), "x"), "postgresql")
+    'INTEGER[]'
     """
     return kind.compile(dialect=DIALECTS[dialect])
 
@@ -123,9 +123,9 @@ def quoted(name: str, dialect: str) -> str:
 def check_name(name: str, what: str, dialect: str) -> None:
     """Raise StoreError when a name is longer than the database keeps; PostgreSQL would cut it off without a word.
 
-    >>> check_name("TransactionsPerBranchAndTeller_SECONDS", "the table", "oracle")
+    >>> check_name("TransactionsPerBranch_SECONDS_KEY", "the index", "oracle")
     Traceback (most recent call last):
-    rollup.errors.StoreError: the table 'TransactionsPerBranchAndTeller_SECONDS' has 38 bytes, oracle allows 30 (choose a shorter name)
+    rollup.errors.StoreError: the index 'TransactionsPerBranch_SECONDS_KEY' has 33 bytes, oracle allows 30 (choose ...)
     """
     limit, unit = _LIMITS.get(dialect, (None, ""))
     if limit is None:

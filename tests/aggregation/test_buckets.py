@@ -109,22 +109,7 @@ def test_around_every_change_of_the_clocks_buckets_lie_end_to_end(zone: str, cha
             begin = end
 
 
-@pytest.mark.parametrize(
-    "zone",
-    [
-        pytest.param(
-            zone,
-            marks=[
-                pytest.mark.xfail(
-                    strict=True, reason="a repeated half hour is read as its second in SQL, as its first in Python"
-                )
-            ],
-        )
-        if zone == "Australia/Lord_Howe"
-        else zone
-        for zone in FIXED + NAMED
-    ],
-)
+@pytest.mark.parametrize("zone", FIXED + NAMED)
 def test_sql_reads_the_wall_clock_as_the_calendar_does(zone: str) -> None:
     """Quarter hours around every change of the clocks, also those that come twice or not at all."""
     walls = sorted(

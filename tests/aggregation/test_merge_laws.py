@@ -11,7 +11,6 @@ import math
 from functools import cache
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -37,11 +36,8 @@ _ESTIMATES = {
     "AGG_KLL": "rollup_kll_quantiles({})",
     "AGG_TOPK": "rollup_topk_items({}, 9)",
 }
-_TEXT_ONLY = pytest.mark.xfail(
-    strict=True, raises=duckdb.BinderException, reason="hll and topk fold only text: numbers are not cast yet"
-)
 CASES = [
-    pytest.param(name, kind, marks=[_TEXT_ONLY] if name in ("hll", "topk") and kind != "string" else [])
+    pytest.param(name, kind)
     for name in AGGREGATES
     for kind in _VALUES
     if not (name in _NUMERIC and kind == "string")

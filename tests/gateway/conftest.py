@@ -13,6 +13,7 @@ from tests.gateway.toys import Running
 from tests.servers.postgres import PostgresServer
 
 ROLES = Path(__file__).parents[2] / "ddl" / "gateway_roles.sql"
+collect_ignore = ["superset_client.py"]  # runs in an environment of its own, see test_superset.py
 PASSWORD = "read'er {pw}"
 
 

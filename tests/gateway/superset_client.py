@@ -1,4 +1,4 @@
-"""Run by Superset's own Python: makes a database, datasets and charts in a fresh Superset and prints their data as JSON.
+"""Run by Superset's own Python: makes datasets and charts in a fresh Superset, prints their data as JSON.
 
     python superset_client.py postgresql+psycopg2://user:password@host:port/rollup
 
@@ -21,7 +21,8 @@ def made(answer: Any) -> Any:
 
 
 def chart(client: Any, dataset: int, **query: Any) -> list[dict[str, Any]]:
-    body = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "result_format": "json", "result_type": "full", "force": True}
+    source = {"id": dataset, "type": "table"}
+    body = {"datasource": source, "queries": [query], "result_format": "json", "result_type": "full", "force": True}
     return made(client.post("/api/v1/chart/data", json=body))["result"][0]["data"]
 
 
@@ -36,31 +37,42 @@ def main(uri: str) -> None:
         if manager.find_user("admin") is None:
             manager.add_user("admin", "a", "b", "a@example.org", manager.find_role("Admin"), password="admin")
     client = app.test_client()
-    token = made(client.post("/api/v1/security/login", json={"username": "admin", "password": "admin", "provider": "db"}))["access_token"]
+    login = {"username": "admin", "password": "admin", "provider": "db"}
+    token = made(client.post("/api/v1/security/login", json=login))["access_token"]
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
-    database = made(client.post("/api/v1/database/", json={"database_name": "rollup", "sqlalchemy_uri": uri, "expose_in_sqllab": True}))["id"]
+    body = {"database_name": "rollup", "sqlalchemy_uri": uri, "expose_in_sqllab": True}
+    database = made(client.post("/api/v1/database/", json=body))["id"]
     seen: dict[str, Any] = {}
     listed = made(client.get(f"/api/v1/database/{database}/tables/?q=(force:!t,schema_name:rollup)"))
     seen["browser"] = sorted(each["value"] for each in listed["result"])
-    view = made(client.post("/api/v1/dataset/", json={"database": database, "schema": "rollup", "table_name": "TradeAgg_days"}))["id"]
+    place = {"database": database, "schema": "rollup"}
+    view = made(client.post("/api/v1/dataset/", json={**place, "table_name": "TradeAgg_days"}))["id"]
     month = "2018-01-05T00:00:00 : 2018-01-08T00:00:00"
-    axis = {"columnType": "BASE_AXIS", "sqlExpression": "AGG_TIME", "label": "AGG_TIME", "expressionType": "SQL", "timeGrain": "P1D"}
+    axis = {"columnType": "BASE_AXIS", "sqlExpression": "AGG_TIME", "label": "AGG_TIME", "expressionType": "SQL"}
+    axis["timeGrain"] = "P1D"
     seen["line chart"] = chart(
         client, view, columns=[axis], metrics=[total()], row_limit=1000, granularity="AGG_TIME", time_range=month,
-        orderby=[["AGG_TIME", True]] if False else [], filters=[{"col": "symbol", "op": "==", "val": "A"}],
+        filters=[{"col": "symbol", "op": "==", "val": "A"}],
     )  # fmt: skip
     for name, sql in {
         "call": "SELECT * FROM TradeAgg('2018-01-** **:**:**', 'days')",
         "quoted name": 'SELECT * FROM "TradeAgg within 2018-01-** **:**:** per days"',
     }.items():
-        dataset = made(client.post("/api/v1/dataset/", json={"database": database, "schema": "rollup", "table_name": name, "sql": sql}))["id"]
-        seen[name] = chart(client, dataset, columns=["symbol"], metrics=[total()], row_limit=100, orderby=[[total(), False]])
-        body = {"database_id": database, "schema": "rollup", "sql": f"{sql} AS t ORDER BY 1, 2 LIMIT 3", "runAsync": False}
+        dataset = made(client.post("/api/v1/dataset/", json={**place, "table_name": name, "sql": sql}))["id"]
+        seen[name] = chart(
+            client, dataset, columns=["symbol"], metrics=[total()], row_limit=100, orderby=[[total(), False]]
+        )
+        body = {
+            "database_id": database,
+            "schema": "rollup",
+            "sql": f"{sql} AS t ORDER BY 1, 2 LIMIT 3",
+            "runAsync": False,
+        }
         answer = client.post("/api/v1/sqllab/execute/", json=body)
-        seen[f"{name} in SQL Lab"] = answer.get_json()["data"] if answer.status_code == 200 else answer.get_data(as_text=True)[:500]
-    body = {"database_id": database, "schema": "rollup", "sql": "SELECT * FROM TradeAgg WITHIN '2018-01-** **:**:**' PER 'days'", "runAsync": False}
-    answer = client.post("/api/v1/sqllab/execute/", json=body)
-    seen["clause in SQL Lab"] = answer.status_code if answer.status_code != 200 else answer.get_json()["data"][:1]
+        seen[f"{name} in SQL Lab"] = made(answer)["data"][:2]
+    clause = "SELECT * FROM TradeAgg WITHIN '2018-01-** **:**:**' PER 'days'"
+    body = {"database_id": database, "schema": "rollup", "sql": clause, "runAsync": False}
+    seen["clause in SQL Lab"] = client.post("/api/v1/sqllab/execute/", json=body).status_code
     print("SEEN " + json.dumps(seen, default=str))
 
 

@@ -52,8 +52,13 @@ def test_answers_are_always_those_of_one_whole_and_newest_commit() -> None:
 
         commits = [1]
         bound = TOTALS.replace(JANUARY, "%s")
-        twice = f"SELECT a.symbol, sum(a.total) FROM TradeAgg WITHIN {JANUARY} PER 'days' a JOIN TradeAgg WITHIN {JANUARY} PER 'months' m USING (symbol) GROUP BY a.symbol, m.total HAVING sum(a.total) = m.total"
-        ways = [(TOTALS, None), (bound, ("2018-01-** **:**:**",)), (twice, None)]
+        twice = (
+            f"SELECT a.symbol, sum(a.total) FROM TradeAgg WITHIN {JANUARY} PER 'days' a"
+            f" JOIN TradeAgg WITHIN {JANUARY} PER 'months' m USING (symbol)"
+            " GROUP BY a.symbol, m.total HAVING sum(a.total) = m.total"
+        )
+        month = "2018-01-** **:**:**"
+        ways = [(TOTALS, None), (bound, (month,)), (twice, None), (twice.replace(JANUARY, "%s"), (month, month))]
         with Serving(conf) as serving:
             threads = [threading.Thread(target=ask, args=(serving.login(), *way)) for way in ways]
             for thread in threads:
@@ -97,13 +102,20 @@ def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read
         with Serving(conf) as serving:
             slices = serving.delta.slices
             slices.budget.tables = 4
-            with psycopg.connect(**serving.login()) as reader, psycopg.connect(**serving.login(), autocommit=True) as client:
+            with (
+                psycopg.connect(**serving.login()) as reader,
+                psycopg.connect(**serving.login(), autocommit=True) as client,
+            ):
                 cursor = reader.cursor("held")
-                cursor.execute(f"SELECT total FROM TradeAgg WITHIN {JANUARY} PER 'hours' t WHERE symbol = 'A' ORDER BY 1")
+                cursor.execute(
+                    f"SELECT total FROM TradeAgg WITHIN {JANUARY} PER 'hours' t WHERE symbol = 'A' ORDER BY 1"
+                )
                 first = cursor.fetchmany(3)
                 for _ in range(2):
                     for day in range(1, 13):
-                        found = client.execute(f"SELECT sum(total) FROM TradeAgg WITHIN '2018-01-{day:02d} **:**:**' PER 'hours' t")
+                        found = client.execute(
+                            f"SELECT sum(total) FROM TradeAgg WITHIN '2018-01-{day:02d} **:**:**' PER 'hours' t"
+                        )
                         assert found.fetchone() == (day * 9.0,)
                 deadline = time.monotonic() + 10
                 while slices.over_budget() and time.monotonic() < deadline:
@@ -136,7 +148,10 @@ def test_a_killed_server_comes_back_and_answers_are_never_empty(victim: str) -> 
             while answered < 10 and time.monotonic() < deadline:
                 try:
                     with psycopg.connect(**serving.login(), autocommit=True, connect_timeout=5) as client:
-                        for sql, parameters in ((TOTALS, None), (TOTALS.replace(JANUARY, "%s"), ("2018-01-** **:**:**",))):
+                        for sql, parameters in (
+                            (TOTALS, None),
+                            (TOTALS.replace(JANUARY, "%s"), ("2018-01-** **:**:**",)),
+                        ):
                             assert client.execute(sql, parameters).fetchall() == [("A", 1218.0), ("B", 2436.0)]
                     answered += 1
                 except psycopg.Error:
@@ -148,7 +163,10 @@ def test_too_many_rows_are_refused_with_a_way_out_and_a_preview_is_not() -> None
     with folder() as made:
         conf = configuration(made)
         host(conf).send("Trades", events("2018-01"))
-        with Serving(conf, replace(ServeOptions.of(conf), row_limit=100)) as serving, psycopg.connect(**serving.login(), autocommit=True) as client:
+        with (
+            Serving(conf, replace(ServeOptions.of(conf), row_limit=100)) as serving,
+            psycopg.connect(**serving.login(), autocommit=True) as client,
+        ):
             for sql in ('SELECT * FROM "TradeAgg_seconds"', f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'hours'"):
                 with pytest.raises(psycopg.errors.InvalidParameterValue, match="more than 100 rows per") as caught:
                     client.execute(sql)
@@ -161,7 +179,10 @@ def test_a_statement_that_takes_too_long_to_load_is_cancelled_and_the_session_li
     with folder() as made:
         conf = configuration(made)
         host(conf).send("Trades", events("2018-01"))
-        with Serving(conf, replace(ServeOptions.of(conf), statement_timeout=1)) as serving, psycopg.connect(**serving.login(), autocommit=True) as client:
+        with (
+            Serving(conf, replace(ServeOptions.of(conf), statement_timeout=1)) as serving,
+            psycopg.connect(**serving.login(), autocommit=True) as client,
+        ):
             with pytest.raises(psycopg.errors.QueryCanceled):
                 client.execute("SELECT pg_sleep(20)")
             assert client.execute(TOTALS).fetchall() == [("A", 1218.0), ("B", 2436.0)]

@@ -60,7 +60,11 @@ def login(served: tuple[Serving, LocalHost]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "source",
-    [f"TradeAgg WITHIN {JANUARY} PER 'days'", f"TradeAgg({JANUARY}, 'days')", '"TradeAgg within 2018-01-** **:**:** per days"'],
+    [
+        f"TradeAgg WITHIN {JANUARY} PER 'days'",
+        f"TradeAgg({JANUARY}, 'days')",
+        '"TradeAgg within 2018-01-** **:**:** per days"',
+    ],
 )
 def test_every_spelling_answers_inside_the_server(login: dict[str, Any], source: str) -> None:
     connection = psycopg2.connect(**login)
@@ -74,13 +78,22 @@ def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
     with psycopg.connect(**login, autocommit=True) as client:
         for _ in range(4):
             for month, expected in (("01", 3654.0), ("02", 495.0)):
-                found = client.execute("SELECT sum(total) FROM TradeAgg WITHIN %s PER %s t", (f"2018-{month}-** **:**:**", "days"), prepare=True)
+                found = client.execute(
+                    "SELECT sum(total) FROM TradeAgg WITHIN %s PER %s t",
+                    (f"2018-{month}-** **:**:**", "days"),
+                    prepare=True,
+                )
                 assert found.fetchone() == (expected,)
-        mixed = client.execute(f"SELECT sum(total) FROM TradeAgg WITHIN '2018-01-03 00:00:00', {at('2018-01-05T00:00:00')} PER 'days' t")
+        mixed = client.execute(
+            f"SELECT sum(total) FROM TradeAgg WITHIN '2018-01-03 00:00:00', {at('2018-01-05T00:00:00')} PER 'days' t"
+        )
         assert mixed.fetchone() == (63.0,)
-        view = f'SELECT symbol, sum(total) FROM "TradeAgg_days" WHERE "AGG_TIMESTAMP" < {at("2018-01-02T00:00:00")} GROUP BY 1 ORDER BY 1'
+        where = f'WHERE "AGG_TIMESTAMP" < {at("2018-01-02T00:00:00")}'
+        view = f'SELECT symbol, sum(total) FROM "TradeAgg_days" {where} GROUP BY 1 ORDER BY 1'
         assert client.execute(view).fetchall() == [("A", 3.0), ("B", 6.0)]
-        assert client.execute("SELECT count(*) FROM tradeagg_days WHERE \"AGG_TIME\" >= '2018-02-01Z'").fetchone() == (20,)
+        assert client.execute("SELECT count(*) FROM tradeagg_days WHERE \"AGG_TIME\" >= '2018-02-01Z'").fetchone() == (
+            20,
+        )
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown duration") as caught:
             client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'weeks'")
         assert caught.value.diag.statement_position == "15"
@@ -91,4 +104,5 @@ def test_only_named_users_and_the_stores_database(login: dict[str, Any]) -> None
         with pytest.raises(psycopg.OperationalError, match=message):
             psycopg.connect(**login | changed)
     with psycopg.connect(**login, autocommit=True) as client, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        client.execute('set default_transaction_read_only = off; delete from "TradeAgg_DAYS"')
+        client.execute("set default_transaction_read_only = off")
+        client.execute('delete from "TradeAgg_DAYS"')

@@ -23,15 +23,21 @@ from tests.gateway.test_attacks import DENIED
 from tests.gateway.trades import JANUARY, PASSWORD, Serving, configuration, events, folder, host
 
 pytestmark = pytest.mark.postgres
-NOT_HERE = {"read another schema", "read somebody's large object", "export a large object", "write somebody's large object", "become the writer"}
+NOT_HERE = {
+    "read another schema",
+    "read somebody's large object",
+    "export a large object",
+    "write somebody's large object",
+    "become the writer",
+}
 MORE = {
     "write loaded rows": "insert into {slice} select * from {slice}",
     "empty loaded rows": "truncate {slice}",
     "drop loaded rows": "drop table {slice}",
     "lock loaded rows": "lock table {slice} in access exclusive mode",
-    "replace a function": "create or replace function _rollup.wait(request jsonb) returns jsonb language sql as 'select null::jsonb'",
+    "replace a function": "create or replace function _rollup.wait(jsonb) returns jsonb language sql as 'select 1'",
     "ask in the server's name": "select _rollup.wait('{{}}'::jsonb)",
-    "replace a view": "create or replace view rollup.\"TradeAgg_days\" as select 1",
+    "replace a view": 'create or replace view rollup."TradeAgg_days" as select 1',
     "make a table inside": "create table _rollup.mine (x int)",
     "read the password": "select pg_read_file('../password')",
     "become the owner": "set role rollup_owner",
@@ -60,13 +66,19 @@ def attacker(serving: Serving) -> Iterator[psycopg.Connection]:
 def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
     found = attacker.execute("select relname from pg_class where relname ~ '^slice_'").fetchone()
     assert found
-    attack = MORE[what].format(slice=f"_rollup.{found[0]}") if what in MORE else DENIED[what].replace("rollups.days", 'rollup."TradeAgg_days"').replace("rollups.", "rollup.")
+    attack = (
+        MORE[what].format(slice=f"_rollup.{found[0]}")
+        if what in MORE
+        else DENIED[what].replace("rollups.days", 'rollup."TradeAgg_days"').replace("rollups.", "rollup.")
+    )
     attack = attack.replace("reader", "ann")
     with pytest.raises(psycopg.Error) as caught:
         attacker.execute(f"begin read write; {attack}; commit" if what != "change the server" else attack)
     attacker.execute("rollback")
     # 42809 and 55000: a view of a function is nothing to write, lock or analyse; 22023: no such role in this server.
-    assert caught.value.sqlstate in ("42501", "55000", "42809", "0A000", "22023"), f"refused for another reason: {caught.value}"
+    assert caught.value.sqlstate in ("42501", "55000", "42809", "0A000", "22023"), (
+        f"refused for another reason: {caught.value}"
+    )
 
 
 def test_after_the_attacks_everything_answers_as_before(attacker: psycopg.Connection) -> None:
@@ -83,13 +95,18 @@ def test_after_the_attacks_everything_answers_as_before(attacker: psycopg.Connec
         ({"dbname": "template1"}, "is not served here"),
     ],
 )
-def test_only_named_users_with_their_password_enter_the_one_database(serving: Serving, changed: dict[str, str], message: str) -> None:
+def test_only_named_users_with_their_password_enter_the_one_database(
+    serving: Serving, changed: dict[str, str], message: str
+) -> None:
     with pytest.raises(psycopg.OperationalError, match=message):
         psycopg.connect(**serving.login(**changed))
 
 
 def test_names_and_values_with_quotes_stay_names_and_values() -> None:
-    app = 'define stream S (k string, v double, ts long); define aggregation Odd from S select k, sum(v) as total, max(v) as high group by k aggregate by ts every sec ... year;'
+    app = (
+        "define stream S (k string, v double, ts long); define aggregation Odd from S"
+        " select k, sum(v) as total, max(v) as high group by k aggregate by ts every sec ... year;"
+    )
     values = ["it's", 'a"b', "back\\slash", "$1", "{brace}", "%s", "ÄÖ€🙂", "nul\0", "line\nbreak", ",", "", "\\."]
     with folder() as made:
         conf = configuration(made, app)
@@ -101,8 +118,12 @@ def test_names_and_values_with_quotes_stay_names_and_values() -> None:
             with psycopg.ClientCursor(client) as cursor:  # literals in the text, which are pushed down
                 for index, value in enumerate(values):
                     if "\0" not in value:
-                        assert cursor.execute(f"SELECT total FROM {source} WHERE k = %s", (value,)).fetchall() == [(float(index),)]
-                        assert client.execute(f"SELECT total FROM {source} WHERE k = %s", (value,)).fetchall() == [(float(index),)]
+                        assert cursor.execute(f"SELECT total FROM {source} WHERE k = %s", (value,)).fetchall() == [
+                            (float(index),)
+                        ]
+                        assert client.execute(f"SELECT total FROM {source} WHERE k = %s", (value,)).fetchall() == [
+                            (float(index),)
+                        ]
 
 
 @pytest.mark.parametrize(
@@ -147,14 +168,18 @@ def test_the_command_serves_until_it_is_told_to_stop(capfd: Any) -> None:
         host(conf).send("Trades", events("2018-01"))
         command = [sys.executable, "-m", "rollup.cli.main", "serve", str(conf.path)]
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as running:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        ) as running:
             assert running.stdout is not None
             line = running.stdout.readline()
             assert "listening on 127.0.0.1:" in line and "users ann" in line, line
             port = int(line.split("127.0.0.1:")[1].split(",")[0])
             login = {"host": "127.0.0.1", "port": port, "user": "ann", "password": PASSWORD, "dbname": "rollup"}
             client = psycopg.connect(**login)
-            assert client.execute(f"SELECT sum(total) FROM TradeAgg WITHIN {JANUARY} PER 'days' t").fetchone() == (3654.0,)
+            assert client.execute(f"SELECT sum(total) FROM TradeAgg WITHIN {JANUARY} PER 'days' t").fetchone() == (
+                3654.0,
+            )
             began = time.monotonic()
             running.terminate()
             rest = running.stdout.read()

@@ -96,4 +96,10 @@ class Serving:
 
     def login(self, **other: Any) -> Mapping[str, Any]:
         """Keyword arguments of psycopg2 and psycopg."""
-        return {"host": "127.0.0.1", "port": self.endpoint.port, "user": "ann", "password": PASSWORD, "dbname": "rollup"} | other
+        return {
+            "host": "127.0.0.1",
+            "port": self.endpoint.port,
+            "user": "ann",
+            "password": PASSWORD,
+            "dbname": "rollup",
+        } | other

@@ -22,7 +22,9 @@ def contents(folder: Path, program: Program) -> dict[str, Any]:
         record = records.newest()
         assert record is not None, f"{name} has no commit"
         for table, version in record.versions.items():
-            found[f"{name}_{table}"] = rows(DeltaTable(str(folder / f"{name}_{table}"), version=version).to_pyarrow_table())
+            found[f"{name}_{table}"] = rows(
+                DeltaTable(str(folder / f"{name}_{table}"), version=version).to_pyarrow_table()
+            )
         for level, file in record.open.items():
             found[f"{name} open {level}"] = rows(records.read_rows(file))
         found[f"{name} clocks"] = dict(record.clocks)

@@ -1,8 +1,8 @@
 """A job without Spark that is killed at fault points and started again: pipeline, Delta store and dead letters.
 
-`python -m tests.job.faults_child FOLDER` imports once and forks for every case, so a case costs its work only; it prints
-one JSON line a case: what the tables, open rows, clocks, ledger and dead letters are after the restart. What Spark
-adds (its checkpoint, its tasks) is the real job's test.
+`python -m tests.job.faults_child FOLDER` imports once and forks for every case, so a case costs its work only. It
+prints one JSON line a case: what the tables, open rows, clocks, ledger and dead letters are after the restart. What
+Spark adds (its checkpoint, its tasks) is the real job's test.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ define aggregation B from S[v > 1.0] select k, count() as c, max(n) as most
 group by k aggregate by ts every sec, min;
 """
 PLAIN = """define stream S (k string, v double, n long, ts long);
-define aggregation A from S select k, sum(v) as s, avg(v) as m, count() as c, n as newest group by k aggregate by ts every sec ... hour;
+define aggregation A from S select k, sum(v) as s, avg(v) as m, count() as c, n as newest
+group by k aggregate by ts every sec ... hour;
 """
 BATCHES, EVENTS, BEGIN = 6, 40, 1_600_001_910_000
 FORGOTTEN = BEGIN + 10_000
@@ -61,7 +62,10 @@ def events(number: int, late: bool) -> pa.Table:
 def work(folder: Path, app: str, query: str) -> None:
     """Process what is left, as the Spark host does: a batch is done when its callback has returned."""
     engine, dead, program = Engine(threads=1), DeadLetters(folder), compile_app(app)
-    pipelines = [Pipeline(aggregation, store(program, name, engine, folder), engine) for name, aggregation in program.aggregations.items()]
+    pipelines = [
+        Pipeline(aggregation, store(program, name, engine, folder), engine)
+        for name, aggregation in program.aggregations.items()
+    ]
     for pipeline in pipelines:
         pipeline.start()
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +166,7 @@ def both_lost(folder: Path) -> str:
 
 
 def warm(folder: Path) -> None:
-    """Import here what a run imports on its way, so that the forks need not; without threads, which no fork survives."""
+    """Import here what a run imports on its way, so that the forks need not; no thread survives a fork."""
     names = folder / "modules.json"
     forked(lambda: (work(folder / "warm", APP, "q1"), names.write_text(json.dumps(sorted(sys.modules))), None)[-1])
     for name in json.loads(names.read_text()):
@@ -185,7 +189,9 @@ def main(folder: Path) -> None:
     print(json.dumps({"app": "plain", "lost": None, **case(folder / "case", PLAIN, None, nothing_lost)}), flush=True)
     for lost, between in LOSSES.items():
         for fault in LOST_AT:
-            print(json.dumps({"app": "plain", "lost": lost, **case(folder / "case", PLAIN, fault, between)}), flush=True)
+            print(
+                json.dumps({"app": "plain", "lost": lost, **case(folder / "case", PLAIN, fault, between)}), flush=True
+            )
 
 
 if __name__ == "__main__":

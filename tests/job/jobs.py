@@ -36,14 +36,22 @@ class Job:
     """A configuration in a folder of its own; `run` runs it on the session of the tests, `process` as a user does."""
 
     def __init__(
-        self, folder: Path, *sources: Mapping[str, Any], app: str = TRADES, streams: tuple[str, ...] = ("Trades",), more: str = "", top: str = ""
+        self,
+        folder: Path,
+        *sources: Mapping[str, Any],
+        app: str = TRADES,
+        streams: tuple[str, ...] = ("Trades",),
+        more: str = "",
+        top: str = "",
     ) -> None:
         self.folder = folder
         self.path = folder / "job.toml"
         (folder / "app.siddhi").write_text(app)
         tables = [f'app = "app.siddhi"\ncheckpoint = "checkpoint"\n{top}']
         for stream, options in zip(streams, sources, strict=True):
-            tables.append("\n".join([f"[sources.{stream}]", *(f"{name} = {_toml(value)}" for name, value in options.items())]))
+            tables.append(
+                "\n".join([f"[sources.{stream}]", *(f"{name} = {_toml(value)}" for name, value in options.items())])
+            )
         tables.append('[store]\nkind = "delta"\npath = "tables"')
         self.path.write_text("\n\n".join([*tables, more]) + "\n")
 
@@ -89,7 +97,9 @@ class Job:
 
     def letters(self) -> list[dict[str, Any]]:
         """The dead letters, in order of position."""
-        return sorted(DeadLetters(self.conf.tables).read().to_pylist(), key=lambda letter: (letter["position"], letter["reason"]))
+        return sorted(
+            DeadLetters(self.conf.tables).read().to_pylist(), key=lambda letter: (letter["position"], letter["reason"])
+        )
 
     def committed(self) -> bool:
         """Whether there is a commit to read."""
@@ -100,7 +110,14 @@ class Job:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"ROLLUP_FAULT": fault} if fault else {})}
         command = [sys.executable, "-m", "rollup.cli.main", "run", str(self.path), *arguments]
         return subprocess.Popen(
-            command, cwd=ROOT, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
+            command,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **more,
         )
 
     def finish(self, *arguments: str, fault: str | None = None, seconds: float = 180) -> tuple[int, str]:

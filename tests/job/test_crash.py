@@ -47,7 +47,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str | Non
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_killed_at_a_point_and_restarted_nothing_is_lost_and_nothing_counts_twice(cases: dict[Any, Case], fault: str) -> None:
+def test_killed_at_a_point_and_restarted_nothing_is_lost_and_nothing_counts_twice(
+    cases: dict[Any, Case], fault: str
+) -> None:
     case, whole = cases["late", None, fault], cases["late", None, None]
     if fault not in ("commit.rewrite:2", "commit.rewrite:3"):  # it rewrites once
         assert case["killed"] == signal.SIGKILL
@@ -57,7 +59,9 @@ def test_killed_at_a_point_and_restarted_nothing_is_lost_and_nothing_counts_twic
 
 def test_the_uninterrupted_run_has_late_events_open_rows_and_dead_letters(cases: dict[Any, Case]) -> None:
     whole = cases["late", None, None]["result"]
-    assert all(whole[name] for name in ("A_SECONDS", "A_HOURS", "A_LATE", "B_LATE", "A open SECONDS", "letters")), whole.keys()
+    assert all(whole[name] for name in ("A_SECONDS", "A_HOURS", "A_LATE", "B_LATE", "A open SECONDS", "letters")), (
+        whole.keys()
+    )
     assert len(whole["letters"]) == faults_child.BATCHES
 
 
@@ -68,14 +72,18 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lost", ["checkpoint", "both"])
 @pytest.mark.parametrize("fault", faults_child.LOST_AT)
-def test_without_checkpoint_everything_is_sent_again_and_counts_once(cases: dict[Any, Case], lost: str, fault: str) -> None:
+def test_without_checkpoint_everything_is_sent_again_and_counts_once(
+    cases: dict[Any, Case], lost: str, fault: str
+) -> None:
     case, whole = cases["plain", lost, fault], cases["plain", None, None]
     assert (case["killed"], case["again"]) == (signal.SIGKILL, 0)
     assert _data(case["result"]) == _data(whole["result"])
 
 
 @pytest.mark.parametrize("fault", faults_child.LOST_AT)
-def test_without_commit_records_only_the_open_bucket_of_the_finest_level_is_lost(cases: dict[Any, Case], fault: str) -> None:
+def test_without_commit_records_only_the_open_bucket_of_the_finest_level_is_lost(
+    cases: dict[Any, Case], fault: str
+) -> None:
     case, whole = cases["plain", "records", fault], cases["plain", None, None]
     assert (case["killed"], case["again"]) == (signal.SIGKILL, 0)
     found, wanted = set(case["result"]["A_SECONDS"]), set(whole["result"]["A_SECONDS"])
@@ -90,7 +98,10 @@ def test_without_commit_records_only_the_open_bucket_of_the_finest_level_is_lost
 def test_of_two_jobs_on_one_store_the_one_that_commits_second_is_stopped_and_leaves_nothing(tmp_path: Path) -> None:
     program = faults_child.compile_app(faults_child.PLAIN)
     engine = Engine(threads=1)
-    first, second = (faults_child.Pipeline(program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine) for _ in range(2))
+    first, second = (
+        faults_child.Pipeline(program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine)
+        for _ in range(2)
+    )
     first.start()
     faults_child.advance(engine, first, 0, "q1", late=False)
     second.start()
@@ -106,7 +117,9 @@ def test_of_two_jobs_on_one_store_the_one_that_commits_second_is_stopped_and_lea
 def test_a_table_that_moved_on_without_a_record_is_put_back(tmp_path: Path) -> None:
     program = faults_child.compile_app(faults_child.PLAIN)
     engine = Engine(threads=1)
-    pipeline = faults_child.Pipeline(program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine)
+    pipeline = faults_child.Pipeline(
+        program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine
+    )
     pipeline.start()
     faults_child.advance(engine, pipeline, 0, "q1", late=False)
     before = contents(tmp_path, program)
@@ -124,10 +137,15 @@ def test_a_table_that_moved_on_without_a_record_is_put_back(tmp_path: Path) -> N
     assert len(contents(tmp_path, program)["A_SECONDS"]) > len(before["A_SECONDS"])
 
 
-def test_the_exchange_folder_of_a_killed_job_is_removed_by_the_next_one_and_that_of_a_living_one_stays(tmp_path: Path) -> None:
-    code = f"import time; from pathlib import Path; from rollup.hosts.exchange import Exchange; print(Exchange(Path({str(tmp_path)!r})).path, flush=True); time.sleep(99)"
+def test_the_exchange_folder_of_a_killed_job_is_removed_by_the_next_one_and_that_of_a_living_one_stays(
+    tmp_path: Path,
+) -> None:
+    code = "import time; from pathlib import Path; from rollup.hosts.exchange import Exchange; "
+    code += f"print(Exchange(Path({str(tmp_path)!r})).path, flush=True); time.sleep(99)"
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}) as other:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ) as other:
         assert other.stdout is not None
         theirs = Path(other.stdout.readline().strip())
         (theirs / "left.arrow").write_bytes(b"x")
@@ -180,7 +198,9 @@ def killed(real: Job, fault: str) -> bool:
 
 
 @pytest.mark.spark
-def test_the_real_job_killed_three_times_on_its_way_ends_as_if_it_never_was(tmp_path: Path, whole: dict[str, Any]) -> None:
+def test_the_real_job_killed_three_times_on_its_way_ends_as_if_it_never_was(
+    tmp_path: Path, whole: dict[str, Any]
+) -> None:
     real = job(tmp_path / "real")
     assert killed(real, "commit.levels:2")
     assert killed(real, "commit.record:2")
@@ -193,10 +213,14 @@ def test_the_real_job_killed_three_times_on_its_way_ends_as_if_it_never_was(tmp_
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_real_job_killed_at_a_point_ends_as_if_it_never_was(tmp_path: Path, whole: dict[str, Any], fault: str) -> None:
+def test_the_real_job_killed_at_a_point_ends_as_if_it_never_was(
+    tmp_path: Path, whole: dict[str, Any], fault: str
+) -> None:
     real = job(tmp_path / "real")
     reached = killed(real, fault)
-    assert reached or fault.startswith(("commit.rewrite", "maintain.compact")), "nothing rewrites, and six files are few"
+    assert reached or fault.startswith(("commit.rewrite", "maintain.compact")), (
+        "nothing rewrites, and six files are few"
+    )
     code, said = real.finish("--once")
     assert code == 0, said
     assert contents(tmp_path / "real" / "tables", real.conf.program()) == whole
@@ -206,7 +230,9 @@ def test_the_real_job_killed_at_a_point_ends_as_if_it_never_was(tmp_path: Path, 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(5))
-def test_the_real_job_killed_ten_times_at_random_moments_ends_as_if_it_never_was(tmp_path: Path, whole: dict[str, Any], seed: int) -> None:
+def test_the_real_job_killed_ten_times_at_random_moments_ends_as_if_it_never_was(
+    tmp_path: Path, whole: dict[str, Any], seed: int
+) -> None:
     real, moments = job(tmp_path / "real"), random.Random(seed)
     for _ in range(10):
         process = real.process("--once", start_new_session=True)
@@ -224,5 +250,11 @@ def duration() -> float:
     """Seconds from the start of a process to its session, about: what a random moment is measured against."""
     began = time.monotonic()
     code = "from rollup.hosts.session import session; session({}, False).range(1).count()"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=True,
+    )
     return time.monotonic() - began

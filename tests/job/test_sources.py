@@ -74,7 +74,12 @@ def lines(path: Path, *texts: str) -> Path:
 
 def parquet(path: Path, **columns: pa.Array) -> Path:
     """A Parquet file of two good trades, some columns replaced or, with None, left out."""
-    table: dict[str, Any] = {"symbol": ["a", "b"], "price": [1.5, 2.0], "quantity": [3, 4], "ts": [1000, 2000]} | columns
+    table: dict[str, Any] = {
+        "symbol": ["a", "b"],
+        "price": [1.5, 2.0],
+        "quantity": [3, 4],
+        "ts": [1000, 2000],
+    } | columns
     pq.write_table(pa.table({name: values for name, values in table.items() if values is not None}), path)
     return path
 
@@ -102,7 +107,9 @@ def test_parquet_columns_of_the_right_type_are_read_as_they_are(tmp_path: Path) 
         ("ts", pa.array([0, 1], pa.date32()), [0, 86_400_000]),
     ],
 )
-def test_parquet_columns_of_another_type_are_converted(tmp_path: Path, column: str, given: pa.Array, wanted: list[Any]) -> None:
+def test_parquet_columns_of_another_type_are_converted(
+    tmp_path: Path, column: str, given: pa.Array, wanted: list[Any]
+) -> None:
     events, dead = read(of("parquet", tmp_path), parquet(tmp_path / "f.parquet", **{column: given}))
     assert ([event[column] for event in events], dead) == (wanted, [])
 
@@ -116,11 +123,15 @@ def test_parquet_columns_of_another_type_are_converted(tmp_path: Path, column: s
         ("ts", pa.array(["1", "1970-01-01"]), "ts is not a long"),
     ],
 )
-def test_a_parquet_value_that_does_not_fit_is_a_dead_letter(tmp_path: Path, column: str, given: pa.Array, reason: str) -> None:
+def test_a_parquet_value_that_does_not_fit_is_a_dead_letter(
+    tmp_path: Path, column: str, given: pa.Array, reason: str
+) -> None:
     file = parquet(tmp_path / "f.parquet", **{column: given})
     events, dead = read(of("parquet", tmp_path), file)
     assert [event["symbol"] for event in events] == ["a"]
-    assert [(letter["stream"], letter["reason"], letter["position"]) for letter in dead] == [("Trades", reason, f"{file}:1")]
+    assert [(letter["stream"], letter["reason"], letter["position"]) for letter in dead] == [
+        ("Trades", reason, f"{file}:1")
+    ]
     assert json.loads(dead[0]["raw"])["symbol"] == "b"
 
 
@@ -128,10 +139,19 @@ def test_a_parquet_file_without_a_column_is_one_dead_letter_that_names_it(tmp_pa
     bad, good = parquet(tmp_path / "a.parquet", price=None), parquet(tmp_path / "b.parquet")
     events, dead = read(of("parquet", tmp_path), bad, good)
     assert len(events) == 2
-    assert dead == [{"stream": "Trades", "reason": "the file has no column price; it has symbol, quantity, ts", "position": str(bad), "raw": ""}]
+    assert dead == [
+        {
+            "stream": "Trades",
+            "reason": "the file has no column price; it has symbol, quantity, ts",
+            "position": str(bad),
+            "raw": "",
+        }
+    ]
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"no parquet at all", None], ids=["empty", "magic only", "text", "gone"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"no parquet at all", None], ids=["empty", "magic only", "text", "gone"]
+)
 def test_a_broken_parquet_file_is_one_dead_letter_and_the_next_is_read(tmp_path: Path, content: bytes | None) -> None:
     bad, good = tmp_path / "a.parquet", parquet(tmp_path / "b.parquet")
     bad.write_bytes(content or b"")
@@ -190,7 +210,9 @@ def test_csv_quotes_and_every_script_are_read(tmp_path: Path, row: str, symbol: 
         ("b,1.5,9223372036854775808,1000", "quantity is not a long", "1"),
     ],
 )
-def test_a_csv_row_that_does_not_fit_is_a_dead_letter_and_the_others_are_read(tmp_path: Path, row: str, reason: str, position: str) -> None:
+def test_a_csv_row_that_does_not_fit_is_a_dead_letter_and_the_others_are_read(
+    tmp_path: Path, row: str, reason: str, position: str
+) -> None:
     file = lines(tmp_path / "f.csv", ",".join(NAMES), "a,1.5,3,1000", row, "c,1.5,3,1000")
     events, dead = read(of("csv", tmp_path), file)
     assert [event["symbol"] for event in events] == ["a", "c"]
@@ -273,7 +295,10 @@ def messages(*rows: tuple[int, int, int, str | None]) -> pa.Table:
     """What Spark hands to a task: (timestamp, partition, offset, text)."""
     times, partitions, offsets, raw = zip(*rows, strict=True)
     columns = {"raw": pa.array(raw, pa.string()), "readable": [text is not None for text in raw]}
-    return pa.table(columns | {"timestamp": list(times), "kafka_partition": pa.array(partitions, pa.int32()), "kafka_offset": list(offsets)})
+    return pa.table(
+        columns
+        | {"timestamp": list(times), "kafka_partition": pa.array(partitions, pa.int32()), "kafka_offset": list(offsets)}
+    )
 
 
 def topic(**options: Any) -> Source:
@@ -282,7 +307,13 @@ def topic(**options: Any) -> Source:
 
 
 def test_kafka_messages_arrive_by_time_then_offset_then_partition() -> None:
-    rows = [(5, 1, 0, '{"symbol": "d"}'), (5, 1, 1, '{"symbol": "e"}'), (4, 0, 7, '{"symbol": "a"}'), (5, 0, 8, '{"symbol": "b"}'), (5, 2, 3, '{"symbol": "c"}')]
+    rows = [
+        (5, 1, 0, '{"symbol": "d"}'),
+        (5, 1, 1, '{"symbol": "e"}'),
+        (4, 0, 7, '{"symbol": "a"}'),
+        (5, 0, 8, '{"symbol": "b"}'),
+        (5, 2, 3, '{"symbol": "c"}'),
+    ]
     events, dead = drained(topic(), messages(*rows))
     assert [event["symbol"] for event in events] == ["a", "b", "d", "c", "e"]
     assert len({event["__arrival"] for event in events}) == 5
@@ -291,7 +322,12 @@ def test_kafka_messages_arrive_by_time_then_offset_then_partition() -> None:
 
 
 def test_a_partition_keeps_its_order_when_its_clock_goes_back() -> None:
-    rows = [(9, 0, 0, '{"symbol": "a"}'), (3, 0, 1, '{"symbol": "b"}'), (9, 0, 2, '{"symbol": "c"}'), (8, 1, 0, '{"symbol": "z"}')]
+    rows = [
+        (9, 0, 0, '{"symbol": "a"}'),
+        (3, 0, 1, '{"symbol": "b"}'),
+        (9, 0, 2, '{"symbol": "c"}'),
+        (8, 1, 0, '{"symbol": "z"}'),
+    ]
     events, _ = drained(topic(), messages(*rows))
     assert [event["symbol"] for event in events] == ["z", "a", "b", "c"]
 
@@ -353,10 +389,14 @@ def test_a_version_that_changes_old_rows_is_one_dead_letter(tmp_path: Path) -> N
     delta(table, ("c", 2.0, 4, 2))
     events, dead = drained(of("delta", table), log(table, 0, 1, 2))
     assert [event["symbol"] for event in events] == ["a", "b", "c"]
-    assert [letter["reason"] for letter in dead] == ["version 1 changes rows that were there; only appended rows are taken"]
+    assert [letter["reason"] for letter in dead] == [
+        "version 1 changes rows that were there; only appended rows are taken"
+    ]
 
 
-def test_a_delta_table_whose_early_log_is_gone_is_refused_at_the_start_unless_told_where_to_begin(tmp_path: Path) -> None:
+def test_a_delta_table_whose_early_log_is_gone_is_refused_at_the_start_unless_told_where_to_begin(
+    tmp_path: Path,
+) -> None:
     table = tmp_path / "t"
     delta(table, ("a", 1.0, 3, 1))
     delta(table, ("b", 1.0, 3, 1))
@@ -394,8 +434,12 @@ def write_delta(folder: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("write", [write_parquet, write_csv, write_json, write_delta], ids=["parquet", "csv", "json", "delta"])
-def test_the_job_over_files_keeps_good_records_and_writes_dead_letters(tmp_path: Path, spark: SparkSession, write: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "write", [write_parquet, write_csv, write_json, write_delta], ids=["parquet", "csv", "json", "delta"]
+)
+def test_the_job_over_files_keeps_good_records_and_writes_dead_letters(
+    tmp_path: Path, spark: SparkSession, write: Callable[[Path], None]
+) -> None:
     write(tmp_path / "incoming")
     job = Job(tmp_path, {"kind": write.__name__.removeprefix("write_"), "path": "incoming"})
     job.run(spark)
@@ -411,7 +455,9 @@ def test_the_job_over_files_keeps_good_records_and_writes_dead_letters(tmp_path:
 @pytest.mark.spark
 def test_the_job_over_the_rate_source_counts_every_row(tmp_path: Path, spark: SparkSession) -> None:
     job = Job(tmp_path, {"kind": "rate", "rows_per_second": 500, "keys": 4})
-    job.run_until(spark, lambda: job.committed() and sum(n for _, n in answers(job.conf, "symbol, events", per="years")) >= 500)
+    job.run_until(
+        spark, lambda: job.committed() and sum(n for _, n in answers(job.conf, "symbol, events", per="years")) >= 500
+    )
     found = answers(job.conf, "symbol, events", per="years")
     assert {symbol for symbol, _ in found} == {"k0", "k1", "k2", "k3"}
     assert max(n for _, n in found) - min(n for _, n in found) <= 1
@@ -419,7 +465,9 @@ def test_the_job_over_the_rate_source_counts_every_row(tmp_path: Path, spark: Sp
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_the_job_over_kafka_keeps_good_messages_and_writes_dead_letters(tmp_path: Path, spark: SparkSession, kafka: KafkaBroker) -> None:
+def test_the_job_over_kafka_keeps_good_messages_and_writes_dead_letters(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
+) -> None:
     name = kafka.new_topic(partitions=2)
     kafka.produce(name, [json.dumps(GOOD), b'{"symbol": "\xff\xfe"}', "{bad"], partition=0)
     kafka.produce(name, [json.dumps(GOOD | {"symbol": "b"}), b"\x00\x01\x02"], partition=1)
@@ -441,7 +489,11 @@ def test_files_arrive_by_their_modification_time_not_by_their_name(tmp_path: Pat
     for name, age, price in (("z", 50, 1.0), ("m", 40, 2.0), ("a", 30, 4.0)):
         file = lines(incoming / f"{name}.json", json.dumps(GOOD | {"price": price}))
         os.utime(file, (1_600_000_000 - age, 1_600_000_000 - age))
-    job = Job(tmp_path, {"kind": "json", "path": "incoming"}, app=TRADES.replace("sum(quantity) as total", "price as newest, sum(quantity) as total"))
+    job = Job(
+        tmp_path,
+        {"kind": "json", "path": "incoming"},
+        app=TRADES.replace("sum(quantity) as total", "price as newest, sum(quantity) as total"),
+    )
     job.run(spark)
     assert answers(job.conf, "newest") == [(4.0,)]
 

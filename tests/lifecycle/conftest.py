@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from tests.lifecycle.filejob import MIDNIGHT, Place
 
 
-def trades(count: int, seed: int = 1, start: int = MIDNIGHT, width: int = 200_000_000) -> list[tuple[str, float, int, int]]:
+def trades(
+    count: int, seed: int = 1, start: int = MIDNIGHT, width: int = 200_000_000
+) -> list[tuple[str, float, int, int]]:
     """Trades in rising order over `width` ms, with a few late ones among them."""
     drawn = random.Random(seed)
     times = sorted(start + drawn.randrange(width) for _ in range(count))

@@ -132,7 +132,7 @@ class FileJob:
                 return None
             entry = {"path": new.as_uri(), "timestamp": new.stat().st_mtime_ns // 1_000_000, "batchId": number}
             (log / str(number)).write_text("v1\n" + json.dumps(entry))
-        (home / "offsets" / str(number)).write_text('v1\n{}\n{"logOffset":%d}' % number)
+        (home / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"logOffset":{number}}}')
         row = json.loads((log / str(number)).read_text().splitlines()[1])
         return RawFile("Trades", row["path"].removeprefix("file://"), row["timestamp"], number)
 

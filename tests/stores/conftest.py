@@ -1,4 +1,4 @@
-"""A place of its own in the shared PostgreSQL for every store: schemas of one database, which are quicker than databases."""
+"""A place of its own in the shared PostgreSQL for every store: schemas of one database, quicker than databases."""
 
 from __future__ import annotations
 

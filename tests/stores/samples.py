@@ -19,7 +19,8 @@ SELECT = """select k, sum(i) as total, avg(d) as mean, stdDev(d) as spread, coun
 def app(annotations: str = "", select: str = SELECT, by: str = "ts", group: str = "k") -> str:
     """An app with the aggregation Agg over the stream S."""
     stream = STREAM if by == "ts" else STREAM.replace("ts long", "ts string")
-    return f"{stream}\n{annotations} define aggregation Agg from S {select} group by {group} aggregate by ts every sec ... year;"
+    tail = f"group by {group} aggregate by ts every sec ... year;"
+    return f"{stream}\n{annotations} define aggregation Agg from S {select} {tail}"
 
 
 def aggregation(annotations: str = "", select: str = SELECT) -> Aggregation:

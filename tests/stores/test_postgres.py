@@ -164,7 +164,7 @@ def test_sketches_are_answered_from_their_rows_in_duckdb(new_url: NewUrl) -> Non
 def test_a_question_the_server_cannot_compute_is_refused_with_its_reason(new_url: NewUrl) -> None:
     stored = host(app(), on(new_url()))
     stored.send("S", [("x", 2**31 - 1, 1.0, "a", True, FIRST)])
-    with pytest.raises(QueryError, match="(?i)overflow"):
+    with pytest.raises(QueryError, match=r"(?i)overflow"):
         stored.query("from Agg within '2017-**-** **:**:**' per 'years' select latest + latest as x")
 
 
@@ -181,8 +181,8 @@ def test_text_with_a_nul_is_refused_by_the_name_of_its_column(new_url: NewUrl) -
     [
         "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select AGG_TIMESTAMP, AGG_PER, k, total, n",
         "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select sum(total) as t, sum(n) as n",
-        "within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, n, AGG_LATE_CORRECTED, AGG_REVISION, AGG_FINAL",
-        "within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, n fill(zero)",
+        "within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, AGG_LATE_CORRECTED, AGG_REVISION, AGG_FINAL",
+        "within '2018-01-** **:**:**' per 'days' fill zero select AGG_TIMESTAMP, k, n",
     ],
 )
 def test_what_goes_beyond_the_page_is_answered_as_from_memory(question: str, new_url: NewUrl) -> None:
@@ -287,7 +287,7 @@ def test_a_missing_table_is_named(new_url: NewUrl) -> None:
     url = new_url()
     stored = host(app(), on(url))
     execute(url, 'drop table "Agg_SECONDS" cascade')
-    with pytest.raises(StoreError, match='"Agg_SECONDS" does not exist.*start the job again'):
+    with pytest.raises(StoreError, match=r'"Agg_SECONDS" does not exist.*start the job again'):
         stored.send("S", [("x", 1, 1.0, "a", True, FIRST), ("x", 1, 1.0, "a", True, FIRST + 10**8)])
 
 

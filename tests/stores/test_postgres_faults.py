@@ -1,5 +1,7 @@
-"""Nothing is lost and nothing counts twice, whatever is killed and wherever: the job, the server, or the connection between
-them. Each script is the same: feed batches, break something at a named point, go on, and compare with a run in memory."""
+"""Nothing is lost and nothing counts twice, whatever is killed and wherever: the job, the server, or the connection.
+
+Each script is the same: feed batches, break something at a named point, go on, and compare with a run in memory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,6 +40,8 @@ from tests.stores.samples import host
 job = host(TEXT, lambda a, e: store_of(a, e, sys.argv[1]))
 feed(job, job.pipelines["Agg"].number)
 """
+END = """select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'rollup_ended' and pid <> pg_backend_pid()"""
 KILLED_AT = ("commit.begin:2", "commit.level:3", "commit.open:2", "commit.record:2")
 
 
@@ -146,10 +150,8 @@ class Cutter:
         except OSError:
             pass
         for end in (source, sink):
-            try:
+            with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 @contextmanager
@@ -182,7 +184,7 @@ def test_sessions_ended_by_an_administrator_are_opened_again(new_url: NewUrl, wa
     for batch in EVENTS:
         execute(
             url,
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'rollup_ended' and pid <> pg_backend_pid()",
+            END,
         )
         job.send("S", batch)
     assert answers(job) == wanted

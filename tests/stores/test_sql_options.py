@@ -67,7 +67,7 @@ def test_the_store_of_the_page_says_which_driver_is_missing() -> None:
 def test_partitions_need_postgresql_and_a_known_width() -> None:
     with pytest.raises(StoreError, match="partition='month' needs PostgreSQL, not sqlite"):
         store_of(aggregation(), Engine(), {"url": "sqlite://", "partition": "month"})
-    with pytest.raises(StoreError, match="partition='week' is not known.*day, month, year"):
+    with pytest.raises(StoreError, match=r"partition='week' is not known.*day, month, year"):
         store_of(aggregation(), Engine(), {"url": "postgresql://localhost/x", "partition": "week"})
 
 
@@ -121,7 +121,7 @@ def test_a_name_that_the_database_would_cut_off_is_refused(dialect: str, longest
 
 
 def test_a_column_that_would_be_cut_off_is_refused() -> None:
-    with pytest.raises(StoreError, match="the column of Agg 'AGG_SUM_v+' has 64 bytes, postgresql allows 63"):
+    with pytest.raises(StoreError, match=r"the column of Agg 'AGG_SUM_v+' has 64 bytes, postgresql allows 63"):
         long = compile_app(
             f"define stream S ({'v' * 56} int, ts long); define aggregation Agg from S"
             f" select sum({'v' * 56}) as s aggregate by ts every sec ... min;"

@@ -1,5 +1,7 @@
-"""SQLite as the embedded choice: a real file, opened again; what SQLite cannot hold by itself (NaN, whole numbers beyond 64
-bits, lists, bytes) must come back as it went in."""
+"""SQLite as the embedded choice: a real file, opened again.
+
+What SQLite cannot hold by itself (NaN, whole numbers beyond 64 bits, lists) must come back as it went in.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,224 @@
+"""SQL in which aggregations stand wherever a table may: `SELECT … FROM TradeAgg WITHIN '…' PER 'days' JOIN …`.
+
+Each source becomes a sub-query over the files and open rows of one commit; everything else is DuckDB's own. All sources
+of one aggregation in a statement read the same commit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rollup.aggregation.answer import EXTRA
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.retrieval import ask_for, bounds
+from rollup.errors import QueryError, SyntaxProblem
+from rollup.lang.sql import Within, columns_used, rewrite
+from rollup.lang.sql_source import position
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
+from rollup.plan.app import Item, Selection
+from rollup.stores.base import Snapshot
+from rollup.stores.delta_read import DeltaSnapshot
+
+Parameters = Mapping[str, Any] | Sequence[Any] | None
+_NAMED = re.compile(
+    r'(?:column|named|Referenced \w+) "?([^"\s]+)"? (?:not found|does not exist)|Table with name (\S+) does not'
+)
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """SQL for DuckDB, true of one commit of each aggregation, the parameters it still has, and tables it reads."""
+
+    sql: str
+    numbers: Mapping[str, int]
+    values: Mapping[str, Any]
+    tables: Mapping[str, pa.Table]
+
+
+class SqlAsker:
+    """Answers statements over the aggregations that `snapshots` opens. May be used by several threads at once."""
+
+    def __init__(
+        self, engine: Engine, aggregations: Mapping[str, Aggregation], snapshot: Callable[[str], Snapshot]
+    ) -> None:
+        self._engine = engine
+        self._aggregations = aggregations
+        self._snapshot = snapshot
+        self._known: dict[tuple[str, str], _Rewritten] = {}
+
+    def query(self, sql: str, parameters: Parameters = None) -> pa.Table:
+        """The answer to one SELECT; `parameters` fill `?` and `$1` (a list) or `$name` (a mapping).
+
+        Raises a RollupError, with the position of what is wrong, before any data is read.
+        """
+        text, values = _numbered(sql, parameters)
+        found = self._rewritten(text, values)
+        self._check(sql, found.sql)
+        self._engine.prepare(found.sql)
+        try:
+            return self._engine.run(found.sql, found.values or None, **found.tables)
+        except duckdb.Error as problem:
+            raise _refused(sql, problem) from None
+
+    def _rewritten(self, text: str, values: Mapping[str, Any]) -> _Rewritten:
+        key = (text, repr(sorted(values.items())))
+        known = self._known.get(key)
+        if (
+            known is not None
+            and not known.tables
+            and all(self._snapshot(name).number == n for name, n in known.numbers.items())
+        ):
+            return known
+        moment: dict[str, Snapshot] = {}
+        tables: dict[str, pa.Table] = {}
+        sql = rewrite(
+            text, self._aggregations, lambda within: self._source(within, values, moment, tables), "duckdb", "duckdb"
+        )
+        left = {name: values[name] for name in _parameters(sql) if name in values}
+        if len(self._known) > _KEPT:
+            self._known.clear()
+        made = self._known[key] = _Rewritten(
+            sql, {name: snapshot.number for name, snapshot in moment.items()}, left, tables
+        )
+        return made
+
+    def _source(
+        self, within: Within, values: Mapping[str, Any], moment: dict[str, Snapshot], tables: dict[str, pa.Table]
+    ) -> exp.Expr:
+        aggregation = self._aggregations[within.aggregation]
+        nodes = [node for node in (within.args["start"], within.args.get("end")) if node is not None]
+        start, end = bounds([_constant(node, values) for node in nodes])
+        ask = ask_for(
+            aggregation, start, end, _constant(within.args["per"], values), _selection(aggregation, within), within.fill
+        )
+        if aggregation.name not in moment:
+            moment[aggregation.name] = self._snapshot(aggregation.name)
+        snapshot = moment[aggregation.name]
+        if isinstance(snapshot, DeltaSnapshot):
+            return exp.Subquery(this=exp.Var(this=snapshot.inlined(ask, tables)))
+        name = f"rollup_within_{len(tables)}"
+        tables[name] = snapshot.answer(ask)
+        return exp.to_table(name)
+
+    def _check(self, sql: str, made: str) -> None:
+        try:
+            statements = self._engine.connection.extract_statements(made)
+        except duckdb.Error as problem:
+            raise _refused(sql, problem) from None
+        kinds = [statement.type for statement in statements]
+        if kinds not in ([duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN]):
+            raise QueryError("a question is one SELECT", hint="WITH …, EXPLAIN SELECT … and VALUES are fine, too").at(
+                1, 1
+            )
+
+
+def _selection(aggregation: Aggregation, within: Within) -> Selection:
+    """The columns the statement may read of a source; those that only answer by name when it names them."""
+    root = within.root()
+    used = columns_used(root, within)
+    folded = None if used is None else {name.casefold() for name in used}
+    named = {found.name.casefold() for found in root.find_all(exp.Column)}
+    names = [TIMESTAMP, *(o.name for o in aggregation.outputs if folded is None or o.name.casefold() in folded)]
+    names += [name for name in EXTRA if name.casefold() in named]
+    return Selection(tuple(Item(name, column(name)) for name in names))
+
+
+def _constant(node: exp.Expr, values: Mapping[str, Any]) -> object:
+    """The value of a bound: a constant or a parameter."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Literal):
+        text = str(bare.this)
+        return text if bare.is_string else int(text) if text.isdigit() else float(text)
+    if isinstance(bare, exp.Neg):
+        value = _constant(bare.this, values)
+        return -value if isinstance(value, (int, float)) else value
+    if isinstance(bare, (exp.Parameter, exp.Placeholder)):
+        return _given(bare, values)
+    raise QueryError(
+        "the bounds of WITHIN and its PER are constants or parameters",
+        hint="'2018-01-** **:**:**', 1514764800000, $1, $start",
+    )
+
+
+def _given(node: exp.Expr, values: Mapping[str, Any]) -> object:
+    name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
+    if name not in values:
+        raise QueryError(
+            f"parameter {_shown(name)} has no value", hint=f"given are {', '.join(map(_shown, values)) or 'none'}"
+        )
+    value = values[name]
+    return int(value.timestamp() * 1000) if isinstance(value, datetime) and value.tzinfo is not None else value
+
+
+def _shown(name: str) -> str:
+    return f"${name[1:]}" if re.fullmatch(r"p\d+", name) else f"${name}"
+
+
+# Parameters: `?` and `$1` are named, so that some of them may vanish with the bounds they stand in.
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        return DuckDB().tokenize(sql)
+    except Exception as problem:  # an open quote or comment; whatever the tokenizer raises means the same
+        raise SyntaxProblem("the query has an open quote or comment") from problem
+
+
+def _numbered(sql: str, parameters: Parameters) -> tuple[str, Mapping[str, Any]]:
+    if parameters is None or isinstance(parameters, Mapping):
+        values: dict[str, Any] = dict(parameters or {})
+    else:
+        values = {f"p{index + 1}": value for index, value in enumerate(parameters)}
+    tokens, places, count = _tokens(sql), list[tuple[int, int, str]](), 0
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+            count += 1
+            places.append((token.start, token.end + 1, f"$p{count}"))
+        elif (
+            token.token_type == TokenType.PARAMETER
+            and after is not None
+            and after.text.isdigit()
+            and after.start == token.end + 1
+        ):
+            places.append((token.start, after.end + 1, f"$p{after.text}"))
+    for start, end, name in reversed(places):
+        sql = sql[:start] + name + sql[end:]
+    return sql, values
+
+
+def _parameters(sql: str) -> set[str]:
+    tokens = _tokens(sql)
+    return {after.text for token, after in itertools.pairwise(tokens) if token.token_type == TokenType.PARAMETER}
+
+
+def _refused(sql: str, problem: duckdb.Error) -> QueryError:
+    """DuckDB's refusal; the place is that of the name it complains about, since the text it saw is another one."""
+    message = str(problem).splitlines()[0]
+    hint = next(
+        (
+            line.strip()
+            for line in str(problem).splitlines()
+            if line.startswith(("Candidate", "Did you mean")) and "open of" not in line
+        ),
+        None,
+    )
+    named = _NAMED.search(message)
+    error = QueryError(message, hint=hint)
+    if named is not None:
+        name = next(group for group in named.groups() if group).strip('"!').rsplit(".", 1)[-1]
+        at = re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE)
+        if at is not None:
+            error.at(*position(sql, at.start()))
+    return error

@@ -1,0 +1,29 @@
+"""What a reader of an answer should know beside the answer: columns that were added later and are not complete."""
+
+from __future__ import annotations
+
+import re
+
+from rollup.aggregation.shapes import Planner
+from rollup.ask import is_question
+from rollup.conf import Conf
+from rollup.lifecycle.book import Book
+from rollup.lifecycle.change import notes
+from rollup.lifecycle.compare import readable
+from rollup.plan.program import Program
+
+
+def remarks(conf: Conf, program: Program, text: str) -> list[str]:
+    """Remarks on the answer to a question that has been answered; empty when every column is complete."""
+    pages = {name: Book.of(conf, name).page() for name in program.aggregations}
+    if not any(page.valid for page in pages.values()):
+        return []
+    if is_question(text):
+        ask = Planner(dict(program.aggregations)).ask(text)
+        return notes(pages[ask.aggregation.name], ask)
+    return [
+        f"{name}: {column} was added later and is complete from {readable(since)} on"
+        for name, page in pages.items()
+        if re.search(rf"\b{re.escape(name)}", text, re.IGNORECASE)
+        for column, since in page.valid.items()
+    ]

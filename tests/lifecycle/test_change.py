@@ -1,0 +1,190 @@
+"""A declaration that changes under tables that exist: added, dropped, renamed, refused, accepted. On real tables,
+because the question is what happens to rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rollup.errors import StoreError
+from rollup.lifecycle.change import notes
+from rollup.lifecycle.compare import readable
+from tests.lifecycle.conftest import trades
+from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
+
+Cli = Callable[..., tuple[int, str]]
+
+
+def begun(root: Path, extra: str = "") -> tuple[Place, list[tuple[str, float, int, int]]]:
+    """A job that has taken the first half of some trades."""
+    place, events = Place(root, "@OutOfOrder('correct') ", extra).write(), trades(1000)
+    place.add(*events[:500])
+    FileJob(place.conf).run()
+    return place, events
+
+
+def changed(place: Place, **fields: str) -> Place:
+    return Place(
+        place.root, fields.get("annotations", place.annotations), fields.get("extra", place.extra), place.files
+    ).write()
+
+
+def stored(place: Place, level: str) -> list[dict[str, object]]:
+    return DeltaTable(str(place.root / "tables" / f"TradeAgg_{level}")).to_pyarrow_table().to_pylist()
+
+
+def test_the_same_declaration_in_other_words_is_no_change(tmp_path: Path) -> None:
+    place, _ = begun(tmp_path)
+    text = (tmp_path / "app.siddhi").read_text()
+    (tmp_path / "app.siddhi").write_text(
+        text.replace("avg(price)", "  avg( price )").replace("as total", "as sumOfQuantity")
+    )
+    assert not FileJob(place.conf).change
+
+
+def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path)
+    place = changed(place, extra=", min(quantity) as least")
+    job = FileJob(place.conf)
+    assert job.change.added == ("AGG_MIN_quantity",)
+    since = job.book.page().valid["AGG_MIN_quantity"]
+    assert since > MIDNIGHT and {row["AGG_MIN_quantity"] for row in stored(place, "SECONDS")} == {None}
+    place.add(*events[500:])
+    job.run()
+    later = [row for row in stored(place, "SECONDS") if row["AGG_TIMESTAMP"] >= since]  # type: ignore[operator]
+    assert later and all(row["AGG_MIN_quantity"] is not None for row in later)
+    assert rollup("verify", place.conf.path, "--from", readable(since), "--to", "2018-02-01")[0] == 0
+    assert rollup("status", place.conf.path)[1].count("AGG_MIN_quantity: complete from") == 1
+
+    from rollup.aggregation.retrieval import plan
+    from rollup.lang.siddhi import parse_query
+
+    ask = plan(
+        parse_query("from TradeAgg within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, least, total"),
+        job.program.aggregations,
+    )
+    assert notes(job.book.page(), ask) == [
+        f"least was added later: buckets that start before {readable(since)} are without the events before that"
+    ]
+    ask = plan(
+        parse_query("from TradeAgg within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, total"),
+        job.program.aggregations,
+    )
+    assert notes(job.book.page(), ask) == []
+
+
+def test_a_replay_fills_an_added_column_and_takes_its_frontier_away(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path)
+    place = changed(place, extra=", min(quantity) as least, stdDev(price) as spread, quantity as lastQuantity")
+    place.add(*events[500:])
+    FileJob(place.conf).run()
+    assert rollup("verify", place.conf.path, "--raw")[0] == 1
+    assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2018-02-01")[0] == 0
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
+    assert FileJob(place.conf).book.page().valid == {}
+
+
+def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path, ", min(quantity) as least")
+    had = {(row["AGG_TIMESTAMP"], row["symbol"]): row["AGG_MIN_quantity"] for row in stored(place, "SECONDS")}
+    place = changed(place, extra="")
+    job = FileJob(place.conf)
+    assert job.change.dropped == ("AGG_MIN_quantity",)
+    place.add(*events[500:])
+    job.run()
+    now = {(row["AGG_TIMESTAMP"], row["symbol"]): row["AGG_MIN_quantity"] for row in stored(place, "SECONDS")}
+    assert {key: now[key] for key in had} == had and None in now.values()
+    assert rollup("verify", place.conf.path)[0] == 0
+    assert "AGG_MIN_quantity: dropped, kept in the tables" in rollup("status", place.conf.path)[1]
+    assert FileJob(place.conf).run().pipeline.number == job.pipeline.number, "a restart finds nothing to change"
+
+
+def test_a_dropped_aggregate_that_comes_back_is_filled_again(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path, ", min(quantity) as least")
+    place = changed(place, extra="")
+    FileJob(place.conf)
+    place = changed(place, extra=", min(quantity) as least")
+    place.add(*events[500:])
+    job = FileJob(place.conf).run()
+    assert job.book.page().ended == {} and "AGG_MIN_quantity" in job.book.page().valid
+    assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2018-02-01")[0] == 0
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
+
+
+def test_a_renamed_value_is_called_what_it_is(tmp_path: Path, rollup: Cli) -> None:
+    place, _ = begun(tmp_path)
+    (tmp_path / "app.siddhi").write_text((tmp_path / "app.siddhi").read_text().replace("lastPrice", "closing"))
+    code, output = rollup("change", place.conf.path)
+    assert (
+        code == 0
+        and "closing looks like lastPrice under a new name; its values from before stay in lastPrice" in output
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("group by symbol", "group by symbol, quantity", "the group keys"),
+        ("every sec ... year", "every sec ... month", "the durations"),
+        ("quantity long", "quantity double", "column AGG_SUM_quantity has another type"),
+        ("ts long", "ts string", "the kind of time"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_with_what_to_do_and_nothing_is_touched(
+    tmp_path: Path, rollup: Cli, old: str, new: str, message: str
+) -> None:
+    place, _ = begun(tmp_path)
+    before = stored(place, "SECONDS")
+    (tmp_path / "app.siddhi").write_text((tmp_path / "app.siddhi").read_text().replace(old, new))
+    with pytest.raises(StoreError, match=f"{message}.*declare it under another name"):
+        FileJob(place.conf)
+    code, output = rollup("change", place.conf.path)
+    assert code == 1 and "refused" in output and stored(place, "SECONDS") == before
+
+
+def test_another_filter_needs_a_clear_yes(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path)
+    (tmp_path / "app.siddhi").write_text(
+        APP.format(annotations="@OutOfOrder('correct') ", extra="").replace("from Trades", "from Trades[quantity > 10]")
+    )
+    place.add(*events[500:])
+    with pytest.raises(StoreError, match=r"means something else now: the filter.*rollup change CONF --accept"):
+        FileJob(place.conf)
+    assert rollup("change", place.conf.path, "--accept")[0] == 0
+    assert FileJob(place.conf).run().pipeline.number == 2
+
+
+def test_a_change_killed_half_way_is_done_again(tmp_path: Path, rollup: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollup.stores import delta
+    from rollup.stores.delta_change import add_columns
+
+    place, events = begun(tmp_path)
+    place, count = changed(place, extra=", min(quantity) as least"), [0]
+
+    def killed(*arguments: object) -> None:
+        count[0] += 1
+        if count[0] == 3:
+            raise KeyboardInterrupt
+        add_columns(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta, "add_columns", killed)
+    with pytest.raises(KeyboardInterrupt):
+        FileJob(place.conf)
+    monkeypatch.undo()
+    place.add(*events[500:])
+    assert FileJob(place.conf).run().change.added == ("AGG_MIN_quantity",)
+    assert rollup("verify", place.conf.path)[0] == 0
+
+
+def test_the_command_line_says_beside_an_answer_which_column_was_added_later(tmp_path: Path, rollup: Cli) -> None:
+    place, _ = begun(tmp_path)
+    place = changed(place, extra=", min(quantity) as least")
+    job = FileJob(place.conf)
+    since = readable(job.book.page().valid["AGG_MIN_quantity"])
+    within = "within '2018-01-** **:**:**' per 'months'"
+    output = rollup("query", place.conf.path, f"from TradeAgg {within} select symbol, least")[1]
+    assert f"rollup: least was added later: buckets that start before {since}" in output
+    assert "added later" not in rollup("query", place.conf.path, f"from TradeAgg {within} select symbol, total")[1]

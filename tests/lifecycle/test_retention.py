@@ -1,0 +1,147 @@
+"""Retention: spelled as Siddhi 5 does, and no row goes before its parent has it. The tables are real; the check that
+nothing was lost is the coarser levels' answer before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rollup.calendar import Duration
+from rollup.errors import PlanError
+from rollup.lifecycle.chores import Chores
+from rollup.plan.program import compile_app
+from rollup.plan.retention import retention
+from rollup.stores.base import Rewrite
+from tests.lifecycle.conftest import trades
+from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
+
+DAY = 86_400_000
+PURGE = (
+    "@purge(enable='true', interval='10 sec', "
+    "@retentionPeriod(sec='120 sec', min='24 hours', hours='30 days', days='1 year', months='all', years='all')) "
+)
+
+
+def plan(annotation: str) -> object:
+    aggregation = compile_app(APP.format(annotations=annotation, extra="")).aggregations["TradeAgg"]
+    return retention(aggregation.purge, aggregation.levels)
+
+
+def test_the_spelling_of_siddhi_5_is_read() -> None:
+    found = plan(PURGE)
+    assert found is not None and found.interval == 10_000  # type: ignore[attr-defined]
+    keep = found.keep  # type: ignore[attr-defined]
+    assert [keep[level] for level in Duration] == [120_000, DAY, 30 * DAY, 365 * DAY, None, None]
+
+
+@pytest.mark.parametrize("annotation", ["", "@purge(enable='false') "])
+def test_without_purge_nothing_is_ever_removed(annotation: str) -> None:
+    assert plan(annotation) is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ("@purge(enable='maybe') ", "enable is 'true' or 'false'"),
+        ("@purge(every='1 min') ", "@purge has no 'every'"),
+        ("@purge(@retentionPeriod(sec='soon')) ", "'soon' is no length of time"),
+        ("@purge(@retentionPeriod(sec='3 fortnights')) ", "'fortnights' in '3 fortnights' is no unit"),
+        ("@purge(@retentionPeriod(weeks='1 day')) ", "weeks"),
+        ("@purge(@retentionPeriod(sec='0 sec')) ", "keeps nothing"),
+        ("@purge(interval='all') ", "interval cannot be 'all'"),
+        ("@purge(@keep(sec='1 day')) ", "@keep does not stand in @purge"),
+    ],
+)
+def test_a_wrong_purge_is_refused_by_name_when_the_app_is_read(annotation: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message) as caught:
+        plan(annotation)
+    assert caught.value.line is not None
+
+
+def job(root: Path, width: int = 4 * DAY) -> FileJob:
+    place = Place(root, "@OutOfOrder('correct') " + PURGE).write()
+    events = trades(1500, width=width)
+    for at in range(0, 1500, 500):
+        place.add(*events[at : at + 500])
+    return FileJob(place.conf).run()
+
+
+def years(job: FileJob) -> list[dict[str, object]]:
+    return (
+        job.pipeline.store.snapshot()
+        .rows(Duration.DAYS)
+        .sort_by([("AGG_TIMESTAMP", "ascending"), ("symbol", "ascending")])
+        .to_pylist()
+    )
+
+
+def test_rows_go_level_by_level_and_coarser_answers_stay(
+    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
+) -> None:
+    running = job(tmp_path)
+    sizes, days = running.store.snapshot().sizes(), years(running)
+    assert running.chores.purge()
+    after = running.store.snapshot()
+    assert (
+        after.sizes()[Duration.SECONDS].rows < 10
+        and 0 < after.sizes()[Duration.MINUTES].rows < sizes[Duration.MINUTES].rows
+    )
+    assert after.sizes()[Duration.HOURS].rows == sizes[Duration.HOURS].rows and years(running) == days
+    assert running.chores.purge() == [], "a second time there is nothing to remove"
+    config = running.conf.path
+    assert rollup("verify", config) == (0, f"TradeAgg, commit {running.pipeline.number}: every level is right\n")
+    assert "removed before" in rollup("status", config)[1]
+
+
+def test_a_row_whose_parent_lacks_it_stays_and_is_named(tmp_path: Path) -> None:
+    running = job(tmp_path)
+    start = running.store.snapshot().rows(Duration.MINUTES)["AGG_TIMESTAMP"][100].as_py()
+    empty = running.aggregation.table_schema.empty_table()
+    running.pipeline.rewrite({Duration.MINUTES: Rewrite(start, start + 1, empty)})
+    before = running.store.snapshot().sizes()[Duration.SECONDS].rows
+    said = running.chores.purge()
+    assert any("TradeAgg_SECONDS: 1 buckets are not all in TradeAgg_MINUTES" in line for line in said)
+    assert running.store.snapshot().sizes()[Duration.SECONDS].rows == before
+
+
+def test_a_replay_that_reaches_into_what_was_removed_is_refused_with_what_is_possible(
+    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
+) -> None:
+    running = job(tmp_path)
+    running.chores.purge()
+    config = running.conf.path
+    code, output = rollup("replay", config, "--from", "2018-01-02", "--to", "2018-01-03")
+    assert (
+        code == 2 and "have been removed by retention" in output and "choose a range that starts at or after" in output
+    )
+    assert rollup("verify", config)[0] == 0
+
+
+def test_late_events_after_a_purge_keep_every_level_right(
+    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
+) -> None:
+    running = job(tmp_path)
+    running.chores.purge()
+    place = Place(tmp_path, "@OutOfOrder('correct') " + PURGE, files=3)
+    place.add(("A", 1.0, 5, MIDNIGHT + DAY), ("A", 1.0, 5, MIDNIGHT + 5 * DAY))
+    running.run()
+    assert rollup("verify", running.conf.path)[0] == 0
+    running.chores.purge()
+    assert rollup("verify", running.conf.path)[0] == 0
+
+
+def test_a_kill_between_the_book_and_the_commit_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = job(tmp_path)
+    before = running.store.snapshot().sizes()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running.store.records, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        running.chores.purge()
+    again = FileJob(running.conf)
+    assert again.store.snapshot().sizes() == before
+    assert isinstance(again.chores, Chores) and again.chores.purge()

@@ -1,0 +1,157 @@
+# ruff: noqa: E501  (a question stands on one line, as a user writes it)
+"""One question, three engines: the tree printed for DuckDB, Spark and PostgreSQL gives the same rows over the same relations.
+
+The relations are plain tables with the same content, so that only the printed text is compared, not a store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.retrieval import Ask, late_rows, open_rows, plan
+from rollup.hosts.local import LocalHost
+from rollup.lang.siddhi import parse_query
+from rollup.plan.program import compile_app
+from tests.retrieval.trades import DAY, EVENTS, HOUR, START
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.servers.postgres import PostgresServer
+
+APP = """define stream S (k string, v long, ts long);
+    @BufferSize('2') define aggregation A from S
+    select k, sum(v) as total, avg(v) as mean, count() as n, v as last, min(v) as low, max(v) as high, stddev(v) as sd, count(v) / 2 as half
+    group by k aggregate by ts every sec ... year;"""
+ORDER = "order by AGG_TIMESTAMP, k"
+QUESTIONS = [
+    f"from A within '2018-**-** **:**:**' per 'days' select * {ORDER}",
+    f"from A within '2018-01-01 **:**:**' per 'seconds' {ORDER}",
+    f"from A on k == 'a' and total > 1 within '2018-**-** **:**:**' per 'hours' select AGG_TIMESTAMP, k, total / 2 as h, total % 4 as r, mean * 2 as m {ORDER}",
+    "from A within '2018-**-** **:**:**' per 'years' select AGG_TIMESTAMP, k, sum(n) as n, avg(total) as t group by AGG_TIMESTAMP, k having n > 0 order by AGG_TIMESTAMP, k limit 2 offset 1",
+    f"from A within {START + 1000}L, {START + 41 * DAY + HOUR}L per 'auto' select AGG_TIMESTAMP, AGG_PER, k, total, last {ORDER}",
+    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(linear) select AGG_TIMESTAMP, k, total, mean, last {ORDER}",
+    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(previous) {ORDER}",
+    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(zero) select AGG_TIMESTAMP, k, n, AGG_EVENTS {ORDER}",
+    f"from A within '2018-01-** **:**:**' per 'hours' select AGG_TIMESTAMP, k, AGG_LATE_MOVED, AGG_REVISION, AGG_FINAL {ORDER}",
+]
+Rows = list[tuple[Any, ...]]
+Relations = Mapping[str, pa.Table]
+
+
+@pytest.fixture(scope="module")
+def host() -> LocalHost:
+    made = LocalHost(compile_app(APP))
+    for event in EVENTS:
+        made.send("S", [event])
+    return made
+
+
+def relations(host: LocalHost, ask: Ask) -> Relations:
+    """The relations a question reads."""
+    store, aggregation = host.stores["A"], ask.aggregation
+    stored = {name: store.rows_after(level, None) for name, level in ask.relations.items()}
+    ledger = store.snapshot().ledger()
+    numbered = ledger.append_column("commit", pa.array(range(ledger.num_rows), pa.int64()))
+    opened = open_rows(host.engine, aggregation, host.pipelines["A"].state)
+    late = {"late": late_rows(host.engine, aggregation, numbered)} if ask.late else {}
+    return {**stored, "open": opened, **late, **ask.tables()}
+
+
+def by_duckdb(ask: Ask, tables: Relations) -> Rows:
+    return [tuple(row.values()) for row in Engine().run(ask.constant_sql(), **tables).to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def by_postgres(postgres: PostgresServer) -> Iterator[Callable[[Ask, Relations], Rows]]:
+    from rollup.stores.sql_types import column_type, type_name
+
+    with psycopg.connect(postgres.new_database(), autocommit=True) as connection:
+
+        def run(ask: Ask, tables: Relations) -> Rows:
+            for name, rows in tables.items():
+                columns = ", ".join(
+                    f'"{field.name}" {type_name(column_type(field.type, ""), "postgresql")}' for field in rows.schema
+                )
+                connection.execute(f"drop table if exists {name.lower()}; create table {name.lower()} ({columns})")
+                places = ", ".join(["%s"] * rows.num_columns)
+                with connection.cursor() as cursor:
+                    cursor.executemany(
+                        f"insert into {name.lower()} values ({places})",
+                        [tuple(row.values()) for row in rows.to_pylist()],
+                    )
+            return connection.execute(ask.constant_sql(dialect="postgres")).fetchall()
+
+        yield run
+
+
+@pytest.fixture(scope="module")
+def by_spark(spark: SparkSession) -> Callable[[Ask, Relations], Rows]:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def run(ask: Ask, tables: Relations) -> Rows:
+        for name, rows in tables.items():
+            spark.createDataFrame(
+                [tuple(row.values()) for row in rows.to_pylist()], from_arrow_schema(rows.schema)
+            ).createOrReplaceTempView(name)
+        return [tuple(row) for row in spark.sql(ask.constant_sql(dialect="spark")).collect()]
+
+    return run
+
+
+def alike(left: Rows, right: Rows) -> bool:
+    """Equal; numbers to the last few bits, and whatever type a driver gives them."""
+    if len(left) != len(right):
+        return False
+    pairs = [pair for rows in zip(left, right, strict=True) for pair in zip(*rows, strict=True)]
+    return all(
+        math.isclose(a, b, rel_tol=1e-12) if isinstance(a, float) and b is not None else a == b for a, b in pairs
+    )
+
+
+def key(row: tuple[Any, ...]) -> Any:
+    return [(value is not None, str(value)) for value in row]
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_three_engines_give_the_same_rows(
+    host: LocalHost,
+    by_postgres: Callable[[Ask, Relations], Rows],
+    by_spark: Callable[[Ask, Relations], Rows],
+    text: str,
+) -> None:
+    ask = plan(parse_query(text), host.program.aggregations)
+    tables = relations(host, ask)
+    expected = by_duckdb(ask, tables)
+    assert expected
+    assert alike(expected, by_postgres(ask, tables)), by_postgres(ask, tables)
+    assert alike(expected, by_spark(ask, tables)), by_spark(ask, tables)
+
+
+@pytest.mark.spark
+def test_a_dataframe_and_a_table_function_have_the_rows_of_the_answer(spark: SparkSession, trades: Any) -> None:
+    import rollup
+
+    for within, per in (("2018-01-** **:**:**", "days"), ((START, "2018-03-01 00:00:00"), "auto")):
+        bounds = f"'{within}'" if isinstance(within, str) else f"{within[0]}L, '{within[1]}'"
+        expected = [tuple(row.values()) for row in trades.query(f"from A within {bounds} per '{per}'").to_pylist()]
+        found = [tuple(row) for row in rollup.read(spark, trades, "A", within, per).collect()]
+        assert expected and sorted(found, key=key) == sorted(expected, key=key)
+    assert rollup.register_functions(spark, trades) == ["A"]
+    expected = [
+        tuple(row.values())
+        for row in trades.query("from A within '2018-**-** **:**:** +05:30' per 'months'").to_pylist()
+    ]
+    found = [tuple(row) for row in spark.sql("select * from A('2018-**-** **:**:** +05:30', 'months')").collect()]
+    assert expected and sorted(found, key=key) == sorted(expected, key=key)
+    with pytest.raises(Exception, match="not aggregated per weeks"):
+        spark.sql("select * from A('2018-**-** **:**:**', 'weeks')").collect()

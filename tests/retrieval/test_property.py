@@ -1,0 +1,71 @@
+"""Random events, batch cuts, ranges and levels against a group-by over the raw events.
+
+Under the policy `correct` every event is admitted to its own bucket, so that group-by is the whole truth: an event that
+is lost, counted twice, or put on the wrong side of a range's end shows here first.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rollup.aggregation.retrieval import plan
+from rollup.calendar import Duration
+from rollup.hosts.local import LocalHost
+from rollup.lang.siddhi import parse_query
+from rollup.plan.program import compile_app
+from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, grouped
+
+PROGRAM = compile_app(app("correct"))
+STEPS = (1, SECOND, 60 * SECOND, HOUR, DAY, 31 * DAY)
+times = st.builds(
+    lambda n, step, off: START + n * step + off,
+    st.integers(-3, 3),
+    st.sampled_from(STEPS),
+    st.sampled_from((0, 1, 999, 59_999)),
+)
+events = st.lists(st.tuples(st.sampled_from(("a", "b", None)), st.integers(-9, 9), times), min_size=1, max_size=14)
+
+
+def cut(rows: list[Event], sizes: list[int]) -> list[list[Event]]:
+    """The events in batches of the sizes drawn; what is left is the last one."""
+    batches, at = list[list[Event]](), 0
+    for size in sizes:
+        batches.append(rows[at : at + size])
+        at += size
+    return [batch for batch in [*batches, rows[at:]] if batch]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    events,
+    st.lists(st.integers(1, 5), max_size=4),
+    times,
+    st.integers(1, 40 * DAY),
+    st.sampled_from([*Duration, "auto"]),
+)
+def test_an_answer_is_the_group_by_over_the_raw_events(
+    rows: list[Event], sizes: list[int], start: int, width: int, per: Duration | str
+) -> None:
+    host = LocalHost(PROGRAM)
+    for batch in cut(rows, sizes):
+        host.send("S", batch)
+    word = per if isinstance(per, str) else per.plural
+    text = f"from A within {start}L, {start + width}L per '{word}' select AGG_TIMESTAMP, AGG_PER, k, total, n"
+    ask = plan(parse_query(text.replace("within -", "within 0L, ") if start < 0 else text), host.program.aggregations)
+    found = {
+        (row["AGG_TIMESTAMP"], row["k"], row["AGG_PER"]): (row["total"], row["n"]) for row in host.ask(ask).to_pylist()
+    }
+    expected = {
+        (bucket, key, level.plural): values
+        for level in ask.relations.values()
+        for low, high in ask.ranges(level)
+        for (bucket, key), values in grouped(rows, level, low, high).items()
+    }
+    assert found == expected
+    if per == "auto":
+        covered = sorted(both for level in ask.relations.values() for both in ask.ranges(level))
+        assert covered[0][0] == start and covered[-1][1] == start + width
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(covered))

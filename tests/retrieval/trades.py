@@ -1,0 +1,57 @@
+"""A small store that the tests of this folder ask: an app, events, late ones among them, and a Delta store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rollup.ask import Asker, opened
+from rollup.calendar import Duration, bucket_start
+from rollup.hosts.local import LocalHost
+from rollup.plan.program import compile_app
+from rollup.stores.delta import DeltaStore
+
+Event = tuple[str | None, int, int]
+SECOND, HOUR, DAY = 1_000, 3_600_000, 86_400_000
+START = 1_514_764_800_000  # 2018-01-01T00:00:00Z
+
+EVENTS: Sequence[Event] = [
+    ("a", 1, START), ("b", 5, START + 2 * SECOND), ("a", 2, START + HOUR + 1500), ("a", 7, START + 3 * HOUR),
+    ("b", 1, START + SECOND), (None, 4, START + 4 * HOUR), ("a", 9, START + 30 * HOUR), ("b", 3, START + 40 * DAY),
+    ("a", 6, START + 29 * HOUR), ("a", 8, START + 41 * DAY + HOUR),
+]  # fmt: skip
+
+
+def app(policy: str = "merge", buffer: int = 2) -> str:
+    """The app: sum, average, count and last value by key, seconds to years."""
+    return f"""define stream S (k string, v long, ts long);
+        @BufferSize('{buffer}') @OutOfOrder('{policy}')
+        define aggregation A from S select k, sum(v) as total, avg(v) as mean, count() as n, v as last
+        group by k aggregate by ts every sec ... year;"""
+
+
+def delta_host(folder: Path, text: str) -> LocalHost:
+    """A local host whose tables are in a Delta store, and a configuration that reads it."""
+    (folder / "app.siddhi").write_text(text)
+    (folder / "conf.toml").write_text(
+        'app = "app.siddhi"\ncheckpoint = "checkpoint"\n[store]\nkind = "delta"\npath = "store"\n'
+    )
+    return LocalHost(compile_app(text), lambda aggregation, engine: DeltaStore(aggregation, engine, folder / "store"))
+
+
+def asker(folder: Path) -> Asker:
+    """What reads the store of `delta_host`, as another process would."""
+    return opened(folder / "conf.toml")
+
+
+def grouped(
+    events: Sequence[Event], level: Duration, start: int, end: int
+) -> dict[tuple[int, str | None], tuple[int, int]]:
+    """Sum and count by bucket and key, from the events themselves."""
+    found: dict[tuple[int, str | None], tuple[int, int]] = {}
+    for key, value, ts in events:
+        bucket = bucket_start(ts, level)
+        if start <= bucket < end:
+            total, count = found.get((bucket, key), (0, 0))
+            found[bucket, key] = total + value, count + 1
+    return found
