@@ -21,6 +21,7 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Advance, Pipeline
 from rollup.conf import Conf, check
+from rollup.errors import RollupError
 from rollup.hosts.answers import Answers
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+_STOPPED = "stopped between two batches"
 _MAINTAIN_EVERY, _MAINTAIN_SECONDS = 8, 2.0
 
 
@@ -103,14 +105,16 @@ class SparkHost:
             self._stop.wait(0.2)
         for query in queries:
             problem = query.exception()
-            if problem is not None:
+            if problem is not None and _STOPPED not in str(problem):
                 raise problem
 
     def _end(self, queries: list[StreamingQuery]) -> None:
-        # Holding the lock means that no batch is being processed: stop() inside one leaves a stack trace behind.
+        self._stop.set()
         with self._lock:
-            for query in queries:
-                query.stop()
+            pass  # the batch in progress has ended; stop() inside one leaves a stack trace behind
+        # Not under the lock: a batch that waits for it would keep its query from ending, and both would wait for ever.
+        for query in queries:
+            query.stop()
         shutil.rmtree(self._exchange, ignore_errors=True)
         self.reporter.close()
 
@@ -124,9 +128,9 @@ class SparkHost:
 
     def _batch(self, stream: str, frame: DataFrame, number: int) -> None:
         self._started.wait()
-        if self._stop.is_set():
-            return
         with self._lock:
+            if self._stop.is_set():
+                raise RollupError(_STOPPED)  # Spark would take a batch that returns as done, and its events would be lost
             point("batch.begin")
             began = time.time()
             query = self._ids[stream]

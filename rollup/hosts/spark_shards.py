@@ -95,7 +95,7 @@ class Placing:
 
 @dataclass(frozen=True)
 class ShardedState(State):
-    """A state whose rows are in shards: `open` has their buckets, as rows of the skeleton; `counted` is their number."""
+    """A state whose rows are in shards: `open` has their buckets, as rows of the skeleton; `counted` their number."""
 
     counted: Mapping[Duration, int] | None = None
 

@@ -7,21 +7,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rollup.conf import Conf
-from rollup.errors import RollupError, StoreError
+from rollup.errors import StoreError
 from rollup.hosts.progress import Reporter
 from rollup.hosts.spark_driver import SparkHost
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.chores import Chores
 from rollup.lifecycle.lease import TIMEOUT, Lease
-from rollup.lifecycle.raw import reached
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-_STOPPED = "stopped between two batches"
-
+    from pyspark.sql import SparkSession
 
 class Job(SparkHost):
     """A `SparkHost` that holds the leases of its aggregations.
@@ -50,11 +45,6 @@ class Job(SparkHost):
             if self._acquire():
                 self._settle()
                 super().run(once)
-        except RollupError:
-            raise
-        except Exception as problem:
-            if _STOPPED not in str(problem):
-                raise
         finally:
             for lease in self.leases:
                 lease.release()
@@ -92,27 +82,6 @@ class Job(SparkHost):
                 with self._lock:
                     for line in chores.run():
                         print(f"rollup: {line}", file=sys.stderr, flush=True)
-
-    def _batch(self, stream: str, frame: DataFrame, number: int) -> None:
-        """As `SparkHost._batch`; a batch that comes while we end is refused, for Spark takes one that returns as done."""
-        if not self._stop.is_set():
-            super()._batch(stream, frame, number)
-        if self._stop.is_set() and not self._committed(stream, number):
-            raise RollupError(_STOPPED)
-
-    def _committed(self, stream: str, number: int) -> bool:
-        """Whether every aggregation that a stream reaches has committed a batch of it."""
-        fed = [p for p in self.pipelines.values() if p.aggregation.stream in reached(self.program, stream)]
-        return bool(fed) and all(p.source.get(stream, {"batch": -1})["batch"] >= number for p in fed)
-
-    def _end(self, queries: list[StreamingQuery]) -> None:
-        # A batch may be waiting for the lock: stopping its query while holding it would wait for ever.
-        self._stop.set()
-        with self._lock:
-            pass  # the batch in progress has ended
-        for query in queries:
-            query.stop()
-        super()._end(queries)
 
 
 def _newest_state(store: Any) -> Any:

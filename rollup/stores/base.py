@@ -58,6 +58,17 @@ class Loaded:
     source: Mapping[str, Any]
 
 
+def before_added(column: str) -> int | None:
+    """What rows from before have in a column added later: null, and in those that order values what never wins.
+
+    >>> before_added("AGG_SUM_x"), before_added("AGG_LAST_ARRIVAL")
+    (None, -9223372036854775807)
+    """
+    if column in ("AGG_LAST_EVENT_TIMESTAMP", "AGG_LAST_ARRIVAL"):
+        return -(2**63) + 1
+    return 2**63 - 1 if column in ("AGG_FIRST_EVENT_TIMESTAMP", "AGG_FIRST_ARRIVAL") else None
+
+
 def ledger_schema(aggregation: Aggregation) -> pa.Schema:
     """Arrow schema of counted late events."""
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
@@ -119,5 +130,5 @@ class Store(Tables, Protocol):
         ...
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
-        """Add columns that rows made until now have null in, and keep `retired` columns of the tables as they are."""
+        """Add columns, `before_added` in the rows there are, and keep `retired` columns of the tables."""
         ...

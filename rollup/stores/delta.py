@@ -23,7 +23,7 @@ from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError, StoreError
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.base import Commit, Loaded, Rewrite, before_added
 from rollup.stores.delta_change import add_columns, replace
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta_record import Record, RecordFolder
@@ -366,6 +366,6 @@ def _same(stored: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Open rows of an older declaration under a newer one: null in columns that were not there."""
-    columns = [rows[f.name] if f.name in rows.schema.names else pa.nulls(rows.num_rows, f.type) for f in schema]
+    """Open rows of an older declaration under a newer one: `before_added` in columns that were not there."""
+    columns = [rows[f.name] if f.name in rows.schema.names else pa.array([before_added(f.name)] * rows.num_rows, f.type) for f in schema]
     return pa.table(columns, names=schema.names).cast(schema)

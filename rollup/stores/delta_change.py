@@ -12,7 +12,7 @@ from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.sources.records import quoted
-from rollup.stores.base import Rewrite
+from rollup.stores.base import Rewrite, before_added
 from rollup.stores.delta_read import FileIndex
 from rollup.stores.delta_write import append
 
@@ -34,27 +34,34 @@ def replace(
 
 
 def add_columns(engine: Engine, table: DeltaTable, added: pa.Schema, retired: Collection[str]) -> None:
-    """Write a table anew with further columns, null in every row; what stands there twice is what it had already.
+    """Write a table anew with further columns, `before_added` in every row; one it has already stays.
 
     All files then have all columns, so that no reader needs to reconcile schemas. Rows are streamed.
     """
     stored = [field.name for field in table.schema().fields]
-    known = [name for name in stored if name not in added.names]
-    casts = [f"CAST(NULL AS {_sql(engine, field)}) AS {quoted(field.name)}" for field in added]
+    added = pa.schema([field for field in added if field.name not in stored])
+    if not added.names:
+        return
+    casts = [f"CAST({_before(f.name)} AS {_sql(engine, f)}) AS {quoted(f.name)}" for f in added]
     files = FileIndex.of(table).between(None, None)
     partitions = table.metadata().partition_columns
-    order = [*(name for name in known if name not in partitions), *added.names, *partitions]
+    order = [*(name for name in stored if name not in partitions), *added.names, *partitions]
     if not files:
-        schema = pa.schema([*(f for f in pa.schema(table.schema().to_arrow()) if f.name in known), *added])
+        schema = pa.schema([*pa.schema(table.schema().to_arrow()), *added])
         rows: pa.RecordBatchReader = schema.empty_table().select(order).to_reader()
     else:
-        names = ", ".join(quoted(name) for name in known)
+        names = ", ".join(quoted(name) for name in stored)
         read = "read_parquet($files, hive_partitioning = true, hive_types_autocast = false)"
         source = f"SELECT {', '.join([names, *casts])} FROM {read}"
         wanted = ", ".join(quoted(name) for name in order)
         rows = engine.connection.sql(f"SELECT {wanted} FROM ({source})", params={"files": files}).to_arrow_reader()
     write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions or None)
     table.update_incremental()
+
+
+def _before(column: str) -> str:
+    value = before_added(column)
+    return "NULL" if value is None else str(value)
 
 
 def _sql(engine: Engine, field: pa.Field) -> str:

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from rollup.aggregation.engine import Engine
 from rollup.errors import ConfigError
+from rollup.hosts.task import TaskSpec, run, unpack
 from rollup.plan.program import compile_app
 from rollup.sources.base import Part, Source, source
 from tests.job.jobs import TRADES, Job, answers
@@ -162,6 +163,26 @@ def test_a_broken_parquet_file_is_one_dead_letter_and_the_next_is_read(tmp_path:
     assert len(events) == 2
     assert [letter["position"] for letter in dead] == [str(bad)]
     assert dead[0]["reason"].startswith("the file cannot be read: ")
+
+
+def test_a_parquet_file_damaged_inside_is_one_dead_letter_and_none_of_its_rows_count(tmp_path: Path) -> None:
+    bad, good = tmp_path / "a.parquet", parquet(tmp_path / "b.parquet")
+    rows = {"symbol": [f"s{i % 97}" for i in range(20_000)], "price": [i / 8 for i in range(20_000)]}
+    pq.write_table(
+        pa.table(rows | {"quantity": list(range(20_000)), "ts": list(range(20_000))}), bad, use_dictionary=False
+    )
+    content = bytearray(bad.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 4000] = bytes(4000)
+    bad.write_bytes(bytes(content))
+    batch = pa.RecordBatch.from_pylist([{"path": file.as_uri(), "modified": 0} for file in (bad, good)])
+    spec = TaskSpec(TRADES, "+00:00", "Trades", {"kind": "parquet", "path": str(tmp_path)})
+    found = [row for result in run(spec, iter([batch])) for row in result.to_pylist()]
+    letters = [letter for row in found if row["kind"] == "dead" for letter in unpack(row["payload"]).to_pylist()]
+    assert [(letter["position"], letter["reason"][:24]) for letter in letters] == [
+        (str(bad), "the file cannot be read:")
+    ]
+    assert [row["origin"] for row in found if row["kind"] == "partials"] == [str(good)]
 
 
 def test_renamed_columns_and_odd_file_names_are_read(tmp_path: Path) -> None:

@@ -104,12 +104,14 @@ def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(tmp_path: Pat
 
 def test_a_dropped_aggregate_that_comes_back_is_filled_again(tmp_path: Path, rollup: Cli) -> None:
     place, events = begun(tmp_path, ", min(quantity) as least")
+    had = {(row["AGG_TIMESTAMP"], row["symbol"], row["AGG_MIN_quantity"]) for row in stored(place, "SECONDS")}
     place = changed(place, extra="")
     FileJob(place.conf)
     place = changed(place, extra=", min(quantity) as least")
     place.add(*events[500:])
     job = FileJob(place.conf).run()
     assert job.book.page().ended == {} and "AGG_MIN_quantity" in job.book.page().valid
+    assert had <= {(row["AGG_TIMESTAMP"], row["symbol"], row["AGG_MIN_quantity"]) for row in stored(place, "SECONDS")}
     assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2018-02-01")[0] == 0
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
 
@@ -188,3 +190,23 @@ def test_the_command_line_says_beside_an_answer_which_column_was_added_later(tmp
     output = rollup("query", place.conf.path, f"from TradeAgg {within} select symbol, least")[1]
     assert f"rollup: least was added later: buckets that start before {since}" in output
     assert "added later" not in rollup("query", place.conf.path, f"from TradeAgg {within} select symbol, total")[1]
+
+
+def test_the_first_value_that_is_ordered_by_time_is_not_beaten_by_rows_from_before(tmp_path: Path, rollup: Cli) -> None:
+    place, events = begun(tmp_path)
+    app = (tmp_path / "app.siddhi").read_text()
+    bare = Place(tmp_path / "bare", place.annotations)
+    bare.root.mkdir()
+    bare.write()
+    (bare.root / "app.siddhi").write_text(app.replace(", price as lastPrice", ""))
+    bare.add(*events[:500])
+    FileJob(bare.conf).run()
+    (bare.root / "app.siddhi").write_text(app)
+    for each in (place, bare):
+        each.add(*events[500:])
+        FileJob(each.conf).run()
+    text = "from TradeAgg within '2018-01-** **:**:**' per 'months' select symbol, lastPrice order by symbol"
+    # The newest trades came after the change, so both know the last price, and only the bare one lacks older ones.
+    wanted, found = (rollup("query", each.conf.path, text, "--format", "json")[1] for each in (place, bare))
+    prices = [line for line in found.splitlines() if line.startswith("{")]
+    assert prices == wanted.splitlines() and "null" not in found

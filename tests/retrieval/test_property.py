@@ -54,7 +54,7 @@ def test_an_answer_is_the_group_by_over_the_raw_events(
         host.send("S", batch)
     word = per if isinstance(per, str) else per.plural
     text = f"from A within {start}L, {start + width}L per '{word}' select AGG_TIMESTAMP, AGG_PER, k, total, n"
-    ask = plan(parse_query(text.replace("within -", "within 0L, ") if start < 0 else text), host.program.aggregations)
+    ask = plan(parse_query(text), host.program.aggregations)
     found = {
         (row["AGG_TIMESTAMP"], row["k"], row["AGG_PER"]): (row["total"], row["n"]) for row in host.ask(ask).to_pylist()
     }
