@@ -100,9 +100,7 @@ def run_job(keys: int, host: str) -> None:
         opened = {level.plural: rows for level, rows in pipeline.state.open_rows.items()}
         table = DeltaTable(str(folder / "store" / f"{AGGREGATION}_SECONDS"))
         stored = sum(table.get_add_actions(flatten=True)["num_records"].to_pylist())
-        assert stored + opened["seconds"] == keys * SECONDS, (
-            "every partial row is in the table or open"
-        )
+        assert stored + opened["seconds"] == keys * SECONDS, "every partial row is in the table or open"
         about = {
             "host": host,
             "keys": keys,

@@ -14,7 +14,9 @@ def main() -> None:
     failed: list[str] = []
     for name in BENCHMARKS:
         began = time.monotonic()
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--smoke"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{name}", "--smoke"], capture_output=True, text=True, check=False
+        )
         print(f"{name}: {'ran' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - began:.0f} s", flush=True)
         if done.returncode != 0:
             print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")

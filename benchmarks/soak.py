@@ -89,7 +89,10 @@ def run(minutes: float, rate: int, every: float = 60.0) -> list[dict[str, Any]]:
                 events += sum(batch["events"] for batch in found)
                 seconds = [batch["seconds"] for batch in found if batch["events"]]
                 sample = {"bench": "soak", "events": events, **resident(psutil.Process(job.pid))}
-                sample |= {"batches": len(seconds), "median_batch_s": round(statistics.median(seconds), 3) if seconds else None}
+                sample |= {
+                    "batches": len(seconds),
+                    "median_batch_s": round(statistics.median(seconds), 3) if seconds else None,
+                }
                 samples.append(sample)
                 print(json.dumps(sample), flush=True)
         finally:
@@ -107,7 +110,12 @@ def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     early, late = (statistics.median(s["median_batch_s"] for s in part) for part in (timed[:quarter], timed[-quarter:]))
     half, last = samples[len(samples) // 2], samples[-1]
     growth = {name: round(last[name] / max(half[name], 1), 3) for name in ("driver", "jvm", "workers")}
-    return {"bench": "soak", "what": "late batch / early batch", "ratio": round(late / early, 3), "memory_end_over_half": growth}
+    return {
+        "bench": "soak",
+        "what": "late batch / early batch",
+        "ratio": round(late / early, 3),
+        "memory_end_over_half": growth,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -99,7 +99,9 @@ def zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise TimeError(f"unknown zone {name!r}", hint="an offset like +05:30 or an IANA name like Asia/Kolkata") from None
+        raise TimeError(
+            f"unknown zone {name!r}", hint="an offset like +05:30 or an IANA name like Asia/Kolkata"
+        ) from None
 
 
 def offset_ms(name: str) -> int | None:
@@ -184,7 +186,11 @@ def _midnight(naive: datetime, zone_name: str) -> int:
     aware = naive.replace(tzinfo=where)
     instant = to_instant(aware)
     skipped = to_local(instant, zone_name).replace(tzinfo=None) - naive
-    return instant - skipped // _MS if skipped and to_local(instant - skipped // _MS, zone_name).date() == naive.date() else instant
+    return (
+        instant - skipped // _MS
+        if skipped and to_local(instant - skipped // _MS, zone_name).date() == naive.date()
+        else instant
+    )
 
 
 _STAMP = re.compile(
@@ -204,7 +210,9 @@ def parse_timestamp(text: str, default_zone: str = GMT) -> tuple[int, str]:
     """
     match = _STAMP.fullmatch(text)
     if match is None:
-        raise TimeError(f"{text!r} is not a timestamp", hint="yyyy-MM-dd HH:mm:ss, with an optional zone such as +05:30")
+        raise TimeError(
+            f"{text!r} is not a timestamp", hint="yyyy-MM-dd HH:mm:ss, with an optional zone such as +05:30"
+        )
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     name = normal_zone(match.group(8) or default_zone)
     next_day = (hour, minute, second) == (24, 0, 0)
@@ -236,7 +244,9 @@ def parse_within(pattern: str) -> tuple[int, int]:
     given = stars.index(True) if True in stars else 6
     if not all(stars[given:]):
         raise QueryError(f"{pattern!r} has a star before a number", hint=_WILD_HINT)
-    year, month, day, hour, minute, second = (int(f) if f and f != "**" else low for f, low in zip(fields, (1, 1, 1, 0, 0, 0), strict=True))
+    year, month, day, hour, minute, second = (
+        int(f) if f and f != "**" else low for f, low in zip(fields, (1, 1, 1, 0, 0, 0), strict=True)
+    )
     if given < 6 and hour == 24:
         raise QueryError(f"{pattern!r} has no hour 24", hint="hours go from 00 to 23")
     zone_name = normal_zone(match.group(7) or GMT)

@@ -1,27 +1,27 @@
 """The configuration of a job, read from TOML: where streams come from and where tables go.
 
-    app = "trades.siddhi"              # the app, a path relative to this file
-    checkpoint = "state/checkpoint"
-    trigger = "1 second"               # how often a batch may start; "0 seconds": as soon as the last has ended
-    zone = "+00:00"                    # of times that come without one
+app = "trades.siddhi"              # the app, a path relative to this file
+checkpoint = "state/checkpoint"
+trigger = "1 second"               # how often a batch may start; "0 seconds": as soon as the last has ended
+zone = "+00:00"                    # of times that come without one
 
-    [sources.TradeStream]              # one table a stream that nothing else feeds
-    kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
-    path = "incoming"
+[sources.TradeStream]              # one table a stream that nothing else feeds
+kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
+path = "incoming"
 
-    [store]
-    kind = "delta"                     # delta or sql
-    path = "tables"
+[store]
+kind = "delta"                     # delta or sql
+path = "tables"
 
-    [metrics]
-    port = 9400
+[metrics]
+port = 9400
 
-    [serve]                            # the endpoint for BI tools, see docs/bi.md
-    port = 5433
-    users.ann.password_env = "ANN_PASSWORD"
+[serve]                            # the endpoint for BI tools, see docs/bi.md
+port = 5433
+users.ann.password_env = "ANN_PASSWORD"
 
-    [spark]                            # settings of the session, as they are
-    "spark.driver.memory" = "4g"
+[spark]                            # settings of the session, as they are
+"spark.driver.memory" = "4g"
 """
 
 from __future__ import annotations
@@ -40,7 +40,20 @@ from rollup.plan.program import Program, compile_app
 
 Options = Mapping[str, Any]
 _TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
-_TOP = ("app", "checkpoint", "trigger", "zone", "sources", "sinks", "store", "metrics", "spark", "cascade", "lateness", "serve")
+_TOP = (
+    "app",
+    "checkpoint",
+    "trigger",
+    "zone",
+    "sources",
+    "sinks",
+    "store",
+    "metrics",
+    "spark",
+    "cascade",
+    "lateness",
+    "serve",
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,10 @@ def _known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> No
     for key in given:
         if key not in allowed:
             close = difflib.get_close_matches(key, allowed, 1)
-            raise ConfigError(f"{path}: unknown key `{key}`", hint=f"did you mean `{close[0]}`?" if close else f"known: {', '.join(allowed)}")
+            raise ConfigError(
+                f"{path}: unknown key `{key}`",
+                hint=f"did you mean `{close[0]}`?" if close else f"known: {', '.join(allowed)}",
+            )
 
 
 def _paths(base: Path, options: Options) -> Options:
@@ -133,13 +149,19 @@ def _store(path: Path, options: Options) -> Options:
 def check(conf: Conf, program: Program) -> None:
     """Raise ConfigError unless every stream that needs a source has one, and no source is for nothing."""
     if not _TRIGGER.fullmatch(conf.trigger):
-        raise ConfigError(f"{conf.path}: the trigger {conf.trigger!r} is no length of time", hint='e.g. "1 second", "500 milliseconds", "0 seconds"')
+        raise ConfigError(
+            f"{conf.path}: the trigger {conf.trigger!r} is no length of time",
+            hint='e.g. "1 second", "500 milliseconds", "0 seconds"',
+        )
     for name in program.inputs:
         if name not in conf.sources:
             raise ConfigError(f"{conf.path}: stream {name} has no source", hint=f"add [sources.{name}]")
     for name in conf.sources:
         if name not in program.inputs:
-            raise ConfigError(f"{conf.path}: [sources.{name}] feeds no stream", hint=f"streams that need one: {', '.join(program.inputs)}")
+            raise ConfigError(
+                f"{conf.path}: [sources.{name}] feeds no stream",
+                hint=f"streams that need one: {', '.join(program.inputs)}",
+            )
     for name in conf.sinks:
         if name not in program.streams and name not in {join.target for join in program.joins}:
             raise ConfigError(f"{conf.path}: [sinks.{name}] names no stream of the app")

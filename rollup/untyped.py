@@ -8,10 +8,3 @@ import pyarrow.compute as _compute
 
 pc: Any = _compute
 """`pyarrow.compute`."""
-
-
-def datasketches() -> Any:
-    """The package `datasketches`, loaded when a sketch is first needed."""
-    import datasketches as loaded
-
-    return loaded

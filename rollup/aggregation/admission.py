@@ -41,7 +41,11 @@ class Steps:
     @property
     def table(self) -> pa.Table:
         """As `Partials.fold_by_step` takes it; step -1 is before the first event that counts."""
-        arrivals = np.concatenate(([_BEFORE], self.arrivals)) if not len(self.arrivals) or self.arrivals[0] != _BEFORE else self.arrivals
+        arrivals = (
+            np.concatenate(([_BEFORE], self.arrivals))
+            if not len(self.arrivals) or self.arrivals[0] != _BEFORE
+            else self.arrivals
+        )
         first = -1 if len(arrivals) > len(self.arrivals) else 0
         return pa.table({"__from": arrivals, STEP: np.arange(first, first + len(arrivals), dtype=np.int64)})
 
@@ -186,7 +190,11 @@ class Judge:
 
     def whole(self, bucket: int) -> bool:
         """Whether every event of a bucket has the same verdict, wherever between first and last it arrived."""
-        start, zone, closes = int(self.buckets.start[bucket]), self.buckets.zone[bucket], int(self.buckets.closes[bucket])
+        start, zone, closes = (
+            int(self.buckets.start[bucket]),
+            self.buckets.zone[bucket],
+            int(self.buckets.closes[bucket]),
+        )
         ends = self.steps.at(np.array([self.buckets.first[bucket], self.buckets.last[bucket]]))
         return self.verdict(start, zone, closes, int(ends[0])) == self.verdict(start, zone, closes, int(ends[1]))
 
@@ -195,7 +203,11 @@ def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.b
     buckets, indices = judge.buckets, np.flatnonzero(suspicious)
     again = np.array([i for i in indices if not judge.whole(int(i))], dtype=np.int64)
     touched = pa.table({TIMESTAMP: buckets.start[indices], ZONE: [buckets.zone[i] for i in indices]})
-    rows = [_rows(judge.aggregation, part) for part in (_semi(table, touched, "left anti") for table in partials) if part.num_rows]
+    rows = [
+        _rows(judge.aggregation, part)
+        for part in (_semi(table, touched, "left anti") for table in partials)
+        if part.num_rows
+    ]
     late: list[pa.Table] = []
     if len(again):
         suspects = pa.table({TIMESTAMP: buckets.start[again], ZONE: [buckets.zone[i] for i in again]})
@@ -263,7 +275,9 @@ def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:
 
 def _ledger_schema(aggregation: Aggregation) -> pa.Schema:
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
-    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())])
+    return pa.schema(
+        [(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())]
+    )
 
 
 def _longs(column: pa.ChunkedArray) -> Longs:

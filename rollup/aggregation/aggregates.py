@@ -102,20 +102,31 @@ def _long_sum(x: exp.Expr) -> exp.Expr:
 def _merge_m2(columns: Columns) -> exp.Expr:
     """Chan's formula over any number of parts: M2 = sum(M2_i + n_i * (mean_i - mean)^2), mean over the whole group."""
     spread = exp.Sub(this=columns("AGG_MEAN"), expression=columns("HELPER"))
-    between = exp.Mul(this=exp.Mul(this=columns("AGG_COUNT"), expression=exp.paren(spread)), expression=exp.paren(spread.copy()))
+    between = exp.Mul(
+        this=exp.Mul(this=columns("AGG_COUNT"), expression=exp.paren(spread)), expression=exp.paren(spread.copy())
+    )
     return exp.Sum(this=exp.Add(this=columns("AGG_M2"), expression=between))
 
 
 def _weighted(columns: Columns) -> tuple[exp.Expr, exp.Expr]:
     """Numerator and denominator of the mean of parts weighted by their counts."""
     total = exp.Sum(this=exp.Mul(this=columns("AGG_MEAN"), expression=columns("AGG_COUNT")))
-    some = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=columns("AGG_MEAN"), expression=exp.Null())), true=columns("AGG_COUNT"))])
+    some = exp.Case(
+        ifs=[
+            exp.If(
+                this=exp.Not(this=exp.Is(this=columns("AGG_MEAN"), expression=exp.Null())), true=columns("AGG_COUNT")
+            )
+        ]
+    )
     return total, exp.Sum(this=some)
 
 
 def _merge_mean(columns: Columns) -> exp.Expr:
     total, count = _weighted(columns)
-    return exp.cast(exp.Div(this=total, expression=_f("NULLIF", count, exp.Literal.number(0)), typed=False, safe=True), Type.DOUBLE.sql)
+    return exp.cast(
+        exp.Div(this=total, expression=_f("NULLIF", count, exp.Literal.number(0)), typed=False, safe=True),
+        Type.DOUBLE.sql,
+    )
 
 
 def _sketched(name: str, x: exp.Expr) -> exp.Expr:
@@ -240,11 +251,15 @@ AGGREGATES: Mapping[str, Aggregate] = {
     ),
     "variance": Aggregate(("AGG_COUNT", "AGG_MEAN", "AGG_M2"), _numeric(lambda k: Type.DOUBLE), _final_variance),
     "distinctcount": Aggregate(
-        ("AGG_SET",), _any(lambda k: Type.LONG), lambda columns, extra: exp.cast(Size(this=columns("AGG_SET")), Type.LONG.sql)
+        ("AGG_SET",),
+        _any(lambda k: Type.LONG),
+        lambda columns, extra: exp.cast(Size(this=columns("AGG_SET")), Type.LONG.sql),
     ),
     "hll": Aggregate(("AGG_HLL",), _any(lambda k: Type.LONG), _sketch("rollup_hll_estimate", "AGG_HLL")),
     "quantiles": Aggregate(
-        ("AGG_KLL",), _numeric(lambda k: Type.OBJECT), _final_quantiles,
+        ("AGG_KLL",),
+        _numeric(lambda k: Type.OBJECT),
+        _final_quantiles,
     ),
     "topk": Aggregate(("AGG_TOPK",), _any(lambda k: Type.OBJECT), _sketch("rollup_topk_items", "AGG_TOPK"), extra=1),
 }

@@ -25,7 +25,13 @@ def build(sql: str, **parts: exp.Expr | int) -> exp.Expr:
     'x + 1'
     """
     nodes = {name: exp.convert(part) if isinstance(part, int) else part for name, part in parts.items()}
-    return exp.replace_placeholders(_template(sql).copy(), **{name: exp.paren(node.copy()) if isinstance(node, exp.Binary) else node.copy() for name, node in nodes.items()})
+    return exp.replace_placeholders(
+        _template(sql).copy(),
+        **{
+            name: exp.paren(node.copy()) if isinstance(node, exp.Binary) else node.copy()
+            for name, node in nodes.items()
+        },
+    )
 
 
 _OFFSET = (
@@ -36,7 +42,8 @@ _NAMED_LOCAL = "EPOCH_MS(TIMEZONE(:z, TIMEZONE('UTC', MAKE_TIMESTAMP(:t * 1000))
 _LATER = "EPOCH_MS(TIMEZONE(:z, MAKE_TIMESTAMP(:t * 1000)))"
 # What is repeated when summer time ends (an hour, on Lord Howe half of one) has two instants; the first is meant.
 _EARLIER = " ".join(
-    f"WHEN {_NAMED_LOCAL.replace(':t', f'({_LATER} - {shift})')} = :t THEN {_LATER} - {shift}" for shift in (3600000, 1800000)
+    f"WHEN {_NAMED_LOCAL.replace(':t', f'({_LATER} - {shift})')} = :t THEN {_LATER} - {shift}"
+    for shift in (3600000, 1800000)
 )
 _NAMED_INSTANT = f"CASE {_EARLIER} ELSE {_LATER} END"
 _FIXED = "LEFT(:z, 1) IN ('+', '-')"

@@ -43,7 +43,9 @@ class Cascade:
 
     aggregation: Aggregation
 
-    def step(self, engine: Engine, state: State, admitted: Admitted, given: Clocks | None = None) -> tuple[State, Closed]:
+    def step(
+        self, engine: Engine, state: State, admitted: Admitted, given: Clocks | None = None
+    ) -> tuple[State, Closed]:
         """Merge the admitted rows, close what the clocks have passed, hand it up level by level.
 
         Clocks are over all keys. A step over a part of the keys is `given` those after the batch, as its own rows
@@ -65,7 +67,11 @@ class Cascade:
             open_rows[level] = self._wide([still for still, _ in splits])
             arriving = [done for _, done in splits if done.num_rows]
             closed[level] = pa.concat_tables([narrowed(self.aggregation, table) for table in arriving] or [self._none])
-            overflows += sum(_lost(table, narrowed(self.aggregation, table)) for table in arriving if table.schema != self._none.schema)
+            overflows += sum(
+                _lost(table, narrowed(self.aggregation, table))
+                for table in arriving
+                if table.schema != self._none.schema
+            )
         resume = None if admitted.clock is not None else state.resume
         return State(clocks, open_rows, resume), Closed(closed, overflows)
 
@@ -101,7 +107,10 @@ class Cascade:
         tables = [table for table in tables if table.num_rows]
         if only_if_mixed and len({table.schema for table in tables}) == 1:
             return pa.concat_tables(tables)
-        return pa.concat_tables([table.cast(self.aggregation.state_schema) for table in tables] or [self.aggregation.state_schema.empty_table()])
+        return pa.concat_tables(
+            [table.cast(self.aggregation.state_schema) for table in tables]
+            or [self.aggregation.state_schema.empty_table()]
+        )
 
     @cached_property
     def _none(self) -> pa.Table:
@@ -115,7 +124,9 @@ class Cascade:
         begin = column(TIMESTAMP)
         if level is not self.aggregation.root:
             begin = buckets.start(begin, level, self.aggregation.row_zone)
-        cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_("parts")
+        cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_(
+            "parts"
+        )
         return merged_rows(cut, list(self.aggregation.identity), self.aggregation.values)
 
     @cached_property
@@ -127,7 +138,11 @@ class Cascade:
                 continue
             units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
             end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
-            queries[level] = to_sql(exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done")).from_("merged").join("clock", join_type="cross"))
+            queries[level] = to_sql(
+                exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done"))
+                .from_("merged")
+                .join("clock", join_type="cross")
+            )
         return queries
 
 
@@ -138,7 +153,11 @@ def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) 
     if helpers:
         source = exp.select("*").from_(rows.subquery("h"))
         for name, total, count in helpers:
-            mean = exp.Div(this=_over(total, groups), expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)), safe=True)
+            mean = exp.Div(
+                this=_over(total, groups),
+                expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)),
+                safe=True,
+            )
             source = source.select(exp.alias_(mean, name))
     columns = [exp.alias_(value.merge.copy(), value.name, quoted=True) for value in values]
     query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p"))
@@ -176,7 +195,7 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:
     """(rows whose bucket starts after `last`, rows up to it); sorted rows are cut without copying."""
     starts = table[TIMESTAMP].to_numpy()
-    if not len(starts) or starts[-1] <= last and starts.max() <= last:
+    if not len(starts) or (starts[-1] <= last and starts.max() <= last):
         return table.slice(0, 0), table
     if (starts[1:] >= starts[:-1]).all():
         at = int(np.searchsorted(starts, last, side="right"))

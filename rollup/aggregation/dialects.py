@@ -60,8 +60,12 @@ class RollupDuckDB(DuckDB):
         TRANSFORMS: dict[Any, Any] = {
             **DuckDB.Generator.TRANSFORMS,
             LastBy: _duckdb_last,
-            Values: lambda self, e: f"LIST_SORT(LIST(DISTINCT {self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))",
-            Union: lambda self, e: f"LIST_SORT(LIST_DISTINCT(FLATTEN(LIST({self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))))",
+            Values: lambda self, e: (
+                f"LIST_SORT(LIST(DISTINCT {self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))"
+            ),
+            Union: lambda self, e: (
+                f"LIST_SORT(LIST_DISTINCT(FLATTEN(LIST({self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))))"
+            ),
             Size: lambda self, e: f"COALESCE(LEN({self.sql(e, 'this')}), 0)",
         }
 

@@ -83,7 +83,9 @@ class Partials:
     @cached_property
     def _stepped(self) -> str:
         timed = exp.select("t.*", STEP).from_(self._timed.subquery("t"))
-        timed = timed.join("__suspects AS s", on=f't."{TIMESTAMP}" = s."{TIMESTAMP}" AND t."{ZONE}" = s."{ZONE}"', join_type="semi")
+        timed = timed.join(
+            "__suspects AS s", on=f't."{TIMESTAMP}" = s."{TIMESTAMP}" AND t."{ZONE}" = s."{ZONE}"', join_type="semi"
+        )
         asof = to_sql(timed) + " ASOF LEFT JOIN __steps AS k ON t.__arrival >= k.__from"
         grouped = self._grouped(exp.select("*").from_("__asof"), exp.column(STEP))
         return f"WITH __asof AS ({asof}) {to_sql(grouped)}"
@@ -91,8 +93,12 @@ class Partials:
     @cached_property
     def _refused(self) -> str:
         valid = self._valid(exp.column("__ts"))
-        reason = "the time is null" if self.aggregation.clock is not Clock.STRING else "the time is null or no timestamp"
-        query = exp.select("__arrival", exp.Literal.string(reason).as_("reason"), "TO_JSON(e) AS raw").from_(self._read.subquery("e"))
+        reason = (
+            "the time is null" if self.aggregation.clock is not Clock.STRING else "the time is null or no timestamp"
+        )
+        query = exp.select("__arrival", exp.Literal.string(reason).as_("reason"), "TO_JSON(e) AS raw").from_(
+            self._read.subquery("e")
+        )
         return to_sql(query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false()))))
 
     @property
@@ -134,8 +140,10 @@ class Partials:
         fixed = "__offset"
         instant = f"CASE WHEN {fixed} IS NOT NULL THEN __wall - {fixed} WHEN __zone IS NOT NULL THEN {to_sql(buckets.instant(exp.column('__wall'), exp.column('__zone')))} END"
         walls = exp.select("*", wall.as_("__wall"), _raw_zone(text).as_("__raw")).from_("__events")
-        return exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb").from_(walls.subquery("w")).join(
-            "__zones", using="__raw", join_type="left"
+        return (
+            exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb")
+            .from_(walls.subquery("w"))
+            .join("__zones", using="__raw", join_type="left")
         )
 
     def _grouped(self, timed: exp.Select, *extra: exp.Column) -> exp.Select:

@@ -102,7 +102,12 @@ class Pipeline:
         return Advance(admitted, closed, time.perf_counter() - began)
 
     def _commit(
-        self, state: State, closed: Closed, ledger: pa.Table | None, source: Mapping[str, Any], rewrites: Mapping[Duration, Rewrite] | None = None
+        self,
+        state: State,
+        closed: Closed,
+        ledger: pa.Table | None,
+        source: Mapping[str, Any],
+        rewrites: Mapping[Duration, Rewrite] | None = None,
     ) -> None:
         self.store.commit(Commit(self.number + 1, state, closed.rows, ledger, source, rewrites or {}))
         self.number += 1

@@ -43,7 +43,9 @@ def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Cl
         parts = [_unmerged(engine, aggregation, tables, finer, level, arriving)]
         newest = tables.newest(finer)
         clocks[level] = max(newest.values(), default=None)
-        open_rows[level], closed[level] = cascade.split(engine, level, cascade.merge(engine, level, parts), clocks[level])
+        open_rows[level], closed[level] = cascade.split(
+            engine, level, cascade.merge(engine, level, parts), clocks[level]
+        )
         arriving = [closed[level]]
     root = tables.newest(aggregation.root)
     ends = [bucket_end(start, aggregation.root, zone) for zone, start in root.items()]
@@ -51,7 +53,9 @@ def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Cl
     return state, Closed({level: narrowed(aggregation, table) for level, table in closed.items()}, 0)
 
 
-def _unmerged(engine: Engine, aggregation: Aggregation, tables: Tables, finer: Duration, level: Duration, arriving: list[pa.Table]) -> pa.Table:
+def _unmerged(
+    engine: Engine, aggregation: Aggregation, tables: Tables, finer: Duration, level: Duration, arriving: list[pa.Table]
+) -> pa.Table:
     """Rows of the finer level, in its table or just closed, whose bucket at `level` is not in that level's table yet.
 
     Just closed ones are in it when it is the finer table that was lost.
@@ -59,7 +63,9 @@ def _unmerged(engine: Engine, aggregation: Aggregation, tables: Tables, finer: D
     newest = tables.newest(level)
     stored = tables.rows_after(finer, min(newest.values(), default=None))
     rows = pa.concat_tables([part.cast(aggregation.state_schema) for part in (stored, *arriving)])
-    begin = to_sql(buckets.start(exp.column(column(TIMESTAMP).this, table="r"), level, exp.column(column(ZONE).this, table="r")))
+    begin = to_sql(
+        buckets.start(exp.column(column(TIMESTAMP).this, table="r"), level, exp.column(column(ZONE).this, table="r"))
+    )
     known = pa.table({"zone": pa.array(newest.keys(), pa.string()), "newest": pa.array(newest.values(), pa.int64())})
     sql = f'SELECT r.* FROM rows AS r LEFT JOIN known AS k ON r."{ZONE}" = k.zone WHERE k.newest IS NULL OR {begin} > k.newest'
     return engine.run(sql, rows=rows, known=known).cast(aggregation.state_schema)

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from rollup.aggregation import buckets
@@ -19,6 +18,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
+from rollup.untyped import pc
 
 
 def open_rows(engine: Engine, aggregation: Aggregation, state: State) -> pa.Table:

@@ -15,11 +15,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import datasketches as ds
+import datasketches as _datasketches
 import duckdb
 import numpy as np
 from duckdb.sqltypes import BIGINT, BLOB, DOUBLE, VARCHAR
 
+ds: Any = _datasketches  # its classes come from C++, where no type checker can see them
 _LG_K, _KLL_K, _LG_MAP = 12, 200, 10
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
@@ -117,7 +118,9 @@ def topk_items(sketch: bytes | None, count: int) -> str | None:
     """
     if sketch is None:
         return None
-    found = ds.frequent_strings_sketch.deserialize(sketch).get_frequent_items(ds.frequent_items_error_type.NO_FALSE_NEGATIVES)
+    found = ds.frequent_strings_sketch.deserialize(sketch).get_frequent_items(
+        ds.frequent_items_error_type.NO_FALSE_NEGATIVES
+    )
     ranked = sorted(found, key=lambda item: (-item[1], item[0]))[:count]
     return json.dumps([[item[0], item[1]] for item in ranked], ensure_ascii=False)
 
@@ -137,4 +140,5 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
         "rollup_kll_quantile": (kll_quantile, [BLOB, DOUBLE], DOUBLE),
     }
     for name, (function, arguments, result) in lists.items():
-        connection.create_function(name, function, arguments, result, null_handling="special")
+        special: Any = "special"  # nulls reach the function; its type is one of an enum that takes words too
+        connection.create_function(name, function, arguments, result, null_handling=special)

@@ -67,12 +67,14 @@ def demo(folder: Annotated[Path, typer.Argument(help="Where the demo's files go.
 
     asker = opened(conf)
     for title, text in (("2. February 2013 per day", _QUESTION), ("3. The year: where delays are longest", _WORST)):
-        print(f"{title}:\n   rollup query {conf} \"{text}\"\n")
+        print(f'{title}:\n   rollup query {conf} "{text}"\n')
         began = time.time()
         answer = asker.query(text)
         milliseconds = (time.time() - began) * 1000
         show(answer, Format.TABLE)
-        print(f"   answered in {milliseconds:.0f} ms (a first question; the same again takes {_again(asker, text):.1f} ms)\n")
+        print(
+            f"   answered in {milliseconds:.0f} ms (a first question; the same again takes {_again(asker, text):.1f} ms)\n"
+        )
     print(f"The tables are in {conf.parent / 'tables'}: Delays_MINUTES … Delays_YEARS, plain Delta tables.")
 
 

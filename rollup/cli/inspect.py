@@ -18,7 +18,10 @@ from rollup.plan.aggregation import Aggregation
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 
 
-def plan(conf: ConfArgument, sql: Annotated[bool, typer.Option("--sql", help="Also print the SQL of the first step.")] = False) -> None:
+def plan(
+    conf: ConfArgument,
+    sql: Annotated[bool, typer.Option("--sql", help="Also print the SQL of the first step.")] = False,
+) -> None:
     """Say what would run: streams, levels, tables, columns."""
     found = load(conf)
     program = found.program()
@@ -27,7 +30,9 @@ def plan(conf: ConfArgument, sql: Annotated[bool, typer.Option("--sql", help="Al
     for name in program.inputs:
         console.print(f"stream [bold]{name}[/] from {found.sources[name]['kind']}")
     for derivation in program.derivations:
-        console.print(f"stream [bold]{derivation.target}[/] from stream {derivation.source}: {to_sql(derivation.query)}")
+        console.print(
+            f"stream [bold]{derivation.target}[/] from stream {derivation.source}: {to_sql(derivation.query)}"
+        )
     for aggregation in program.aggregations.values():
         console.print(_described(aggregation))
         if sql:
@@ -35,8 +40,16 @@ def plan(conf: ConfArgument, sql: Annotated[bool, typer.Option("--sql", help="Al
 
 
 def _described(aggregation: Aggregation) -> Table:
-    title = f"{aggregation.name}: from {aggregation.stream}, buffer {aggregation.buffer}, late events {aggregation.policy}"
-    table = Table("column", "stored as", "merged by", title=title, caption="tables: " + ", ".join(map(aggregation.table, aggregation.levels)))
+    title = (
+        f"{aggregation.name}: from {aggregation.stream}, buffer {aggregation.buffer}, late events {aggregation.policy}"
+    )
+    table = Table(
+        "column",
+        "stored as",
+        "merged by",
+        title=title,
+        caption="tables: " + ", ".join(map(aggregation.table, aggregation.levels)),
+    )
     merges = {value.name: to_sql(value.merge) for value in aggregation.values}
     for name, kind in aggregation.kinds.items():
         table.add_row(name, str(kind.table), merges.get(name, "key"))

@@ -60,7 +60,9 @@ class KafkaSink:
         try:
             from confluent_kafka import Producer
         except ImportError:
-            raise ConfigError("a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka") from None
+            raise ConfigError(
+                "a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka"
+            ) from None
         self.topic: str = options["topic"]
         self.producer = Producer({"bootstrap.servers": options["servers"], "enable.idempotence": True})
 
@@ -106,7 +108,9 @@ class Answers:
         leaving: dict[str, list[pa.Table]] = {}
         for name, table in events.items():
             if name in self.sinks:
-                leaving.setdefault(name, []).append(table.sort_by("__arrival").drop_columns(["__arrival", "__received"]))
+                leaving.setdefault(name, []).append(
+                    table.sort_by("__arrival").drop_columns(["__arrival", "__received"])
+                )
         dead: list[dict[str, Any]] = []
         for requests in self.requests:
             table = events.get(requests.stream.name)

@@ -117,7 +117,9 @@ class LocalHost:
             refused = pipeline.partials.refused(self.engine, "batch")
             self.dead += [{"stream": pipeline.aggregation.stream, **row} for row in refused.to_pylist()]
             pipeline.advance(
-                [folded], lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)], {}
+                [folded],
+                lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],
+                {},
             )
 
     def _ask(self, requests: Requests, batch: pa.Table) -> None:

@@ -57,7 +57,9 @@ class Reporter:
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
-        self._server = None if port is None else start_http_server(port, addr="127.0.0.1", registry=self._metrics.registry)
+        self._server = (
+            None if port is None else start_http_server(port, addr="127.0.0.1", registry=self._metrics.registry)
+        )
         self.events = 0
 
     def batch(self, report: BatchReport) -> None:
@@ -118,15 +120,21 @@ class Metrics:
         self.registry = CollectorRegistry()
         named: Any = {"registry": self.registry}
         self.events = Counter("rollup_events", "Events taken from sources", ["stream"], **named)
-        self.late = Counter("rollup_late_events", "Late events by what happened to them", ["aggregation", "policy"], **named)
+        self.late = Counter(
+            "rollup_late_events", "Late events by what happened to them", ["aggregation", "policy"], **named
+        )
         self.dead = Counter("rollup_dead_letters", "Records that could not be used", ["stream"], **named)
-        self.overflows = Counter("rollup_sum_overflows", "Sums that left 64 bits and became null", ["aggregation"], **named)
+        self.overflows = Counter(
+            "rollup_sum_overflows", "Sums that left 64 bits and became null", ["aggregation"], **named
+        )
         self.clock = Gauge("rollup_clock_seconds", "Root clock, seconds since the epoch", ["aggregation"], **named)
         self.lag = Gauge("rollup_lag_seconds", "Wall clock minus root clock", ["aggregation"], **named)
         self.open = Gauge("rollup_open_rows", "Rows still open", ["aggregation", "level"], **named)
         self.commits = Counter("rollup_commits", "Commits made", ["aggregation"], **named)
         self.batch = Histogram("rollup_batch_seconds", "Length of a batch", ["stream"], buckets=_BUCKETS, **named)
-        self.commit = Histogram("rollup_commit_seconds", "Length of a commit", ["aggregation"], buckets=_BUCKETS, **named)
+        self.commit = Histogram(
+            "rollup_commit_seconds", "Length of a commit", ["aggregation"], buckets=_BUCKETS, **named
+        )
 
     def observe(self, report: BatchReport) -> None:
         """Count a batch."""

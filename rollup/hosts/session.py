@@ -50,9 +50,15 @@ def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
     if "MASTER" not in os.environ and "spark.master" not in settings:
         builder = builder.master("local[*]")
     logging = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    defaults = {**_SETTINGS, "spark.driver.extraJavaOptions": f"{logging} -Duser.timezone=UTC", "spark.jars": spark_jars_option(kafka=kafka)}
+    defaults = {
+        **_SETTINGS,
+        "spark.driver.extraJavaOptions": f"{logging} -Duser.timezone=UTC",
+        "spark.jars": spark_jars_option(kafka=kafka),
+    }
     if "spark.master" in settings and not settings["spark.master"].startswith("local"):
-        defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {"spark.driver.maxResultSize": "0"}
+        defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {
+            "spark.driver.maxResultSize": "0"
+        }
     for name, value in {**defaults, **settings}.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()

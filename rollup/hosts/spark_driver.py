@@ -7,22 +7,21 @@ of its query and its number, both in the commit.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
+from rollup.aggregation.partials import FIRST, LAST
 from rollup.aggregation.pipeline import Advance, Pipeline
 from rollup.conf import Conf, check
 from rollup.errors import RollupError
 from rollup.hosts.answers import Answers
+from rollup.hosts.exchange import Exchange
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
@@ -32,10 +31,11 @@ from rollup.sources.base import DEAD, source
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
+from rollup.untyped import pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _STOPPED = "stopped between two batches"
 _MAINTAIN_EVERY, _MAINTAIN_SECONDS = 8, 2.0
@@ -50,6 +50,21 @@ class _Results:
     dead: pa.Table
     forwarded: Mapping[str, pa.Table]
     bases: Mapping[str, int]
+    numbered: bool
+
+    def bounds(self, name: str, known: int) -> tuple[int, int]:
+        """(what to add to an aggregation's arrivals, the first arrival of the next batch); `known` is that of this one.
+
+        A source with numbers of its own may begin again where the batch before ended, or before it: what comes in a
+        later batch has arrived later.
+        """
+        if not self.numbered:
+            return known, known + self.events
+        tables = [getattr(part, "summary", part) for part in self.partials.get(name, [])]
+        firsts = [pc.min(table[FIRST]).as_py() for table in tables if table.num_rows]
+        lasts = [pc.max(table[LAST]).as_py() for table in tables if table.num_rows]
+        base = max(0, known - min(firsts, default=known))
+        return base, max([known, *(last + base + 1 for last in lasts)])
 
 
 class SparkHost:
@@ -63,7 +78,8 @@ class SparkHost:
         kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
         stores = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
         self.pipelines = {
-            name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark) for name, a in self.program.aggregations.items()
+            name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark)
+            for name, a in self.program.aggregations.items()
         }
         self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
         self.dead_letters = DeadLetters(conf.tables)
@@ -73,7 +89,7 @@ class SparkHost:
         self._ids: dict[str, str] = {}
         self._started = threading.Event()
         self._stop = threading.Event()
-        self._exchange = self._exchange_folder()
+        self._exchange = Exchange()
 
     def run(self, once: bool = False) -> None:
         """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
@@ -115,7 +131,7 @@ class SparkHost:
         # Not under the lock: a batch that waits for it would keep its query from ending, and both would wait for ever.
         for query in queries:
             query.stop()
-        shutil.rmtree(self._exchange, ignore_errors=True)
+        self._exchange.close()
         self.reporter.close()
 
     def _tick(self) -> None:
@@ -130,17 +146,23 @@ class SparkHost:
         self._started.wait()
         with self._lock:
             if self._stop.is_set():
-                raise RollupError(_STOPPED)  # Spark would take a batch that returns as done, and its events would be lost
+                # Spark would take a batch that returns as done, and its events would be lost.
+                raise RollupError(_STOPPED)
             point("batch.begin")
             began = time.time()
             query = self._ids[stream]
             waiting = [p for p in self.pipelines.values() if not _done(p, stream, query, number)]
             results = self._collect(stream, frame, self._spec(stream))
-            advances = {p.aggregation.name: self._advance(p, stream, frame, results, query, number) for p in self._fed(stream, waiting, results)}
+            advances = {
+                p.aggregation.name: self._advance(p, stream, frame, results, query, number)
+                for p in self._fed(stream, waiting, results)
+            }
             letters = pa.concat_tables([results.dead, self.answers.process(results.forwarded, query, number)])
             self.dead_letters.append(letters, query, number)
             ended = time.time()
-            self.reporter.batch(BatchReport(stream, number, results.events, began, ended, letters.num_rows, advances, self.pipelines))
+            self.reporter.batch(
+                BatchReport(stream, number, results.events, began, ended, letters.num_rows, advances, self.pipelines)
+            )
             self._maintain(number)
             point("batch.end")
 
@@ -148,9 +170,11 @@ class SparkHost:
         reached = {stream, *(derivation.target for derivation in self.program.fed_by(stream))}
         return [pipeline for pipeline in pipelines if pipeline.aggregation.stream in reached]
 
-    def _advance(self, pipeline: Pipeline, stream: str, frame: DataFrame, results: _Results, query: str, number: int) -> Advance:
+    def _advance(
+        self, pipeline: Pipeline, stream: str, frame: DataFrame, results: _Results, query: str, number: int
+    ) -> Advance:
         name = pipeline.aggregation.name
-        base = _arrivals(pipeline, stream)
+        base, following = results.bounds(name, _arrivals(pipeline, stream))
 
         def refold(steps: pa.Table, suspects: pa.Table) -> list[Any]:
             bases = {origin: base + offset for origin, offset in results.bases.items()}
@@ -159,19 +183,24 @@ class SparkHost:
             return [received(row) for row in rows if row["kind"] == "partials"]
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
-        mark = {"query": query, "batch": number, "arrivals": base + results.events}
+        mark = {"query": query, "batch": number, "arrivals": following}
         return pipeline.advance(partials, refold, {**pipeline.source, stream: mark})
 
     def _spec(self, stream: str) -> TaskSpec:
-        local = self.spark.sparkContext.master.startswith("local")
+        local = str(self.spark.sparkContext.master).startswith("local")
         asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
-        split = {name: p.split for name, p in self.pipelines.items() if isinstance(p, SizedPipeline) and p.split is not None}
+        split = {
+            name: p.split for name, p in self.pipelines.items() if isinstance(p, SizedPipeline) and p.split is not None
+        }
         return TaskSpec(
-            self.conf.text(), self.conf.zone, stream, dict(self.conf.sources[stream]), self._exchange if local else None, asking, split=split
+            self.conf.text(),
+            self.conf.zone,
+            stream,
+            dict(self.conf.sources[stream]),
+            self._exchange.path if local else None,
+            asking,
+            split=split,
         )
-
-    def _exchange_folder(self) -> str:
-        return tempfile.mkdtemp(prefix="rollup-exchange-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
     def _rows(self, frame: DataFrame, spec: TaskSpec) -> list[dict[str, Any]]:
         """The one Spark job of a batch."""
@@ -185,7 +214,8 @@ class SparkHost:
         for position, origin, count in parts:
             bases[origin] = 0 if position < 0 else events
             events += count
-        if any(position < 0 for position, _, _ in parts):
+        numbered = any(position < 0 for position, _, _ in parts)
+        if numbered:
             events = sum(row["rows"] for row in rows if row["kind"] == "part")
         order = {origin: index for index, (_, origin, _) in enumerate(parts)}
         rows.sort(key=lambda row: order[row["origin"]])
@@ -201,7 +231,14 @@ class SparkHost:
                 dead.append(table.cast(DEAD))
             else:
                 forwarded.setdefault(row["name"], []).append(table)
-        return _Results(events, partials, pa.concat_tables(dead), {name: pa.concat_tables(tables) for name, tables in forwarded.items()}, bases)
+        return _Results(
+            events,
+            partials,
+            pa.concat_tables(dead),
+            {name: pa.concat_tables(tables) for name, tables in forwarded.items()},
+            bases,
+            numbered,
+        )
 
     def _maintain(self, number: int) -> None:
         if number % _MAINTAIN_EVERY:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.ipc
 
@@ -64,8 +65,18 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     worker = _worker(spec.app, spec.zone, spec.threads)
     origin = source(worker.program.streams[spec.stream], spec.options)
     for part in origin.parts(worker.engine, pa.Table.from_batches(received)):
-        for kind, name, table in _results(spec, worker, origin, part):
+        for kind, name, table in _whole(spec, worker, origin, part):
             yield _packed(spec, kind, name, part, table)
+
+
+def _whole(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> list[tuple[str, str, pa.Table | Split | None]]:
+    """The results of a part. A file may turn out to be damaged only when it is read to its end: then all of it is a
+    dead letter and none of it counts."""
+    try:
+        return list(_results(spec, worker, origin, part))
+    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.SerializationException) as problem:
+        row = [[spec.stream], [f"the file cannot be read: {str(problem).splitlines()[0]}"], [part.origin], [""]]
+        return [("part", spec.stream, None), ("dead", spec.stream, pa.table(row, schema=DEAD))]
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,9 @@ def _worker(app: str, zone: str, threads: int) -> _Worker:
     return _Worker(program, Engine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()})
 
 
-def _results(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> Iterator[tuple[str, str, pa.Table | Split | None]]:
+def _results(
+    spec: TaskSpec, worker: _Worker, origin: Source, part: Part
+) -> Iterator[tuple[str, str, pa.Table | Split | None]]:
     yield "part", spec.stream, None
     if part.dead.num_rows:
         yield "dead", spec.stream, part.dead
@@ -92,7 +105,11 @@ def _results(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> Ite
             continue
         if spec.refold:
             if name in spec.refold:
-                yield "partials", name, _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view))
+                yield (
+                    "partials",
+                    name,
+                    _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view)),
+                )
             continue
         yield "partials", name, _shared(spec, worker, partials, partials.fold(worker.engine, view))
         refused = partials.refused(worker.engine, view)
@@ -107,7 +124,9 @@ def _derive(spec: TaskSpec, worker: _Worker, part: Part) -> dict[str, str]:
     """The views of all streams that the part's events reach."""
     views, parts = {spec.stream: part.view}, dict[str, list[str]]()
     for number, derivation in enumerate(worker.program.fed_by(spec.stream)):
-        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(derivation.source)} AS SELECT * FROM {views[derivation.source]}")
+        worker.engine.connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW {quoted(derivation.source)} AS SELECT * FROM {views[derivation.source]}"
+        )
         name = f"__derived_{number}"
         worker.engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {to_sql(derivation.query)}")
         parts.setdefault(derivation.target, []).append(name)
@@ -119,7 +138,7 @@ def _derive(spec: TaskSpec, worker: _Worker, part: Part) -> dict[str, str]:
 
 def _second_look(spec: TaskSpec, worker: _Worker, partials: Partials, part: Part, view: str) -> pa.Table:
     steps, suspects = (unpack(blob) for blob in spec.refold[partials.aggregation.name])
-    base = 0 if part.numbered else spec.bases.get(part.origin, 0)
+    base = spec.bases.get(part.origin, 0)
     numbered = f"(SELECT * REPLACE (__arrival + {base} AS __arrival) FROM {view})"
     worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __numbered AS {numbered}")
     return partials.fold_by_step(worker.engine, "__numbered", steps, suspects)
@@ -133,7 +152,12 @@ def _shared(spec: TaskSpec, worker: _Worker, partials: Partials, table: pa.Table
 
 def _letters(part: Part, stream: str, refused: pa.Table) -> pa.Table:
     rows = [
-        {"stream": stream, "reason": row["reason"], "position": f"{part.origin}:{row['__arrival']}", "raw": str(row["raw"])}
+        {
+            "stream": stream,
+            "reason": row["reason"],
+            "position": f"{part.origin}:{row['__arrival']}",
+            "raw": str(row["raw"]),
+        }
         for row in refused.to_pylist()
     ]
     return pa.Table.from_pylist(rows, schema=DEAD)
@@ -152,7 +176,9 @@ def _packed(spec: TaskSpec, kind: str, name: str, part: Part, table: pa.Table | 
         payload = pack(table)
     position = -1 if part.numbered else part.order
     row = [[kind], [name], [part.origin], [position], [part.rows], [payload], [file]]
-    return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(row, RESULT_SCHEMA, strict=True)], schema=RESULT_SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(v, f.type) for v, f in zip(row, RESULT_SCHEMA, strict=True)], schema=RESULT_SCHEMA
+    )
 
 
 def pack(table: pa.Table) -> bytes:

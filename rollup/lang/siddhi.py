@@ -172,7 +172,9 @@ class _Reader(Transformer[Token, Any]):
 
     def reference(self, meta: Meta, parts: list[Token]) -> exp.Expr:
         table, column = (parts[0], parts[1]) if len(parts) == 2 else (None, parts[0])
-        return _tagged(exp.column(exp.to_identifier(str(column), quoted=True), table=str(table) if table else None), meta)
+        return _tagged(
+            exp.column(exp.to_identifier(str(column), quoted=True), table=str(table) if table else None), meta
+        )
 
     def function(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         names = [str(part) for part in parts if isinstance(part, Token)]
@@ -180,13 +182,21 @@ class _Reader(Transformer[Token, Any]):
         return _tagged(exp.Anonymous(this=":".join(names), expressions=arguments), meta)
 
     def compare(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(_COMPARE[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)), meta)
+        return _tagged(
+            _COMPARE[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)),
+            meta,
+        )
 
     def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()), meta)
 
     def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(_ARITHMETIC[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)), meta)
+        return _tagged(
+            _ARITHMETIC[str(parts[1])](
+                this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)
+            ),
+            meta,
+        )
 
     def negative(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(exp.Neg(this=exp.paren(parts[-1], copy=False)), meta)
@@ -265,13 +275,18 @@ class _Reader(Transformer[Token, Any]):
         seen: dict[str, Type] = {}
         for attribute, kind in attributes:
             if attribute in seen:
-                raise PlanError(f"stream {name} has the attribute {attribute!r} twice", line=meta.line, column=meta.column)
+                raise PlanError(
+                    f"stream {name} has the attribute {attribute!r} twice", line=meta.line, column=meta.column
+                )
             seen[attribute] = kind
         return lambda annotations: StreamDef(name, seen, annotations)
 
     def other_definition(self, meta: Meta, parts: list[Any]) -> Any:
         raise PlanError(
-            f"`define {parts[0]}` is not supported", line=meta.line, column=meta.column, hint="define stream, define aggregation"
+            f"`define {parts[0]}` is not supported",
+            line=meta.line,
+            column=meta.column,
+            hint="define stream, define aggregation",
         )
 
     def duration_range(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
@@ -298,12 +313,16 @@ class _Reader(Transformer[Token, Any]):
             )
         return whole
 
-    def aggregation_definition(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
+    def aggregation_definition(
+        self, meta: Meta, parts: list[Any]
+    ) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
         name, source = str(parts[0]), parts[1]
         by = next((part for part in parts if isinstance(part, exp.Expr)), None)
         selection = _selection(parts)
         levels = parts[-1]
-        return lambda annotations: AggregationDef(name, source, selection, by, levels, annotations, meta.line, meta.column)
+        return lambda annotations: AggregationDef(
+            name, source, selection, by, levels, annotations, meta.line, meta.column
+        )
 
     def stream_query(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamQuery]:
         query = StreamQuery(parts[0], _selection(parts), str(parts[-1]))
@@ -424,5 +443,12 @@ def _join(aggregations: set[str], join: dict[str, Any], selection: Selection, ta
         raise PlanError("the join lacks its `per` clause", line=meta.line, column=meta.column)
     retrieval = Retrieval(name, join["on"], join["within"], join["per"], selection)
     return JoinQuery(
-        stream["source"], stream["window"], stream["alias"], aggregation["alias"], stream_first, join["kind"], retrieval, target
+        stream["source"],
+        stream["window"],
+        stream["alias"],
+        aggregation["alias"],
+        stream_first,
+        join["kind"],
+        retrieval,
+        target,
     )

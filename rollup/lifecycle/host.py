@@ -18,6 +18,7 @@ from rollup.lifecycle.lease import TIMEOUT, Lease
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
 class Job(SparkHost):
     """A `SparkHost` that holds the leases of its aggregations.
 

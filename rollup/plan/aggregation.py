@@ -197,7 +197,9 @@ def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
         if names.count(item.name) > 1:
             raise PlanError(f"two columns are called {item.name!r}", line=line, column=col, hint="rename one with `as`")
         if _RESERVED.match(item.name):
-            raise PlanError(f"the name {item.name!r} is ours", line=line, column=col, hint="names must not start with AGG_ or __")
+            raise PlanError(
+                f"the name {item.name!r} is ours", line=line, column=col, hint="names must not start with AGG_ or __"
+            )
     return items
 
 
@@ -244,7 +246,9 @@ class _Options:
             elif name == "purge":
                 options = replace(options, purge=annotation)
             elif name == "primarykey":
-                raise annotation.refuse("the tables of an aggregation have their primary key already", "leave @PrimaryKey out")
+                raise annotation.refuse(
+                    "the tables of an aggregation have their primary key already", "leave @PrimaryKey out"
+                )
             elif name not in ("index", "info", "indexby", "partitionbyid", "description"):
                 raise annotation.refuse(
                     f"unknown annotation @{annotation.name}",
@@ -314,7 +318,9 @@ class _Builder:
         return Key(name, bound.type, safe(bound.sql))
 
     def _output(self, item: Item) -> Output:
-        key = next((k for k in self.keys if isinstance(item.expression, exp.Column) and k.name == item.expression.name), None)
+        key = next(
+            (k for k in self.keys if isinstance(item.expression, exp.Column) and k.name == item.expression.name), None
+        )
         if key is not None:
             return Output(item.name, key.type, column(key.name))
         if any(aggregate(call.name) for call in item.expression.find_all(exp.Anonymous)):
@@ -326,7 +332,9 @@ class _Builder:
         """A plain value is that of the greatest (event time, arrival) of the bucket."""
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
-        prepared = LastBy(this=exp.cast(safe(bound.sql), kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival"))
+        prepared = LastBy(
+            this=exp.cast(safe(bound.sql), kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival")
+        )
         self._plain[item.name] = Value(item.name, Kind.of(kind), prepared, _last(item.name))
         self._order.add("LAST")
         return Output(item.name, kind, column(item.name))
@@ -394,7 +402,9 @@ class _Builder:
             if which in self._order:
                 pick, first = (exp.Max, False) if which == "LAST" else (exp.Min, True)
                 time, arrival = f"AGG_{which}_EVENT_TIMESTAMP", f"AGG_{which}_ARRIVAL"
-                events = LastBy(this=exp.column("__arrival"), time=exp.column("__ts"), arrival=exp.column("__arrival"), first=first)
+                events = LastBy(
+                    this=exp.column("__arrival"), time=exp.column("__ts"), arrival=exp.column("__arrival"), first=first
+                )
                 rows = LastBy(this=column(arrival), time=column(time), arrival=column(arrival), first=first)
                 yield Value(time, LONG, pick(this=exp.column("__ts")), pick(this=column(time)))
                 yield Value(arrival, LONG, events, rows)

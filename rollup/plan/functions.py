@@ -145,7 +145,9 @@ def call(name: str, arguments: Arguments) -> Bound:
     Raises PlanError for an unknown name, a wrong number of arguments or types that do not fit.
     """
     if name in _CLOCKS:
-        raise PlanError(f"{name}() depends on more than the event", hint="put the value into the event where it is made")
+        raise PlanError(
+            f"{name}() depends on more than the event", hint="put the value into the event where it is made"
+        )
     exact = next((known for known in FUNCTIONS if known.lower() == name.lower()), None)
     if exact is None:
         raise PlanError(f"unknown function {name!r}", hint=f"functions are {', '.join(FUNCTIONS)}")

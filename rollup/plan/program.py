@@ -109,7 +109,11 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
         )
     selection = query.selection
     if selection.group_by or selection.having or selection.order_by or selection.limit or selection.offset:
-        raise PlanError("a query between streams is stateless: select … insert into …", line=query.source.line, column=query.source.column)
+        raise PlanError(
+            "a query between streams is stateless: select … insert into …",
+            line=query.source.line,
+            column=query.source.column,
+        )
     scope = Scope.of(source.attributes, source.name)
     items = selection.items or tuple(Item(name, column(name)) for name in source.attributes)
     bound = [bind(item.expression, scope) for item in items]
@@ -118,7 +122,10 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     )
     streams[target.name] = target
     if len(target.attributes) != len(items):
-        raise PlanError(f"{target.name} has {len(target.attributes)} attributes, the query selects {len(items)}", line=query.source.line)
+        raise PlanError(
+            f"{target.name} has {len(target.attributes)} attributes, the query selects {len(items)}",
+            line=query.source.line,
+        )
     columns = list[exp.Expr]()
     for item, found, (name, kind) in zip(items, bound, target.attributes.items(), strict=True):
         if found.type is not None and found.type is not kind and not (found.type.numeric and kind.numeric):

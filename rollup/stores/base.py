@@ -79,7 +79,10 @@ def ledger_schema(aggregation: Aggregation) -> pa.Schema:
 class Snapshot(Protocol):
     """One consistent moment of a store: readers see every commit whole."""
 
-    number: int
+    @property
+    def number(self) -> int:
+        """The number of the commit."""
+        ...
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question; `tables` are further relations its query reads (`request`)."""

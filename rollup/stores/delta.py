@@ -125,7 +125,10 @@ class DeltaStore:
         """Add written files to their tables; the names of the files of open rows."""
         levels = {level.table_suffix: level for level in self.aggregation.levels}
         for name, files in commit.added.items():
-            self._change(name, partial(add_files, level=levels.get(name), files=files, properties=self._properties(commit.number)))
+            self._change(
+                name,
+                partial(add_files, level=levels.get(name), files=files, properties=self._properties(commit.number)),
+            )
             self._appended[name] = self._appended.get(name, 0) + len(files)
             point("commit.level")
         point("commit.levels")
@@ -141,7 +144,9 @@ class DeltaStore:
                 point("commit.level")
         point("commit.levels")
         if commit.ledger is not None and commit.ledger.num_rows:
-            numbered = commit.ledger.append_column("commit", pa.array([commit.number] * commit.ledger.num_rows, pa.int64()))
+            numbered = commit.ledger.append_column(
+                "commit", pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
+            )
             self._append(_LATE, None, numbered, commit.number)
         point("commit.ledger")
         for level, rows in commit.state.open.items():
@@ -161,7 +166,9 @@ class DeltaStore:
             if self._appended.get(name, 0) < self.compact_after or time.monotonic() > until:
                 continue
             point("maintain.compact")
-            self._change(name, lambda table: table.optimize.compact(target_size=128 * 1024 * 1024, writer_properties=_WRITER))
+            self._change(
+                name, lambda table: table.optimize.compact(target_size=128 * 1024 * 1024, writer_properties=_WRITER)
+            )
             table.vacuum(retention_hours=self.vacuum_hours, enforce_retention_duration=False, dry_run=False, full=True)
             done[name] = self._appended[name]
             self._appended[name] = 0
@@ -186,7 +193,9 @@ class DeltaStore:
             versions[name] = table.version()
             if name in names:
                 names[name] = file = f"open-{name}-{record.number + 1:012d}.arrow"
-                self.records.write_rows(file, _conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema))
+                self.records.write_rows(
+                    file, _conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema)
+                )
         self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names))
 
     def forget(self) -> None:
@@ -239,7 +248,20 @@ class DeltaStore:
                 schema = schema.append(pa.field(PERIOD, pa.string()))
             fresh &= self._open_table(level.table_suffix, schema, [PERIOD] if level in PERIODS else None)
         keys = [pa.field(key.name, key.type.arrow) for key in self.aggregation.keys]
-        self._open_table(_LATE, pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64()), ("commit", pa.int64())]), None)
+        self._open_table(
+            _LATE,
+            pa.schema(
+                [
+                    (TIMESTAMP, pa.int64()),
+                    (ZONE, pa.string()),
+                    *keys,
+                    ("kind", pa.string()),
+                    ("events", pa.int64()),
+                    ("commit", pa.int64()),
+                ]
+            ),
+            None,
+        )
         return fresh
 
     def _open_table(self, name: str, schema: pa.Schema, partition: list[str] | None) -> bool:
@@ -249,7 +271,10 @@ class DeltaStore:
             if fresh:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
-                    str(path), schema, partition_by=partition, mode="ignore",
+                    str(path),
+                    schema,
+                    partition_by=partition,
+                    mode="ignore",
                     configuration={"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"},
                 )
             table = DeltaTable(str(path))
@@ -265,11 +290,18 @@ class DeltaStore:
         retired = self.records.retired()
         missing = [column for column in schema.names if column not in stored.names]
         foreign = [column for column in stored.names if column not in schema.names and column not in retired]
-        wrong = [f"{f.name} ({stored.field(f.name).type}, not {f.type})" for f in schema if f.name in stored.names and not _same(stored.field(f.name).type, f.type)]
+        wrong = [
+            f"{f.name} ({stored.field(f.name).type}, not {f.type})"
+            for f in schema
+            if f.name in stored.names and not _same(stored.field(f.name).type, f.type)
+        ]
         if missing or foreign or wrong:
             words = (("lacks", missing), ("has foreign", foreign), ("has another type in", wrong))
             what = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
-            raise StoreError(f"the table {self._path(name)} {what}", hint="see `rollup change`; a table of another owner must move away")
+            raise StoreError(
+                f"the table {self._path(name)} {what}",
+                hint="see `rollup change`; a table of another owner must move away",
+            )
         self._retired[name] = {f.name: f.type for f in stored if f.name in retired}
 
     def _versions(self) -> dict[str, int]:
@@ -299,7 +331,9 @@ class DeltaStore:
         """Put new rows in the place of a range."""
         name, keys = level.table_suffix, [key.name for key in self.aggregation.keys]
         full = Rewrite(rewrite.start, rewrite.end, self._with_retired(name, rewrite.rows))
-        self._change(name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)), 2)
+        self._change(
+            name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)), 2
+        )
 
     def _change(self, name: str, action: Callable[[DeltaTable], object], versions: int = 1) -> None:
         """Let an action make at most so many new versions of a table, on top of the one this writer knows.
@@ -325,14 +359,19 @@ class DeltaStore:
             self._still_ours()
             table.restore(before)
             before = table.version()
-        raise StoreError(f"cannot write to {path}: {problem}", hint="nothing of this batch is visible; it is taken again at the next start")
+        raise StoreError(
+            f"cannot write to {path}: {problem}",
+            hint="nothing of this batch is visible; it is taken again at the next start",
+        )
 
     def _still_ours(self) -> None:
         """Raise FencedError when another job has committed since this one did."""
         newest = max(self.records.numbers(), default=None)
         if newest != (None if self._last is None else self._last.number):
             name = self.aggregation.name
-            raise FencedError(f"another job has made commit {newest} of {name}", hint="only one job may write an aggregation")
+            raise FencedError(
+                f"another job has made commit {newest} of {name}", hint="only one job may write an aggregation"
+            )
 
     def _properties(self, number: int) -> CommitProperties:
         return CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
@@ -346,7 +385,9 @@ class DeltaStore:
     def _state(self, record: Record, open_rows: bool) -> State:
         empty = State.empty(self.aggregation)
         rows = {
-            level: self.records.read_rows(record.open[level.table_suffix]) if open_rows and level.table_suffix in record.open else empty.open[level]
+            level: self.records.read_rows(record.open[level.table_suffix])
+            if open_rows and level.table_suffix in record.open
+            else empty.open[level]
             for level in self.aggregation.levels
         }
         clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
@@ -361,11 +402,16 @@ def _same(stored: pa.DataType, declared: pa.DataType) -> bool:
         if any(test(declared) for test in group):
             return any(test(stored) for test in group)
     if pa.types.is_list(declared):
-        return (pa.types.is_list(stored) or pa.types.is_large_list(stored)) and _same(stored.value_type, declared.value_type)
+        return (pa.types.is_list(stored) or pa.types.is_large_list(stored)) and _same(
+            stored.value_type, declared.value_type
+        )
     return stored == declared
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Open rows of an older declaration under a newer one: `before_added` in columns that were not there."""
-    columns = [rows[f.name] if f.name in rows.schema.names else pa.array([before_added(f.name)] * rows.num_rows, f.type) for f in schema]
+    columns = [
+        rows[f.name] if f.name in rows.schema.names else pa.array([before_added(f.name)] * rows.num_rows, f.type)
+        for f in schema
+    ]
     return pa.table(columns, names=schema.names).cast(schema)

@@ -60,7 +60,9 @@ class RecordFolder:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise StoreError(f"cannot create {self.folder}: {problem.strerror}", hint="the job needs to write there") from None
+            raise StoreError(
+                f"cannot create {self.folder}: {problem.strerror}", hint="the job needs to write there"
+            ) from None
 
     def numbers(self) -> list[int]:
         """The numbers of all records, oldest first."""
@@ -120,7 +122,10 @@ class RecordFolder:
             raise self._taken(number)
 
     def _taken(self, number: int) -> FencedError:
-        return FencedError(f"commit {number} of {self.folder.name} was made by another job", hint="only one job may write an aggregation")
+        return FencedError(
+            f"commit {number} of {self.folder.name} was made by another job",
+            hint="only one job may write an aggregation",
+        )
 
     def write_rows(self, name: str, rows: pa.Table) -> None:
         """A file of open rows; it means nothing until a record names it."""
@@ -156,7 +161,9 @@ class RecordFolder:
             raise self._unreadable(name, problem) from None
 
     def _unreadable(self, name: str, problem: Exception) -> StoreError:
-        return StoreError(f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them")
+        return StoreError(
+            f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them"
+        )
 
     def retired(self) -> frozenset[str]:
         """Columns that the tables keep although they are no longer declared."""
@@ -165,7 +172,9 @@ class RecordFolder:
         except FileNotFoundError:
             return frozenset()
         except ValueError as problem:
-            raise StoreError(f"{self.folder / _RETIRED} is damaged: {problem}", hint="it is a JSON list of column names") from None
+            raise StoreError(
+                f"{self.folder / _RETIRED} is damaged: {problem}", hint="it is a JSON list of column names"
+            ) from None
 
     def retire(self, columns: Collection[str]) -> None:
         """Let the tables keep columns that are no longer declared."""

@@ -56,7 +56,14 @@ _FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
 _pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
 
 
-def append(table: DeltaTable, path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str], properties: CommitProperties) -> None:
+def append(
+    table: DeltaTable,
+    path: Path,
+    level: Duration | None,
+    rows: pa.Table,
+    keys: Sequence[str],
+    properties: CommitProperties,
+) -> None:
     """Append rows in one transaction; `level` None means a table without periods."""
     add_files(table, level, write_files(path, level, rows, keys), properties)
 
@@ -67,7 +74,9 @@ def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequen
     return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
 
 
-def add_files(table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties) -> None:
+def add_files(
+    table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties
+) -> None:
     """Add written files to their table in one transaction."""
     actions: list[AddAction | RemoveAction] = list(files)
     period = [PERIOD] if level in PERIODS else None

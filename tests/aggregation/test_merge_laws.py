@@ -37,10 +37,7 @@ _ESTIMATES = {
     "AGG_TOPK": "rollup_topk_items({}, 9)",
 }
 CASES = [
-    pytest.param(name, kind)
-    for name in AGGREGATES
-    for kind in _VALUES
-    if not (name in _NUMERIC and kind == "string")
+    pytest.param(name, kind) for name in AGGREGATES for kind in _VALUES if not (name in _NUMERIC and kind == "string")
 ]
 
 

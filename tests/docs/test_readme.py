@@ -54,11 +54,15 @@ def test_every_command_of_the_readme_does_what_the_readme_says(folder: Path) -> 
 
 def test_the_python_of_the_readme_runs(folder: Path) -> None:
     code = "\n".join(block.text for block in blocks(ROOT / "README.md") if block.language == "python")
-    ran = subprocess.run([sys.executable, "-c", code], cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=_environment(), capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("page", sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]), ids=lambda page: page.name
+)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
@@ -67,7 +71,9 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 def _rollup(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rollup.cli.main", *words]
-    return subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=180, check=False
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (a question stands on one line, as a user writes it)
+
 """Every word of the language on one small store, with answers written by hand: what a user reads in the manual must hold.
 
 Recorded cases of the reference engine stand in tests/conformance; here is what goes beyond them, and what is refused.

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (a question stands on one line, as a user writes it)
+
 """What people look at: drawings are made for real, and what cannot be drawn is refused by name."""
 
 from __future__ import annotations
