@@ -46,7 +46,7 @@ demo: setup ## the main job on the 336,776 flights of 2013, with a table at the 
 bench: setup ## one benchmark, as JSON lines: make bench NAME=cascade
 	$(PY) -m benchmarks.$(NAME)
 
-bench-smoke: setup ## every benchmark for a moment, to prove that they run
+bench-smoke: setup ## quick benchmarks for a moment, to prove that they run
 	$(PY) -m benchmarks.smoke
 
 soak: setup ## one hour of micro-batches in a row, memory watched
