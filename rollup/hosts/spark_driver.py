@@ -193,7 +193,7 @@ class SparkHost:
             name: p.split for name, p in self.pipelines.items() if isinstance(p, SizedPipeline) and p.split is not None
         }
         return TaskSpec(
-            self.conf.text(),
+            self.program.app.text,
             self.conf.zone,
             stream,
             dict(self.conf.sources[stream]),

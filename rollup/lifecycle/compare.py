@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -60,10 +59,6 @@ def readable(instant: int, zone: str = "+00:00") -> str:
     except (OverflowError, ValueError):
         return str(instant)
 
-
-def instant_now() -> str:
-    """The present moment, as a person reads it."""
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
+from rollup.aggregation.aggregates import AGGREGATES, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
 from rollup.aggregation.dialects import LastBy
 from rollup.calendar import GMT, Duration, normal_zone
 from rollup.errors import PlanError
@@ -455,5 +455,4 @@ def _words(node: exp.Expr) -> str:
 
 def read_column(aggregation: Aggregation, name: str) -> exp.Expr:
     """A merged state column as answers have it: exact sums as longs."""
-    kind = aggregation.kinds[name]
-    return narrowed(column(name), kind) if kind is EXACT else column(name)
+    return narrowed(column(name), aggregation.kinds[name])
