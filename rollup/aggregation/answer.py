@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rollup.aggregation.aggregates import EXACT, WIDE
 from rollup.aggregation.cascade import merged_rows
 from rollup.calendar import Duration
+from rollup.plan.aggregates import EXACT, WIDE
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Output, Policy, column, read_column
 from rollup.plan.types import Type
 

@@ -18,12 +18,12 @@ from sqlglot import exp
 
 from rollup.aggregation import buckets
 from rollup.aggregation.admission import Admitted
-from rollup.aggregation.aggregates import EXACT
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
+from rollup.plan.aggregates import EXACT
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
+from rollup.plan.dialects import to_sql
 from rollup.untyped import pc
 
 Clocks = Mapping[Duration, int | None]

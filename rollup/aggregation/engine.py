@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.dialects import to_sql
+from rollup.plan.dialects import to_sql
 
 
 class Engine:

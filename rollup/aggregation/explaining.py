@@ -9,10 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.aggregation.answer import END, LEVEL, START, between, bucket_column
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.retrieval import Ask, Question
 from rollup.calendar import Duration, to_local
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
+from rollup.plan.dialects import to_sql
 
 SCHEMA = pa.schema(
     [

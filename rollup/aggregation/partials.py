@@ -13,11 +13,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.aggregation import buckets
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.calendar import normal_zone, offset_ms
 from rollup.errors import TimeError
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Clock, column
+from rollup.plan.dialects import to_sql
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
 _STAMP = (

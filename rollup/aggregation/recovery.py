@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from rollup.aggregation import buckets
 from rollup.aggregation.cascade import Cascade, Closed, narrowed
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_end
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, column
+from rollup.plan.dialects import to_sql
 
 
 class Tables(Protocol):

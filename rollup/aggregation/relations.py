@@ -13,11 +13,11 @@ from sqlglot import exp
 
 from rollup.aggregation import buckets
 from rollup.aggregation.answer import LEVEL, bucket_column
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
+from rollup.plan.dialects import to_sql
 from rollup.untyped import pc
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rollup.aggregation.answer import END, LATE, REVISION, START, Part, between, level_rows
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.retrieval import attributes, bounds, named_extras, per_level
 from rollup.aggregation.selection import shape
 from rollup.calendar import Duration
 from rollup.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import JoinQuery, StreamDef, position
+from rollup.plan.dialects import to_sql
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type

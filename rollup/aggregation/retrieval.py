@@ -28,7 +28,6 @@ from rollup.aggregation.answer import (
     bucket_rows,
     level_rows,
 )  # fmt: skip
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.gaps import FILLS, filled, grid
 from rollup.aggregation.relations import late_rows, open_rows, open_schema, state_rows
 from rollup.aggregation.selection import constant, shape
@@ -36,6 +35,7 @@ from rollup.calendar import Duration, bucket_end, bucket_start, within_range
 from rollup.errors import QueryError, RollupError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output
 from rollup.plan.app import Retrieval, Selection, position
+from rollup.plan.dialects import to_sql
 from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
 

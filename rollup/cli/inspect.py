@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.conf import check, load
 from rollup.plan.aggregation import Aggregation
+from rollup.plan.dialects import to_sql
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 

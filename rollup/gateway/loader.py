@@ -20,7 +20,6 @@ from pyarrow import csv
 from sqlglot import exp
 
 from rollup.aggregation.answer import bucket_rows
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.retrieval import Ask, ask_for, attributes
 from rollup.ask import Asker
@@ -31,6 +30,7 @@ from rollup.gateway.catalog import INNER, name, table_ddl
 from rollup.gateway.sources import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
+from rollup.plan.dialects import to_sql
 from rollup.plan.program import Program
 from rollup.stores.base import Snapshot
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.requests import Requests
 from rollup.conf import Conf
 from rollup.errors import ConfigError, RollupError
+from rollup.plan.dialects import to_sql
 from rollup.plan.program import Program
 from rollup.sources.base import DEAD
 from rollup.stores.base import Store

@@ -9,7 +9,7 @@ from typing import Any
 from rollup.conf import Conf
 from rollup.errors import ConfigError
 from rollup.plan.program import Program
-from rollup.sources.base import source
+from rollup.sources.registry import source
 
 _OWNER = "rollup.json"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.explaining import explain
 from rollup.aggregation.pipeline import Pipeline
@@ -16,6 +15,7 @@ from rollup.aggregation.retrieval import Ask, plan
 from rollup.errors import QueryError, RollupError
 from rollup.lang.siddhi import parse_query
 from rollup.plan.aggregation import Aggregation
+from rollup.plan.dialects import to_sql
 from rollup.plan.program import Program, compile_app
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore

@@ -27,7 +27,8 @@ from rollup.hosts.session import session
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
 from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, received, run, unpack_row
 from rollup.plan.aggregation import Clock
-from rollup.sources.base import DEAD, source
+from rollup.sources.base import DEAD
+from rollup.sources.registry import source
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store

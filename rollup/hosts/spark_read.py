@@ -16,7 +16,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.aggregation.answer import Part, between, level_rows
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.retrieval import Ask, ask_for, bounds
 from rollup.ask import Asker, opened
 from rollup.calendar import Duration
@@ -24,6 +23,7 @@ from rollup.conf import Conf
 from rollup.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Selection
+from rollup.plan.dialects import to_sql
 from rollup.plan.types import Type
 from rollup.stores.delta_read import DeltaSnapshot
 

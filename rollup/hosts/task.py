@@ -16,13 +16,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.ipc
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.hosts.shards import Split, split
+from rollup.plan.dialects import to_sql
 from rollup.plan.program import Program, compile_app
-from rollup.sources.base import DEAD, Part, Source, source
+from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.records import quoted
+from rollup.sources.registry import source
 
 RESULT = "kind string, name string, origin string, position long, rows long, payload binary, file string"
 RESULT_SCHEMA = pa.schema(
@@ -69,7 +70,9 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield _packed(spec, kind, name, part, table)
 
 
-def _whole(spec: TaskSpec, worker: _Worker, origin: Source, part: Part) -> list[tuple[str, str, pa.Table | Split | None]]:
+def _whole(
+    spec: TaskSpec, worker: _Worker, origin: Source, part: Part
+) -> list[tuple[str, str, pa.Table | Split | None]]:
     """The results of a part. A file may turn out to be damaged only when it is read to its end: then all of it is a
     dead letter and none of it counts."""
     try:

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.retrieval import Ask
 from rollup.aggregation.state import State
 from rollup.errors import StoreError
@@ -23,6 +22,7 @@ from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.compare import readable
 from rollup.lifecycle.rebuild import closed_until
 from rollup.plan.aggregation import Aggregation
+from rollup.plan.dialects import to_sql
 from rollup.stores.base import Store
 
 _FIXED = {

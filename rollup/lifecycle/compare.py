@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.aggregation.aggregates import EXACT
 from rollup.aggregation.cascade import Cascade, narrowed
 from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration, to_local
+from rollup.plan.aggregates import EXACT
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 
 _RELATIVE = 1e-9
@@ -58,7 +58,6 @@ def readable(instant: int, zone: str = "+00:00") -> str:
         return f"{to_local(instant, zone):%Y-%m-%d %H:%M:%S}" + ("" if zone == "+00:00" else f" {zone}")
     except (OverflowError, ValueError):
         return str(instant)
-
 
 
 @dataclass(frozen=True)

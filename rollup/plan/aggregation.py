@@ -14,11 +14,11 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.aggregates import AGGREGATES, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
-from rollup.aggregation.dialects import LastBy
 from rollup.calendar import GMT, Duration, normal_zone
 from rollup.errors import PlanError
+from rollup.plan.aggregates import AGGREGATES, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
 from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
+from rollup.plan.dialects import LastBy
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.retention import retention

@@ -7,9 +7,9 @@ in order by `order` and numbers arrivals over the whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -49,31 +49,6 @@ class Source(Protocol):
     def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
         """The parts of a task's share of a batch; the view of one is gone when the next is asked for."""
         ...
-
-
-Factory = Callable[[StreamDef, Mapping[str, Any]], Source]
-Made = TypeVar("Made", bound=Factory)
-_KINDS: dict[str, Factory] = {}
-
-
-def register(*kinds: str) -> Callable[[Made], Made]:
-    """Make a source known under the `kind`s a configuration may name."""
-
-    def remember(factory: Made) -> Made:
-        _KINDS.update(dict.fromkeys(kinds, factory))
-        return factory
-
-    return remember
-
-
-def source(stream: StreamDef, options: Mapping[str, Any]) -> Source:
-    """The source that options of a configuration describe. Raises ConfigError."""
-    from rollup.sources import delta, files, kafka, rate  # noqa: F401  # each registers its kinds
-
-    kind = options.get("kind")
-    if kind not in _KINDS:
-        raise ConfigError(f"[sources.{stream.name}]: unknown kind {kind!r}", hint=f"one of {', '.join(sorted(_KINDS))}")
-    return _KINDS[kind](stream, options)
 
 
 def need(stream: StreamDef, options: Mapping[str, Any], *names: str) -> None:

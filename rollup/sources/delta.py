@@ -19,7 +19,7 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.errors import ConfigError
 from rollup.plan.app import StreamDef
-from rollup.sources.base import Part, need, register
+from rollup.sources.base import Part, need
 from rollup.sources.files import BINARY_FILE, Files
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _FILES = 1 << 20
 """More files than one commit has."""
 
 
-@register("delta")
 class Delta(Files):
     """Options: `path` (the table), `starting_version` (0), `columns`, `max_files_per_batch` (100, of the log)."""
 

@@ -19,7 +19,7 @@ from rollup.aggregation.engine import Engine
 from rollup.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.sources.base import DEAD, Part, need, register
+from rollup.sources.base import DEAD, Part, need
 from rollup.sources.records import IS_OBJECT, Readers, cast, json_readers, quoted, text, view
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def _placed(received: int) -> str:
     return f"ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received"
 
 
-@register("parquet", "csv", "json")
 class Files:
     """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `columns` (rename).
 

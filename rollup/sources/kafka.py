@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
 from rollup.plan.app import StreamDef
-from rollup.sources.base import Part, need, register
+from rollup.sources.base import Part, need
 from rollup.sources.records import IS_OBJECT, json_readers, text, view
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _TEXT = (
 )
 
 
-@register("kafka")
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (64, not less than the topic has), `starting_offsets` (earliest),
     `max_events_per_batch`, `columns` (rename), `options` (of Spark's Kafka source)."""

@@ -10,14 +10,13 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.sources.base import DEAD, Part, register
+from rollup.sources.base import DEAD, Part
 from rollup.sources.records import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@register("rate")
 class Rate:
     """Options: `rows_per_second` (1000), `keys` (100). Texts are `k0` …, the long `ts` is the time, numbers count."""
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.plan.app import StreamDef
+from rollup.plan.dialects import to_sql
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD
 

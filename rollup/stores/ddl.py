@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.engine import Engine
 from rollup.conf import Conf
 from rollup.plan.aggregation import Aggregation
+from rollup.plan.dialects import to_sql
 
 
 def statements(conf: Conf, aggregation: Aggregation, engine: Engine) -> list[str]:

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from rollup.aggregation.answer import LEVEL, bucket_column, bucket_rows
-from rollup.aggregation.dialects import to_sql
 from rollup.aggregation.retrieval import open_schema
 from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Output, column
+from rollup.plan.dialects import to_sql
 from rollup.plan.types import Type
 from rollup.stores.sql_types import check_name, column_type, quoted, type_name
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from rollup.aggregation import buckets
-from rollup.aggregation.dialects import to_sql
 from rollup.calendar import Duration, bucket_end, bucket_start, parse_timestamp
+from rollup.plan.dialects import to_sql
 from tests.aggregation.rig import shared_engine
 from tests.oracle import local_time as time
 from tests.profiles import examples

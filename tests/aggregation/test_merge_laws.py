@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollup.aggregation.aggregates import AGGREGATES, PARTIALS
 from rollup.aggregation.cascade import Cascade
 from rollup.aggregation.partials import Partials
 from rollup.hosts.local import LocalHost
+from rollup.plan.aggregates import AGGREGATES, PARTIALS
 from rollup.plan.program import compile_app
 from tests.aggregation.rig import shared_engine
 from tests.profiles import examples

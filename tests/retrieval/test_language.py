@@ -1,4 +1,3 @@
-
 """Every word of the language on one small store, with answers written by hand: what a user reads in the manual must hold.
 
 Recorded cases of the reference engine stand in tests/conformance; here is what goes beyond them, and what is refused.

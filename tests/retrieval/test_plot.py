@@ -1,4 +1,3 @@
-
 """What people look at: drawings are made for real, and what cannot be drawn is refused by name."""
 
 from __future__ import annotations

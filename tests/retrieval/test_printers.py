@@ -1,4 +1,3 @@
-
 """One question, three engines: the tree printed for DuckDB, Spark and PostgreSQL gives the same rows over the same relations.
 
 The relations are plain tables with the same content, so that only the printed text is compared, not a store.

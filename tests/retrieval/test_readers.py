@@ -1,4 +1,3 @@
-
 """Many readers at once: threads do not mix answers, and beside a running job every answer is some whole commit.
 
 These are tests of real concurrency, with threads over one reader and a writer with an engine of its own.

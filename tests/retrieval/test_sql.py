@@ -1,4 +1,3 @@
-
 """SQL over aggregations, run for real: spellings, places and parameters, each against the plain question.
 
 The rewriting itself is tested text by text in tests/lang; here the rewritten text has to give the right rows.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.dialects import LastBy, Size, Union, Values
 from rollup.errors import PlanError
+from rollup.plan.dialects import LastBy, Size, Union, Values
 from rollup.plan.types import Type
 
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
