@@ -71,7 +71,7 @@ def ours(events: Events) -> dict[str, Any] | None:
 
     try:
         with scratch("cascade") as folder:
-            found = run_cascade(events.files, events.keys, folder, batch_files=max(1, min(4, len(events.files) // 4)))
+            found = run_cascade(events.files, events.keys, folder, batch_files=max(1, min(10, len(events.files) // 2)))
     except (OursFailed, OSError) as error:
         print_failure(str(error))
         return None

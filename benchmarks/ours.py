@@ -168,14 +168,15 @@ def run_cascade(files: Sequence[Path], keys: int, folder: Path, batch_files: int
 
 
 def summarise(batches: Sequence[dict[str, Any]], total_seconds: float, counted: int | None = None) -> CascadeRun:
-    """Rates from the metrics of each batch: hot is over the batches after the first that brought events.
+    """Rates from the metrics of each batch: hot is from the end of the first that brought events to the end of the
+    last, so what Spark does between batches is in it.
 
-    >>> run = summarise([{"events": 10, "seconds": 5.0}, {"events": 40, "seconds": 2.0}], 10.0)
+    >>> run = summarise([{"events": 10, "finished": 105.0}, {"events": 40, "finished": 107.0}], 10.0)
     >>> run.hot_rate, run.total_rate
     (20.0, 5.0)
     """
     full = [batch for batch in batches if batch["events"]]
     events, hot = sum(batch["events"] for batch in full), full[1:]
-    hot_seconds = float(sum(batch["seconds"] for batch in hot))
+    hot_seconds = float(hot[-1]["finished"] - full[0]["finished"]) if hot else 0.0
     hot_rate = sum(batch["events"] for batch in hot) / hot_seconds if hot else None
     return CascadeRun(hot_rate, events / total_seconds, events, len(full), hot_seconds, total_seconds, counted)

@@ -27,8 +27,12 @@ _SETTINGS = {
     # Tasks hold their results as Arrow; the driver must take a whole batch of partial rows.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # New files are named, not read, so their size must not decide how many tasks share them.
+    # New files are named, not read, so their size must not decide how many tasks share them: one task a core.
     "spark.sql.files.openCostInBytes": "134217728",
+    "spark.sql.files.maxPartitionBytes": "1099511627776",
+    # Spark writes three small files a batch beside the checkpoint. With checksums beside them these are six, and for
+    # each the JVM starts a `chmod`.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.driver.host": "127.0.0.1",

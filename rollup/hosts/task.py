@@ -5,6 +5,7 @@ The function is sent to Spark with plain data only; each worker process compiles
 
 from __future__ import annotations
 
+import gc
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -92,7 +93,10 @@ class _Worker:
 @lru_cache(maxsize=4)
 def _worker(app: str, zone: str, threads: int) -> _Worker:
     program = compile_app(app, zone)
-    return _Worker(program, Engine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()})
+    made = _Worker(program, Engine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()})
+    # Spark collects garbage after every task, 50 ms over all that was imported; what lives for ever is left out of it.
+    gc.freeze()
+    return made
 
 
 def _results(
@@ -117,7 +121,7 @@ def _results(
         yield "partials", name, _shared(spec, worker, partials, partials.fold(worker.engine, view))
         refused = partials.refused(worker.engine, view)
         if refused.num_rows:
-            yield "dead", name, _letters(part, partials.aggregation.stream, refused)
+            yield "dead", name, _letters(worker.engine, part, partials.aggregation.stream, refused)
     for stream in spec.forwards if not spec.refold else ():
         if stream in views:
             yield "events", stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
@@ -153,12 +157,17 @@ def _shared(spec: TaskSpec, worker: _Worker, partials: Partials, table: pa.Table
     return split(worker.engine, partials.aggregation, table, *spec.split[name]) if name in spec.split else table
 
 
-def _letters(part: Part, stream: str, refused: pa.Table) -> pa.Table:
+def _letters(engine: Engine, part: Part, stream: str, refused: pa.Table) -> pa.Table:
+    """The dead letters of events that an aggregation refuses; they stand where the source says, as those it refuses."""
+    places = dict[int, str]()
+    if part.places:
+        found = f"SELECT __arrival, MIN(__position) AS position FROM {part.places} SEMI JOIN refused USING (__arrival) GROUP BY 1"
+        places = {row["__arrival"]: row["position"] for row in engine.run(found, refused=refused).to_pylist()}
     rows = [
         {
             "stream": stream,
             "reason": row["reason"],
-            "position": f"{part.origin}:{row['__arrival']}",
+            "position": places.get(row["__arrival"], f"{part.origin}:{row['__arrival']}"),
             "raw": str(row["raw"]),
         }
         for row in refused.to_pylist()

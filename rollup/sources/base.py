@@ -29,6 +29,8 @@ class Part:
     """Events of one ordering: their view, how many, where they come from, and the records that are no events.
 
     `numbered` says that `__arrival` is the source's own number over all parts; otherwise it counts from 0 in the part.
+    `places` is a relation of `__arrival` and `__position` (where an event stands in its source) when that is not simply
+    the origin and `__arrival`.
     """
 
     view: str
@@ -37,6 +39,7 @@ class Part:
     order: int
     dead: pa.Table
     numbered: bool = False
+    places: str = ""
 
 
 class Source(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,13 @@ _TEXT = (
     "make_valid_utf8(CAST(value AS STRING)) AS raw",
     "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable",
 )
+_PLACE = ("unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset")
 
 
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (64, not less than the topic has), `starting_offsets` (earliest),
-    `max_events_per_batch`, `columns` (rename), `options` (of Spark's Kafka source)."""
+    `max_events_per_batch`, `columns` (rename), `slack` (1 day, see `rollup.lifecycle.raw_kafka`), `options` (of Spark's
+    Kafka source)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
@@ -55,8 +58,18 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
             reader = reader.option(name, value)
-        columns = ["unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset"]
-        return reader.load().selectExpr(*_TEXT, *columns)
+        return reader.load().selectExpr(*_TEXT, *_PLACE)
+
+    def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
+        """A bounded read: of every partition of the topic the offsets from its start to before its end."""
+        reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
+        reader = reader.option("subscribe", self.options["topic"])
+        for name, value in self.options.get("options", {}).items():
+            if not name.lower().startswith(("starting", "ending", "maxoffsets", "minoffsets", "maxtrigger")):
+                reader = reader.option(name, value)
+        for name, offsets in (("startingOffsets", starts), ("endingOffsets", ends)):
+            reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
+        return reader.load().selectExpr(*_TEXT, *_PLACE)
 
     def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
         if not batch.num_rows:
@@ -69,4 +82,4 @@ class Kafka:
         readers = json_readers(self.stream, "CASE WHEN ok THEN raw END", self.options.get("columns"))
         position = f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
         rows, dead = view(engine, self.stream, "__lines", readers, "raw", "ok", position)
-        yield Part("__batch", rows, self.options["topic"], 0, dead, numbered=True)
+        yield Part("__batch", rows, self.options["topic"], 0, dead, numbered=True, places="__read")
