@@ -2,8 +2,9 @@
 
     python -m benchmarks.soak [--minutes 60] [--rate 20000]
 
-Prints a JSON line every minute (resident megabytes of the Python driver, the JVM and the Python workers, and the median
-batch of that minute) and one at the end: growth of memory over the second half, and the ratio of late to early batches.
+Prints a JSON line every minute (resident megabytes of the Python driver, the JVM and the Python workers, the median
+batch of that minute, and the processor time a batch took, which a loaded machine does not change much) and one at the
+end: growth of memory over the second half, and the ratio of late to early batches by both.
 """
 
 from __future__ import annotations
@@ -62,6 +63,18 @@ def resident(job: psutil.Process) -> dict[str, float]:
     return {name: round(size) for name, size in sizes.items()}
 
 
+def processor_seconds(job: psutil.Process) -> float:
+    """Processor time of the job's processes since they began."""
+    spent = 0.0
+    for process in (job, *job.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        spent += times.user + times.system
+    return spent
+
+
 def batches(metrics: Path, start: int) -> tuple[list[dict[str, Any]], int]:
     """The batches written to the metrics file after byte `start`, and where it ends now."""
     if not metrics.exists():
@@ -77,7 +90,7 @@ def run(minutes: float, rate: int, every: float = 60.0) -> list[dict[str, Any]]:
     """The samples of a soak run, printed as they come."""
     samples: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
-        folder, position, events = Path(name), 0, 0
+        folder, position, events, spent = Path(name), 0, 0, 0.0
         conf, metrics = write_conf(folder, rate), folder / "metrics.jsonl"
         command = [sys.executable, "-m", "rollup.cli.main", "run", str(conf), "--metrics-json", str(metrics)]
         job = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -88,10 +101,12 @@ def run(minutes: float, rate: int, every: float = 60.0) -> list[dict[str, Any]]:
                 found, position = batches(metrics, position)
                 events += sum(batch["events"] for batch in found)
                 seconds = [batch["seconds"] for batch in found if batch["events"]]
+                before, spent = spent, processor_seconds(psutil.Process(job.pid))
                 sample = {"bench": "soak", "events": events, **resident(psutil.Process(job.pid))}
                 sample |= {
                     "batches": len(seconds),
                     "median_batch_s": round(statistics.median(seconds), 3) if seconds else None,
+                    "processor_batch_s": round((spent - before) / len(seconds), 3) if seconds else None,
                 }
                 samples.append(sample)
                 print(json.dumps(sample), flush=True)
@@ -105,15 +120,20 @@ def run(minutes: float, rate: int, every: float = 60.0) -> list[dict[str, Any]]:
 
 def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Late against early: memory at the end over that half way, the median batch of the last over the first quarter."""
-    timed = [s for s in samples if s["median_batch_s"]]
+    timed = [s for s in samples if s["median_batch_s"]][1:]  # the first holds the start
     quarter = max(1, len(timed) // 4)
-    early, late = (statistics.median(s["median_batch_s"] for s in part) for part in (timed[:quarter], timed[-quarter:]))
+
+    def growing(name: str) -> float:
+        early, late = (statistics.median(s[name] for s in part) for part in (timed[:quarter], timed[-quarter:]))
+        return round(late / early, 3)
+
     half, last = samples[len(samples) // 2], samples[-1]
     growth = {name: round(last[name] / max(half[name], 1), 3) for name in ("driver", "jvm", "workers")}
     return {
         "bench": "soak",
         "what": "late batch / early batch",
-        "ratio": round(late / early, 3),
+        "ratio": growing("median_batch_s"),
+        "processor_ratio": growing("processor_batch_s"),
         "memory_end_over_half": growth,
     }
 

@@ -1,125 +1,164 @@
-"""The raw source read again: which files the job has taken, in the order it took them, and their partial rows.
+"""The raw source read again: what the job has taken of a stream, in the order it took it, and its partial rows.
 
-What a job has taken is what its last commit says: the streaming query's own log names the files of each batch. Without
-that log (a lost checkpoint, another folder) it is every file that is there, in order of modification time and path.
-Files are folded by the same function that Spark tasks run.
+What a job has taken is what its last commit says; the streaming query's own log tells the rest. A stream's past is read
+in pieces (a file, a version of a Delta table, a stretch of offsets) by the same function that Spark tasks run.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlparse
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from rollup.aggregation.partials import FIRST, LAST
 from rollup.conf import Conf
-from rollup.errors import ConfigError, StoreError
-from rollup.hosts.task import TaskSpec, pack, run, unpack_row
-from rollup.plan.aggregation import Aggregation
+from rollup.errors import ConfigError
+from rollup.hosts.shards import shifted
+from rollup.hosts.task import TaskSpec, pack, unpack_row
+from rollup.lifecycle.raw_files import FILES, FileReader, RawFile
+from rollup.lifecycle.raw_kafka import KafkaReader
+from rollup.lifecycle.rebuild import Span
+from rollup.plan.aggregation import Aggregation, Clock
+from rollup.plan.app import Annotation
 from rollup.plan.program import Program
+from rollup.plan.retention import period
+from rollup.sources.delta import WITHIN
 from rollup.untyped import pc
 
-_GLOBS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
-_ARRIVALS = (FIRST, LAST, "AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL")
+_SLACK = "1 day"
 
 
-@dataclass(frozen=True)
-class RawFile:
-    """A file of a stream: where it is, when it was modified (ms), and the number of the log entry that took it."""
+class Piece(Protocol):
+    """A share of a stream's past. `together` is how many may be folded at once; `name` is what a stopped replay keeps."""
 
-    stream: str
-    path: str
-    modified: int
-    entry: int = 0
+    together: ClassVar[int]
+
+    @property
+    def stream(self) -> str:
+        """The stream it is of."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name, one of a kind in its stream."""
+        ...
+
+
+class Reader(Protocol):
+    """How the past of one stream is read again."""
+
+    noun: ClassVar[str]
+
+    def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> Sequence[Any]:
+        """What is left to read of all that was taken up to a mark, in order; for a range only what can have to do with
+        it. Raises StoreError when some of it is gone."""
+        ...
+
+    def rows(self, spec: TaskSpec, piece: Any) -> list[dict[str, Any]]:
+        """The results of `task.run` over a piece."""
+        ...
 
 
 @dataclass(frozen=True)
 class Folded:
-    """The partial rows of files (a table each, arrivals numbered over the stream) and how many records they held."""
+    """The partial rows of pieces of one stream (a table each, arrivals numbered over the stream).
 
-    files: Sequence[RawFile]
+    `bases` are the arrivals that parts of each piece begin at, `following` the arrival of what comes next, and `events`
+    how many records there were.
+    """
+
+    pieces: Sequence[Piece]
     partials: list[pa.Table]
-    bases: Mapping[str, int]
+    bases: Mapping[str, Mapping[str, int]]
     events: int
-    dead: int
+    following: int
 
 
 class RawSource:
-    """The raw events of one aggregation of a configuration; `folder` reads that in place of the stream's own path."""
+    """The raw events of one aggregation of a configuration.
 
-    def __init__(self, conf: Conf, program: Program, aggregation: Aggregation, folder: Path | None = None) -> None:
+    `folder` is read in place of the stream's own files, or as an archive of JSON lines in place of its topic. `slack`
+    ("1 hour", "all") is how far, in time, the broker's timestamps may be from those of the events.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        program: Program,
+        aggregation: Aggregation,
+        folder: Path | None = None,
+        slack: str | None = None,
+    ) -> None:
         self.conf = conf
         self.program = program
         self.aggregation = aggregation
         self.folder = folder
+        self.slack = slack
         self.streams = [name for name in program.inputs if aggregation.stream in reached(program, name)]
-        for name in self.streams:
-            kind = conf.sources[name]["kind"]
-            if kind not in _GLOBS:
-                raise ConfigError(
-                    f"stream {name} comes from {kind}, which keeps no raw events to read again",
-                    hint=f"{', '.join(_GLOBS)} can be read again",
-                )
+        self._options = {name: _instead(conf.sources[name], folder) for name in self.streams}
+        self._readers = {name: self._reader(name) for name in self.streams}
 
-    def files(self, marks: Mapping[str, Any]) -> list[RawFile]:
-        """The files taken up to the marks of a commit (`Loaded.source`), in order of arrival."""
-        return [file for stream in self.streams for file in self._of(stream, marks.get(stream))]
+    @property
+    def noun(self) -> str:
+        """What its pieces are called, in the plural."""
+        return " and ".join(sorted({reader.noun for reader in self._readers.values()}))
 
-    def fold(self, files: Sequence[RawFile], bases: Mapping[str, int]) -> Folded:
-        """Partial rows of files of one stream; `bases` has the arrivals before them, by stream."""
-        base = bases.get(files[0].stream, 0) if files else 0
-        partials, found, dead = list[pa.Table](), dict[str, int](), 0
-        start = base
-        for file in files:
-            found[Path(file.path).as_posix()] = base
-            rows = self._run(self._spec(file.stream), file)
-            dead += sum(row["rows"] for row in rows if row["kind"] == "dead")
-            partials += [
-                shifted(unpack_row(row["payload"], row["file"]), base)
-                for row in rows
-                if row["kind"] == "partials" and row["name"] == self.aggregation.name
-            ]
-            base += sum(row["rows"] for row in rows if row["kind"] == "part")
-        return Folded(files, [table for table in partials if table.num_rows], found, base - start, dead)
+    @property
+    def bounded(self) -> bool:
+        """Whether a range is looked for by the time that a broker has given to events, and some could be missed."""
+        return any(isinstance(each, KafkaReader) and each.slack is not None for each in self._readers.values())
+
+    def pieces(self, marks: Mapping[str, Any], span: Span | None = None, done: Sequence[str] = ()) -> list[Piece]:
+        """What was taken up to the marks of a commit (`Loaded.source`), in order of arrival; see `Reader.pieces`."""
+        return [p for stream, reader in self._readers.items() for p in reader.pieces(marks.get(stream), span, done)]
+
+    def fold(self, pieces: Sequence[Piece], bases: Mapping[str, int], span: Span | None = None) -> Folded:
+        """Partial rows of pieces of one stream; `bases` has the arrivals before them, by stream.
+
+        With `span`, what has no event in the range need not be read; it counts as events all the same.
+        """
+        following = bases.get(pieces[0].stream, 0) if pieces else 0
+        partials, found, events = list[pa.Table](), dict[str, Mapping[str, int]](), 0
+        for piece in pieces:
+            rows = self._readers[piece.stream].rows(self._spec(piece.stream, span), piece)
+            share = _Share.of(rows, self.aggregation.name, following)
+            following, events, found[piece.name] = share.following, events + share.events, share.bases
+            partials += share.partials
+        return Folded(pieces, partials, found, events, following)
 
     def second_look(self, folded: Folded, steps: pa.Table, suspects: pa.Table) -> list[pa.Table]:
         """What admission asks for when events of one bucket arrived on both sides of a step of the clock."""
-        again: list[pa.Table] = []
-        for file in folded.files:
-            spec = replace(
-                self._spec(file.stream),
-                refold={self.aggregation.name: (pack(steps), pack(suspects))},
-                bases=folded.bases,
+        asked = {self.aggregation.name: (pack(steps), pack(suspects))}
+        return [
+            unpack_row(row["payload"], row["file"])
+            for piece in folded.pieces
+            for row in self._readers[piece.stream].rows(
+                replace(self._spec(piece.stream, None), refold=asked, bases=folded.bases[piece.name]), piece
             )
-            again += [
-                unpack_row(row["payload"], row["file"]) for row in self._run(spec, file) if row["kind"] == "partials"
-            ]
-        return again
+            if row["kind"] == "partials"
+        ]
 
-    def _spec(self, stream: str) -> TaskSpec:
-        return TaskSpec(self.conf.text(), self.conf.zone, stream, dict(self.conf.sources[stream]), None, (), threads=2)
+    def _reader(self, stream: str) -> Reader:
+        options = self._options[stream]
+        if options["kind"] == "kafka":
+            return KafkaReader(self.conf, self.program.streams[stream], options, slack_of(self.slack, options))
+        if options["kind"] in FILES:
+            checkpoint = None if self.folder is not None else self.conf.checkpoint / stream
+            return FileReader(self.program.streams[stream], options, checkpoint, slack_of(self.slack, options))
+        raise ConfigError(
+            f"stream {stream} comes from {options['kind']}, which keeps no raw events to read again",
+            hint=f"{', '.join((*FILES, 'kafka'))} can be read again",
+        )
 
-    def _run(self, spec: TaskSpec, file: RawFile) -> list[dict[str, Any]]:
-        if not Path(file.path).exists():
-            raise StoreError(
-                f"the raw file {file.path} is gone",
-                hint="bring it back, or choose a range that the folder still has with --source",
-            )
-        batch = pa.RecordBatch.from_pydict({"path": [Path(file.path).as_uri()], "modified": [file.modified * 1000]})
-        return [row for found in run(spec, iter([batch])) for row in found.to_pylist()]
-
-    def _of(self, stream: str, mark: Mapping[str, Any] | None) -> list[RawFile]:
-        options = self.conf.sources[stream]
-        if self.folder is not None:
-            return _there(stream, self.folder, options)
-        taken = _log(stream, self.conf.checkpoint / stream, mark)
-        return taken if taken is not None else _there(stream, Path(options["path"]), options)
+    def _spec(self, stream: str, span: Span | None) -> TaskSpec:
+        options, time = dict(self._options[stream]), self.aggregation.time
+        plain = self.aggregation.clock is Clock.LONG and self.aggregation.stream == stream
+        if span is not None and plain and time is not None and time.name in self.program.streams[stream].attributes:
+            options[WITHIN] = (time.name, *span)
+        return TaskSpec(self.conf.text(), self.conf.zone, stream, options, None, (), threads=2)
 
 
 def reached(program: Program, stream: str) -> set[str]:
@@ -127,63 +166,67 @@ def reached(program: Program, stream: str) -> set[str]:
     return {stream, *(derivation.target for derivation in program.fed_by(stream))}
 
 
-def _there(stream: str, folder: Path, options: Mapping[str, Any]) -> list[RawFile]:
-    pattern = options.get("glob", _GLOBS[options["kind"]])
-    paths = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and fnmatch(path.name, pattern) and path.name[0] not in "._"
-    ]
-    found = [RawFile(stream, str(path), path.stat().st_mtime_ns // 1_000_000) for path in paths]
-    return sorted(found, key=lambda file: (file.modified, file.path))
+def slack_of(given: str | None, options: Mapping[str, Any]) -> int | None:
+    """The slack in ms that was asked for, or that of a source's options; None for "all". Raises PlanError.
+
+    >>> slack_of(None, {"slack": "2 hours"}), slack_of("all", {})
+    (7200000, None)
+    """
+    return period(Annotation("slack", {}), given or str(options.get("slack", _SLACK)))
 
 
-def _log(stream: str, checkpoint: Path, mark: Mapping[str, Any] | None) -> list[RawFile] | None:
-    """The files that the streaming query's log names up to the batch of a commit; None when there is no such log."""
-    folder = checkpoint / "sources" / "0"
-    if mark is None or not folder.is_dir():
-        return None
-    last = _entry(checkpoint, mark)
-    if last is None:
-        return None
-    found: dict[str, RawFile] = {}
-    for name in folder.iterdir():
-        if name.name.startswith(".") or not name.name.split(".")[0].isdigit():
-            continue
-        for line in name.read_text().splitlines()[1:]:
-            row = json.loads(line)
-            if row["batchId"] <= last:
-                path = unquote(urlparse(row["path"]).path)
-                found[path] = RawFile(stream, path, int(row["timestamp"]), int(row["batchId"]))
-    return sorted(found.values(), key=lambda file: (file.entry, file.modified, file.path))
+def _instead(options: Mapping[str, Any], folder: Path | None) -> Mapping[str, Any]:
+    """A source's options with another folder in the place of where it reads."""
+    if folder is None:
+        return options
+    if options["kind"] == "kafka":
+        return {"kind": "json", "path": str(folder), "columns": options.get("columns", {})}
+    return {**options, "path": str(folder)}
 
 
-def _entry(checkpoint: Path, mark: Mapping[str, Any]) -> int | None:
-    """The source's own log entry at a batch of the query; None when the log is of another query or does not know it."""
-    try:
-        if json.loads((checkpoint / "metadata").read_text())["id"] != mark["query"]:
-            return None
-        return int(json.loads((checkpoint / "offsets" / str(mark["batch"])).read_text().splitlines()[-1])["logOffset"])
-    except (OSError, ValueError, KeyError, IndexError):
-        return None
+@dataclass(frozen=True)
+class _Share:
+    """What one piece gave: partial rows numbered over the stream, where its parts begin, its records, what follows."""
+
+    partials: list[pa.Table]
+    bases: Mapping[str, int]
+    events: int
+    following: int
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]], name: str, known: int) -> _Share:
+        """Of the results of a piece; `known` is the arrival of its first event.
+
+        As in a batch of the job: parts are put in order and numbered one after the other, unless the source numbers
+        them itself; then what comes later has arrived later.
+        """
+        parts = sorted({(row["position"], row["origin"], row["rows"]) for row in rows if row["kind"] == "part"})
+        found = [row for row in rows if row["kind"] == "partials" and row["name"] == name]
+        tables = [(row["origin"], unpack_row(row["payload"], row["file"])) for row in found]
+        filled = [(origin, table) for origin, table in tables if table.num_rows]
+        events = sum(count for _, _, count in parts)
+        if any(position < 0 for position, _, _ in parts):
+            events = sum(row["rows"] for row in rows if row["kind"] == "part")  # two tasks may give as many of a topic
+            base = max(0, known - min((pc.min(table[FIRST]).as_py() for _, table in filled), default=known))
+            following = max([known, *(pc.max(table[LAST]).as_py() + base + 1 for _, table in filled)])
+            return cls([shifted(table, base) for _, table in filled], dict.fromkeys((p[1] for p in parts), base), events, following)
+        bases, following = dict[str, int](), known
+        for _, origin, count in parts:
+            bases[origin], following = following, following + count
+        filled.sort(key=lambda one: bases[one[0]])
+        return cls([shifted(table, bases[origin]) for origin, table in filled], bases, events, following)
 
 
-def shifted(table: pa.Table, base: int) -> pa.Table:
-    """Partial rows whose arrivals count from `base` instead of 0."""
-    for name in _ARRIVALS if base else ():
-        index = table.schema.get_field_index(name)
-        if index >= 0:
-            table = table.set_column(index, name, pc.add(table[name], base))
-    return table
-
-
-def batches(files: Sequence[RawFile], size: int = 16) -> Iterator[list[RawFile]]:
-    """The files in their order, some at a time and of one stream; how they are cut changes nothing."""
-    batch: list[RawFile] = []
-    for file in files:
-        if batch and (len(batch) == size or batch[0].stream != file.stream):
+def batches(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """The pieces in their order, some at a time and of one stream; how they are cut changes nothing."""
+    batch: list[Piece] = []
+    for piece in pieces:
+        if batch and (len(batch) >= piece.together or batch[0].stream != piece.stream):
             yield batch
             batch = []
-        batch.append(file)
+        batch.append(piece)
     if batch:
         yield batch
+
+
+__all__ = ["Folded", "Piece", "RawFile", "RawSource", "batches", "reached", "slack_of"]

@@ -3,12 +3,16 @@
 The order of arrival is (table version, place in the log file, row), which Delta's own Spark source does not keep when
 one batch holds several versions. Compaction adds no rows and is passed over; a version that rewrites or removes rows
 cannot be taken back from the buckets, so it is a dead letter as a whole.
+
+A bounded read (a replay) asks for a range of an attribute: files whose statistics say that they have nothing of it are
+counted and not read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -19,14 +23,17 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.errors import ConfigError
 from rollup.plan.app import StreamDef
-from rollup.sources.base import Part, need
+from rollup.sources.base import DEAD, Part, need
 from rollup.sources.files import BINARY_FILE, Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILES = 1 << 20
 """More files than one commit has."""
+WITHIN = "within"
+"""The option of a bounded read: [attribute, start, end), in the attribute's unit."""
 
 
 class Delta(Files):
@@ -37,6 +44,7 @@ class Delta(Files):
         super().__init__(stream, options)
         self._table = Path(options["path"])
         self._first = int(options.get("starting_version", 0))
+        self._within: tuple[str, int, int] | None = options.get(WITHIN)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         log = self._table / "_delta_log"
@@ -71,19 +79,45 @@ class Delta(Files):
 
     def _version(self, engine: Engine, log: Path, version: int, received: int) -> Iterator[Part]:
         try:
-            actions = [json.loads(line) for line in log.read_text().splitlines() if line.strip()]
+            actions = _actions(log)
         except (OSError, ValueError) as problem:
             yield self._refused(engine, log, version, f"the log file cannot be read: {problem}")
             return
-        if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
+        if _changes(actions):
             yield self._refused(
                 engine, log, version, f"version {version} changes rows that were there; only appended rows are taken"
             )
             return
         for number, added in enumerate(action["add"] for action in actions if "add" in action):
-            if added.get("dataChange", True):
-                path = str(self._table / unquote(added["path"]))
-                yield self._file(engine, path, version * _FILES + number, received, added.get("partitionValues") or {})
+            if not added.get("dataChange", True):
+                continue
+            path, order = str(self._table / unquote(added["path"])), version * _FILES + number
+            passed = self._passed(added)
+            if passed is None:
+                yield self._file(engine, path, order, received, added.get("partitionValues") or {})
+            else:
+                self._nothing(engine)
+                yield Part("__batch", passed, path, order, DEAD.empty_table())
+
+    def needs(self, log: Path) -> list[Path]:
+        """The data files that reading a version takes. Raises OSError or ValueError when its log file is damaged."""
+        actions = _actions(log)
+        if int(log.stem) < self._first or _changes(actions):
+            return []
+        added = [action["add"] for action in actions if "add" in action]
+        wanted = [one for one in added if one.get("dataChange", True) and self._passed(one) is None]
+        return [self._table / unquote(one["path"]) for one in wanted]
+
+    def _passed(self, added: Mapping[str, Any]) -> int | None:
+        """How many rows a file has when none of them is in the range that is asked for; None when it must be read."""
+        if self._within is None:
+            return None
+        attribute, start, end = self._within
+        stats, column = json.loads(added.get("stats") or "{}"), self._column(attribute)
+        low, high = (_number(stats.get(name, {}).get(column)) for name in ("minValues", "maxValues"))
+        if low is None or high is None or "numRecords" not in stats or (high >= start and low < end):
+            return None
+        return int(stats["numRecords"])
 
     def _file(self, engine: Engine, path: str, order: int, received: int, partition: Mapping[str, str | None]) -> Part:
         try:
@@ -97,3 +131,23 @@ class Delta(Files):
 
     def _refused(self, engine: Engine, log: Path, version: int, reason: str) -> Part:
         return Part("__batch", self._nothing(engine), str(log), version * _FILES, self._dead(reason, str(log)))
+
+
+def _actions(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines() if line.strip()]
+
+
+def _changes(actions: list[dict[str, Any]]) -> bool:
+    """Whether a version changes or removes rows that were there before."""
+    return any(action["remove"].get("dataChange", True) for action in actions if "remove" in action)
+
+
+def _number(value: Any) -> int | None:
+    """A statistic as the attribute reads its column: a number as it is, a time in ms (UTC when it has no zone)."""
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    return value if isinstance(value, int) else None

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg2
 import psycopg2.errors
+import psycopg2.extensions
 import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -24,11 +25,21 @@ from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
 from rollup.stores.sql_rows import copy_text, described, to_arrow
 from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record
+from rollup.stores.sql_text import decode_rows, encode, encoded
 from rollup.stores.sql_types import column_type, quoted, type_name
 
 _KEPT = 1000
 """Commit records that stay, as a short history; the newest alone would do."""
 _VACUUM_EVERY = 100_000
+_WRITE = "begin; set local lock_timeout = '10s'; set local idle_in_transaction_session_timeout = '60s'"
+"""A lock is waited for a while and then again after a pause; a job that is paused inside a commit loses it."""
+_READ = "begin isolation level repeatable read, read only; set local idle_in_transaction_session_timeout = 0"
+_OTHERS = (
+    "select pg_terminate_backend(pid) from pg_locks where locktype = 'relation' and relation = to_regclass(%s)"
+    " and database = (select oid from pg_database where datname = current_database())"
+    " and mode = 'RowExclusiveLock' and pid <> pg_backend_pid()"
+)
+"""Whoever writes commit records now holds this lock to the end of its transaction."""
 _LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "55P03"}
 """Server going down or coming up, a conflict or a lock to try again, a server that is a standby now; and class 08."""
 _AWAY = re.compile(
@@ -58,37 +69,35 @@ class PostgresDatabase:
 
     def prepare(self) -> None:
         """Make the tables, functions and views that are missing."""
-        with self._connection() as connection, connection.cursor() as cursor:
-            Preparation(self.tables, cursor).run(self.partitions.width is not None)
-            connection.commit()
+        with self.writing() as session:
+            Preparation(self.tables, session.cursor).run(self.partitions.width is not None)
 
-    def evolve(self, added: Sequence[str]) -> None:
-        """Add columns; one that is there from an older declaration is made anew. The functions follow in `prepare`."""
+    def end_others(self) -> None:
+        """End the transaction of a job that was paused, or cut off, in the middle of a commit."""
         with self._connection() as connection, connection.cursor() as cursor:
-            Preparation(self.tables, cursor).add(added)
-            connection.commit()
+            try:
+                cursor.execute(_OTHERS, (name(self.tables.commit),))
+            except psycopg2.errors.InsufficientPrivilege:
+                return  # another role's: its lock is waited for, and its commit then fences ours
 
     @contextmanager
     def writing(self) -> Generator[PostgresSession]:
         """A transaction. Readers never wait for it, nor it for them."""
         with self._connection() as connection, connection.cursor() as cursor:
-            yield PostgresSession(self.tables, cursor)
-            connection.commit()
+            yield PostgresSession(self, cursor, _WRITE)
+            cursor.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[PostgresSession]:
         """A transaction that sees one moment."""
         with self._connection() as connection, connection.cursor() as cursor:
-            cursor.execute("set transaction isolation level repeatable read, read only")
-            yield PostgresSession(self.tables, cursor)
-            connection.rollback()
+            yield PostgresSession(self, cursor, _READ)
 
     def before_closed(self, level: Duration, rows: pa.Table) -> None:
         """Make the partitions that rows need."""
         for statement in self.partitions.missing(level, rows):
             with self._connection() as connection, connection.cursor() as cursor:
                 cursor.execute(statement)
-                connection.commit()
 
     def after_commit(self, deleted: int) -> None:
         """Vacuum the open rows when many dead ones have gathered: readers scan the whole table."""
@@ -96,29 +105,46 @@ class PostgresDatabase:
         if self._dead < _VACUUM_EVERY:
             return
         self._dead = 0
-        with self._connection() as connection:
-            connection.autocommit = True
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(f"vacuum (truncate false, skip_locked) {name(self.tables.open)}")
-            finally:
-                connection.autocommit = False
+        with self._connection() as connection, connection.cursor() as cursor:
+            cursor.execute(f"vacuum (truncate false, skip_locked) {name(self.tables.open)}")
 
     @contextmanager
     def _connection(self) -> Generator[Any]:
-        """A connection of the pool; what goes wrong with it comes out as one of our errors."""
+        """A connection of the pool; what goes wrong with it comes out as one of our errors.
+
+        It is in autocommit mode: our transactions begin in the same message as their first statement.
+        """
         pooled: Any = None
         try:
             pooled = self.engine.raw_connection()
-            yield pooled.driver_connection
-        except (psycopg2.Error, DBAPIError) as problem:
+            connection = pooled.driver_connection
+            connection.autocommit = True
+            yield connection
+            _rolled_back(connection)
+        except (psycopg2.Error, DBAPIError, sa.exc.TimeoutError) as problem:
             raised = translate(self.tables.aggregation, problem, pooled)
             if isinstance(raised, ConnectionLost) and pooled is not None:
                 pooled.invalidate()
             raise raised from None
         finally:
             if pooled is not None and pooled.is_valid:
-                pooled.close()
+                _give_back(pooled)
+
+
+def _rolled_back(connection: Any) -> None:
+    """End a transaction that is not committed; nothing goes to the server when there is none."""
+    if connection.info.transaction_status != psycopg2.extensions.TRANSACTION_STATUS_IDLE:
+        with connection.cursor() as cursor:
+            cursor.execute("rollback")
+
+
+def _give_back(pooled: Any) -> None:
+    try:
+        _rolled_back(pooled.driver_connection)
+    except psycopg2.Error:
+        pooled.invalidate()
+    else:
+        pooled.close()
 
 
 def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exception:
@@ -146,33 +172,49 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
 
 
 class PostgresSession:
-    """One transaction on a psycopg2 cursor."""
+    """One transaction on a psycopg2 cursor; `begin` goes out with its first statement."""
 
-    def __init__(self, tables: Tables, cursor: Any) -> None:
-        self.tables = tables
-        self.cursor = cursor
+    def __init__(self, database: PostgresDatabase, cursor: Any, begin: str) -> None:
+        self.tables = database.tables
+        self.partitions = database.partitions
+        self._cursor = cursor
+        self._begin = begin
+
+    @property
+    def cursor(self) -> Any:
+        """The cursor, inside the transaction."""
+        if self._begin:
+            self._cursor.execute(self._begin)
+            self._begin = ""
+        return self._cursor
+
+    def run(self, sql: str, values: Sequence[Any] | None = None) -> Any:
+        """Send a statement; the cursor with its result."""
+        self._cursor.execute(f"{self._begin}; {sql}" if self._begin else sql, values)
+        self._begin = ""
+        return self._cursor
 
     def claim(self, record: Record) -> bool:
         """Of two jobs with one number, the second waits here for the first and then gets False."""
         table = name(self.tables.commit)
-        self.cursor.execute(
+        self.run(
             f"insert into {table} (number, token, clocks, source, resume) select %s::bigint, %s, %s, %s, %s::bigint"
             f" where not exists (select from {table} where number >= %s) on conflict do nothing",
             (*astuple(record), record.number),
         )
-        taken = self.cursor.rowcount == 1
+        taken = self._cursor.rowcount == 1
         if taken and record.number % _KEPT == 0:
-            self.cursor.execute(f"delete from {table} where number <= %s", (record.number - _KEPT,))
+            self.run(f"delete from {table} where number <= %s", (record.number - _KEPT,))
         return taken
 
     def latest(self, number: int | None = None) -> Record | None:
         where = "" if number is None else "where number = %s"
         columns = ", ".join(field.name for field in fields(Record))
-        self.cursor.execute(
+        self.run(
             f"select {columns} from {name(self.tables.commit)} {where} order by number desc limit 1",
             (number,) if where else None,
         )
-        found = self.cursor.fetchone()
+        found = self._cursor.fetchone()
         return None if found is None else Record(*found)
 
     def append(self, table: str, rows: pa.Table) -> None:
@@ -181,65 +223,76 @@ class PostgresSession:
 
     def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
         columns = ", ".join(map(name, schema.names))
-        self.cursor.execute(f"select {columns} from {name(table)} where {name(TIMESTAMP)} = any(%s)", (list(times),))
-        return to_arrow(self.cursor.fetchall(), schema)
+        self.run(f"select {columns} from {name(table)} where {name(TIMESTAMP)} = any(%s)", (list(times),))
+        return decode_rows(to_arrow(self._cursor.fetchall(), schema))
 
     def replace(self, table: str, rows: pa.Table) -> None:
         """Through a temporary table, whose rows then win over those with the same key."""
         identity = self.tables.aggregation.identity
         values = [column for column in rows.schema.names if column not in identity]
-        self.cursor.execute(f"create temp table rollup_new (like {name(table)}) on commit drop")
+        self.run(f"create temp table rollup_new (like {name(table)}) on commit drop")
         self.append("rollup_new", rows)
-        self.cursor.execute(
+        self.run(
             f"insert into {name(table)} select * from rollup_new"
             f" on conflict ({', '.join(map(name, identity))}) do update set "
             + ", ".join(f"{name(value)} = excluded.{name(value)}" for value in values)
         )
-        self.cursor.execute("drop table rollup_new")
+        self.run("drop table rollup_new")
 
     def columns(self, table: str) -> set[str]:
-        self.cursor.execute(f"select * from {name(table)} limit 0")
-        return {column.name for column in self.cursor.description}
+        self.run("select attname from pg_attribute where attrelid = to_regclass(%s) and attnum > 0", (name(table),))
+        return {column for (column,) in self._cursor.fetchall()}
 
-    def cut(self, table: str, low: int | None, high: int | None) -> None:
-        self.cursor.execute(f"delete from {name(table)}{_where(Range(TIMESTAMP, low, high))}")
+    def evolve(self, added: Sequence[str]) -> None:
+        """The functions and views, which depend on the columns, are made anew."""
+        Preparation(self.tables, self.cursor).add(added)
+
+    def cut(self, table: str, within: Range) -> None:
+        """Partitions that lie in the range as a whole are dropped, where that holds nobody up; rows are deleted."""
+        if within.column == TIMESTAMP and within.high is not None:
+            self.partitions.drop(self.cursor, table, within)
+        self.run(f"delete from {name(table)}{_where(within)}")
+
+    def events(self, table: str, within: Range) -> int:
+        self.run(f"select coalesce(sum({name(EVENTS)}), 0)::bigint from {name(table)}{_where(within)}")
+        return int(self._cursor.fetchone()[0])
 
     def extent(self, table: str) -> tuple[int, int] | None:
-        self.cursor.execute(f"select min({name(TIMESTAMP)}), max({name(TIMESTAMP)}) from {name(table)}")
-        low, high = self.cursor.fetchone()
+        self.run(f"select min({name(TIMESTAMP)}), max({name(TIMESTAMP)}) from {name(table)}")
+        low, high = self._cursor.fetchone()
         return None if low is None else (low, high)
 
     def size(self, table: str) -> tuple[int, int]:
         parts = "(select sum(pg_total_relation_size(relid)) from pg_partition_tree(%s::regclass))"
         size = f"coalesce({parts}, pg_total_relation_size(%s::regclass))::bigint"
-        self.cursor.execute(f"select count(*), {size} from {name(table)}", (name(table), name(table)))
-        return self.cursor.fetchone()
+        self.run(f"select count(*), {size} from {name(table)}", (name(table), name(table)))
+        return self._cursor.fetchone()
 
     def committed(self) -> float:
-        self.cursor.execute(f"select written from {name(self.tables.commit)} order by number desc limit 1")
-        found = self.cursor.fetchone()
+        self.run(f"select written from {name(self.tables.commit)} order by number desc limit 1")
+        found = self._cursor.fetchone()
         return 0.0 if found is None else float(found[0])
 
     def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
         where = "" if levels is None else f" where {name(LEVEL)} in ({', '.join(str(int(level)) for level in levels)})"
-        self.cursor.execute(f"delete from {name(table)}{where}")
-        return int(self.cursor.rowcount)
+        self.run(f"delete from {name(table)}{where}")
+        return int(self._cursor.rowcount)
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
-        self.cursor.execute(f"select {', '.join(map(name, schema.names))} from {name(table)}{_where(within)}")
-        return to_arrow(self.cursor.fetchall(), schema)
+        self.run(f"select {', '.join(map(name, schema.names))} from {name(table)}{_where(within)}")
+        return decode_rows(to_arrow(self._cursor.fetchall(), schema))
 
     def newest(self, level: Duration) -> dict[str, int]:
         """The end of the index where all rows have one zone; otherwise a scan."""
         aggregation = self.tables.aggregation
         table = name(aggregation.table(level))
         if aggregation.clock is Clock.STRING:
-            self.cursor.execute(f"select {name(ZONE)}, max({name(TIMESTAMP)}) from {table} group by 1")
+            self.run(f"select {name(ZONE)}, max({name(TIMESTAMP)}) from {table} group by 1")
         else:
-            self.cursor.execute(
+            self.run(
                 f"select {name(ZONE)}, {name(TIMESTAMP)} from {table} order by {name(TIMESTAMP)} desc limit 1"
             )
-        return dict(self.cursor.fetchall())
+        return dict(self._cursor.fetchall())
 
     def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
         """The answer, computed by the server in one statement; None when it needs a sketch."""
@@ -255,8 +308,16 @@ class PostgresSession:
             parts.append(_view("late", self._late()))
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
         bounds = {"start": question.start, "end": question.end}
-        self.cursor.execute(f"with {', '.join(parts)} {fill(sql, bounds)}")
-        return described(self.cursor.description, self.cursor.fetchall())
+        return self._asked(encode(f"with {', '.join(parts)} {fill(sql, bounds)}"))
+
+    def _asked(self, sql: str) -> pa.Table:
+        """The rows of a query. What it computes may fail, and the transaction must go on seeing its moment."""
+        try:
+            self.run(f"savepoint asked; {sql}")
+        except psycopg2.DataError as problem:
+            self.run("rollback to savepoint asked")
+            raise translate(self.tables.aggregation, problem, None) from None
+        return decode_rows(described(self._cursor.description, self._cursor.fetchall()))
 
     def _late(self) -> str:
         """The ledger as questions name its columns."""
@@ -276,7 +337,7 @@ class PostgresSession:
         return f"{name(alias)} ({columns}) as (values {', '.join(f'({line})' for line in lines)})"
 
     def _literal(self, value: Any) -> str:
-        return self.cursor.mogrify("%s", (value,)).decode()
+        return self._cursor.mogrify("%s", (value,)).decode()
 
 
 def _view(alias: str, query: str) -> str:

@@ -10,25 +10,26 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from rollup.errors import StoreError
+from rollup.stores.sql_text import encode_rows
 
 _QUOTED = re.compile(r'(["\\])')
-_NUL = b"\x00"
+_NUL, _MARK = b"\x00", b"\x01"
 
 
 def copy_text(rows: pa.Table) -> io.BytesIO:
-    """The rows as CSV without header, as PostgreSQL's COPY reads it: null is nothing, text is always in quotes.
+    """The rows as CSV without header, as PostgreSQL's COPY reads it: null is nothing, text is always in quotes."""
+    found = _csv(rows)
+    text = found.getvalue()
+    return _csv(encode_rows(rows)) if _NUL in text or _MARK in text else found
 
-    Raises StoreError for text with a NUL character, which PostgreSQL cannot hold.
-    """
+
+def _csv(rows: pa.Table) -> io.BytesIO:
     out = io.BytesIO()
     if not rows.num_rows:
         return out
     whole = rows.combine_chunks()  # the CSV writer puts NULs before a column whose first chunk is empty
     flat = pa.table([_flat(column) for column in whole.columns], names=[str(i) for i in range(rows.num_columns)])
     csv.write_csv(flat, out, csv.WriteOptions(include_header=False, quoting_style="needed"))
-    if _NUL in out.getvalue():
-        _refuse_nul(rows)
     out.seek(0)
     return out
 
@@ -41,14 +42,6 @@ def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
         texts = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
         column = pa.chunked_array([pa.array(texts, pa.string())])
     return column
-
-
-def _refuse_nul(rows: pa.Table) -> None:
-    for name in rows.schema.names:
-        texts = (value for value in rows[name].to_pylist() if isinstance(value, (str, list)))
-        if any("\x00" in "".join(map(str, value)) for value in texts):
-            problem = f"a value of {name!r} holds the character NUL, which PostgreSQL cannot store"
-            raise StoreError(problem, hint="filter it out at the source")
 
 
 def _array(values: Sequence[Any] | None) -> str | None:
