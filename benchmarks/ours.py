@@ -48,9 +48,13 @@ class CascadeRun:
 # --- plug: the configuration file and the command line of the job ----------------------------------------------------
 
 
-def write_conf(folder: Path, files: Sequence[Path], batch_files: int = 4) -> Path:
-    """Write the app and the configuration for a job over Parquet files into a Delta store; returns the TOML file."""
+def write_conf(folder: Path, files: Sequence[Path], batch_files: int = 4, database: str | None = None) -> Path:
+    """Write the app and the configuration for a job over Parquet files; returns the TOML file.
+
+    It writes into a Delta store, or into the PostgreSQL of a `database` URL.
+    """
     app, conf = folder / "trades.siddhi", folder / "bench.toml"
+    store = f'kind = "delta"\npath = "{folder / "store"}"' if database is None else f'kind = "sql"\nurl = "{database}"'
     app.write_text(APP)
     conf.write_text(f"""app = "{app}"
 checkpoint = "{folder / "checkpoint"}"
@@ -61,8 +65,7 @@ path = "{files[0].parent}"
 max_files_per_batch = {batch_files}
 
 [store]
-kind = "delta"
-path = "{folder / "store"}"
+{store}
 """)
     return conf
 
@@ -129,6 +132,12 @@ def live_command(conf: Path, metrics: Path) -> list[str]:
     return [sys.executable, "-m", "rollup.cli.main", "run", str(conf), "--metrics-json", str(metrics)]
 
 
+def newest_commit(conf: Path) -> int:
+    """The number of the newest commit of the live job, from the names of its records; -1 before the first."""
+    records = (conf.parent / "store" / "_rollup" / AGGREGATION).glob("commit-*.json")
+    return max((int(record.stem.removeprefix("commit-")) for record in records), default=-1)
+
+
 def newest_readable(conf: Any, since: int) -> int | None:
     """Sending time (epoch ms) of the newest event a reader gets now, asked as a reader asks; None before the first.
 
@@ -159,10 +168,12 @@ def run_job(conf: Path, metrics: Path, timeout: float = 3600) -> float:
     return watch.total()
 
 
-def run_cascade(files: Sequence[Path], keys: int, folder: Path, batch_files: int = 4) -> dict[str, Any]:
+def run_cascade(
+    files: Sequence[Path], keys: int, folder: Path, batch_files: int = 4, database: str | None = None
+) -> dict[str, Any]:
     """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""
     metrics = folder / "metrics.jsonl"
-    total_seconds = run_job(write_conf(folder, files, batch_files), metrics)
+    total_seconds = run_job(write_conf(folder, files, batch_files, database), metrics)
     batches = [json.loads(row) for row in metrics.read_text().splitlines() if row.strip()]
     return asdict(summarise(batches, total_seconds)) | {"keys": keys}
 
