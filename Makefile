@@ -30,7 +30,7 @@ $(VENV)/.stamp-jars: $(VENV)/.stamp-java rollup/jars.xml rollup/jars.py
 	@touch $@
 
 test: setup lint ## set everything up, then lint, types and all tests
-	$(PY) -m pytest -q -m "not slow"
+	$(PY) -m pytest -q -m "not slow" -n 2 --dist loadfile
 
 lint: setup ## ruff and pyright
 	$(PY) -m ruff check .
