@@ -168,6 +168,16 @@ def run_job(conf: Path, metrics: Path, timeout: float = 3600) -> float:
     return watch.total()
 
 
+def run_maintain(conf: Path, timeout: float = 3600) -> float:
+    """Put the files of the store together, as a scheduler lets it be done; returns seconds, start-up included."""
+    watch = Stopwatch()
+    command = [sys.executable, "-m", "rollup.cli.main", "maintain", str(conf), "--seconds", str(timeout)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode != 0:
+        raise OursFailed(f"exit code {done.returncode}: {done.stderr[-1500:]}")
+    return watch.total()
+
+
 def run_cascade(
     files: Sequence[Path], keys: int, folder: Path, batch_files: int = 4, database: str | None = None
 ) -> dict[str, Any]:

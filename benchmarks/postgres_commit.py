@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import psycopg2
 import pyarrow as pa
 
 from benchmarks.common import emit, machine, percentile
@@ -81,6 +82,21 @@ def timed(store_url: str, name: str, seconds: int, keys: int, times: int) -> lis
     return found[3:]
 
 
+def inserted(dsn: str, times: int) -> list[float]:
+    """Milliseconds of a transaction of one row: what waiting for the disk costs whatever a commit writes."""
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    found = list[float]()
+    with connection.cursor() as cursor:
+        cursor.execute("create table one (x int)")
+        for _ in range(times):
+            begin = time.perf_counter()
+            cursor.execute("insert into one values (1)")
+            found.append((time.perf_counter() - begin) * 1000)
+    connection.close()
+    return found
+
+
 def main() -> None:
     """Print the lines."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -91,6 +107,7 @@ def main() -> None:
         Path(folder).chmod(0o755)
         with PgServer(Path(folder)) as server:
             small = timed(server.url, "Small", 1, 100, 20 if smoke else 200)
+            emit(BENCH, "the disk alone: one row inserted", percentile(inserted(server.dsn, 50), 50), "ms")
             emit(BENCH, "commit of 100 closed rows", percentile(small, 50), "ms", temperature="hot", aim=10)
             emit(BENCH, "commit of 100 closed rows, 99th percentile", percentile(small, 99), "ms", temperature="hot")
             large = timed(server.url, "Large", 10 if smoke else 100, 1000, 3)

@@ -13,6 +13,19 @@ from benchmarks.questions import Question, questions
 
 BENCH = "retrieval"
 WARM_UP = 16  # questions of each shape asked untimed before
+OURS = "rollup"
+AIM_P99 = 100.0
+
+
+def aims(engine: str, rows: int, clients: int) -> dict[str, float]:
+    """What we want to reach, in milliseconds, with one client: p50 by the size of the answer, and p99.
+
+    >>> aims("rollup", 3_600, 1), aims("clickhouse", 3_600, 1)
+    ({'aim': 20.0, 'aim_p99': 100.0}, {})
+    """
+    if engine != OURS or clients != 1 or rows > 10_000:
+        return {}
+    return {"aim": 8.0 if rows <= 1_000 else 20.0, "aim_p99": AIM_P99}
 
 
 class WrongAnswer(Exception):
@@ -83,6 +96,7 @@ def warm(engine: Engine, folder: Path, rows: int, runs: int, clients: int) -> No
             emit(
                 BENCH, name, percentile(spent, 50), "ms", temperature="hot", peer=engine.name, store_rows=rows,
                 answer_rows=asked[0].rows, clients=clients, p99=percentile(spent, 99), runs=runs, per_second=rate,
+                **aims(engine.name, asked[0].rows, clients),
             )  # fmt: skip
 
 

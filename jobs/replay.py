@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from rollup.cli.main import app
+from rollup.cli.submit import submitted
 
 if __name__ == "__main__":
-    arguments = [argument for argument in sys.argv[1:] if argument != "--conf"]
-    sys.argv = [sys.argv[0], "replay", *arguments]
-    app()
+    submitted("replay")

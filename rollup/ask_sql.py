@@ -22,8 +22,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from rollup.aggregation.answer import EXTRA
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.retrieval import ask_for, bounds
-from rollup.errors import QueryError, SyntaxProblem
+from rollup.errors import QueryError, RollupError, SyntaxProblem
 from rollup.lang.sql import Within, columns_used, rewrite
+from rollup.lang.sql_place import offset_in, open_quote
 from rollup.lang.sql_source import position
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Item, Selection
@@ -42,7 +43,7 @@ class _Rewritten:
     """SQL for DuckDB, true of one commit of each aggregation, the parameters it still has, and tables it reads."""
 
     sql: str
-    numbers: Mapping[str, int]
+    serials: Mapping[str, int]
     values: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
 
@@ -70,29 +71,45 @@ class SqlAsker:
         try:
             return self._engine.run(found.sql, found.values or None, **found.tables)
         except duckdb.Error as problem:
-            raise _refused(sql, problem) from None
+            raise _refused(sql, self._placed(found, problem)) from None
+
+    def _placed(self, found: _Rewritten, problem: duckdb.Error) -> duckdb.Error:
+        """The same refusal as DuckDB says it with its place, if it refuses the statement and not a value."""
+        with self._engine.tables(found.tables):
+            try:
+                self._engine.connection.execute(f"EXPLAIN {found.sql}", dict(found.values) or None)
+            except duckdb.Error as again:
+                if str(again).partition("\n")[0] == str(problem).partition("\n")[0]:
+                    return again
+        return problem
 
     def _rewritten(self, text: str, values: Mapping[str, Any]) -> _Rewritten:
         key = (text, repr(sorted(values.items())))
         known = self._known.get(key)
-        if (
-            known is not None
-            and not known.tables
-            and all(self._snapshot(name).number == n for name, n in known.numbers.items())
-        ):
+        if known is not None and not known.tables and self._holds(known):
             return known
         moment: dict[str, Snapshot] = {}
         tables: dict[str, pa.Table] = {}
-        sql = rewrite(
-            text, self._aggregations, lambda within: self._source(within, values, moment, tables), "duckdb", "duckdb"
-        )
+        try:
+            sql = rewrite(
+                text, self._aggregations, lambda found: self._source(found, values, moment, tables), "duckdb", "duckdb"
+            )
+        finally:
+            for snapshot in moment.values():
+                _let_go(snapshot)
         left = {name: values[name] for name in _parameters(sql) if name in values}
         if len(self._known) > _KEPT:
             self._known.clear()
-        made = self._known[key] = _Rewritten(
-            sql, {name: snapshot.number for name, snapshot in moment.items()}, left, tables
-        )
+        serials = {name: one.serial for name, one in moment.items() if isinstance(one, DeltaSnapshot)}
+        made = _Rewritten(sql, serials, left, tables)
+        if len(serials) == len(moment):
+            self._known[key] = made
         return made
+
+    def _holds(self, known: _Rewritten) -> bool:
+        """Whether the commits it was made of are still the newest."""
+        newest = {name: self._snapshot(name) for name in known.serials}
+        return all(isinstance(one, DeltaSnapshot) and one.serial == known.serials[name] for name, one in newest.items())
 
     def _source(
         self, within: Within, values: Mapping[str, Any], moment: dict[str, Snapshot], tables: dict[str, pa.Table]
@@ -135,6 +152,13 @@ def _selection(aggregation: Aggregation, within: Within) -> Selection:
     return Selection(tuple(Item(name, column(name)) for name in names))
 
 
+def _let_go(snapshot: Snapshot) -> None:
+    """End what a snapshot holds in a database; its sources have been read."""
+    close = getattr(snapshot, "close", None)
+    if callable(close):
+        close()
+
+
 def _constant(node: exp.Expr, values: Mapping[str, Any]) -> object:
     """The value of a bound: a constant or a parameter."""
     bare = node.unnest()
@@ -173,7 +197,8 @@ def _tokens(sql: str) -> list[Token]:
     try:
         return DuckDB().tokenize(sql)
     except Exception as problem:  # an open quote or comment; whatever the tokenizer raises means the same
-        raise SyntaxProblem("the query has an open quote or comment") from problem
+        line, col = position(sql, open_quote(sql) or 0)
+        raise SyntaxProblem("the query has an open quote or comment", line=line, column=col) from problem
 
 
 def _numbered(sql: str, parameters: Parameters) -> tuple[str, Mapping[str, Any]]:
@@ -182,7 +207,7 @@ def _numbered(sql: str, parameters: Parameters) -> tuple[str, Mapping[str, Any]]
     else:
         values = {f"p{index + 1}": value for index, value in enumerate(parameters)}
     tokens, places, count = _tokens(sql), list[tuple[int, int, str]](), 0
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
             count += 1
             places.append((token.start, token.end + 1, f"$p{count}"))
@@ -203,8 +228,8 @@ def _parameters(sql: str) -> set[str]:
     return {after.text for token, after in itertools.pairwise(tokens) if token.token_type == TokenType.PARAMETER}
 
 
-def _refused(sql: str, problem: duckdb.Error) -> QueryError:
-    """DuckDB's refusal; the place is that of the name it complains about, since the text it saw is another one."""
+def _refused(sql: str, problem: duckdb.Error) -> RollupError:
+    """DuckDB's refusal, with its place in the text that was asked; the text it saw is another one."""
     message = str(problem).splitlines()[0]
     hint = next(
         (
@@ -214,11 +239,19 @@ def _refused(sql: str, problem: duckdb.Error) -> QueryError:
         ),
         None,
     )
-    named = _NAMED.search(message)
     error = QueryError(message, hint=hint)
+    at = _place(sql, str(problem))
+    if at is None and isinstance(problem, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
+        at = 0  # the statement as a whole
+    return error if at is None else error.at(*position(sql, at))
+
+
+def _place(sql: str, message: str) -> int | None:
+    """Where in the text DuckDB's complaint is about; for what it says without a place, the name it complains about."""
+    named = _NAMED.search(message)
     if named is not None:
         name = next(group for group in named.groups() if group).strip('"!').rsplit(".", 1)[-1]
         at = re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE)
         if at is not None:
-            error.at(*position(sql, at.start()))
-    return error
+            return at.start()
+    return offset_in(sql, message)

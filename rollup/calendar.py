@@ -254,8 +254,8 @@ def parse_within(pattern: str) -> tuple[int, int]:
     start, _ = parse_timestamp(stamp)
     try:
         return start, bucket_end(start, Duration(6 - given), zone_name)
-    except (ValueError, OverflowError):
-        raise QueryError(f"{pattern!r} ends after the year 9999") from None
+    except (ValueError, OverflowError):  # the end of the year 9999, for which there is no date
+        return start, parse_timestamp(f"9999-12-31 23:59:59 {zone_name}")[0] + 1000
 
 
 def within_range(start: int | str, end: int | str | None = None) -> tuple[int, int]:

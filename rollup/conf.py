@@ -8,6 +8,7 @@ zone = "+00:00"                    # of times that come without one
 [sources.TradeStream]              # one table a stream that nothing else feeds
 kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
 path = "incoming"
+lateness = "10 seconds"            # how late its events may come: the buffer where the app says none
 
 [store]
 kind = "delta"                     # delta or sql
@@ -37,6 +38,7 @@ from typing import Any
 from rollup.calendar import GMT
 from rollup.errors import ConfigError
 from rollup.plan.program import Program, compile_app
+from rollup.sources.lateness import buffered
 
 Options = Mapping[str, Any]
 _TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
@@ -51,7 +53,6 @@ _TOP = (
     "metrics",
     "spark",
     "cascade",
-    "lateness",
     "serve",
 )
 
@@ -78,11 +79,15 @@ class Conf:
         return compile_app(self.text(), self.zone)
 
     def text(self) -> str:
-        """The text of the app. Raises ConfigError when the file cannot be read."""
+        """The text of the app, with the buffers that the lateness of sources asks for.
+
+        Raises ConfigError when the file cannot be read.
+        """
         try:
-            return self.app.read_text()
+            text = self.app.read_text()
         except OSError as problem:
             raise ConfigError(f"cannot read the app {self.app}: {problem.strerror}") from None
+        return buffered(text, self.zone, self.sources)
 
     @property
     def tables(self) -> Path:

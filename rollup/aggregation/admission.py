@@ -20,7 +20,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import FIRST, LAST, STEP
 from rollup.aggregation.state import State
 from rollup.calendar import bucket_end, bucket_start
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Policy
+from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation, Policy
 from rollup.untyped import pc
 
 Longs = npt.NDArray[np.int64]
@@ -29,6 +29,14 @@ Refold = Callable[[pa.Table, pa.Table], list[pa.Table]]
 
 _BEFORE, _AFTER = -(2**63), 2**63 - 1
 LEDGER_KINDS = ("moved", "dropped", "corrected", "resent")
+KINDS = ("", *LEDGER_KINDS)
+"""What happens to a group; '' is on time."""
+_RESENT = KINDS.index("resent")
+_LATE = {
+    Policy.MERGE: KINDS.index("moved"),
+    Policy.DROP: KINDS.index("dropped"),
+    Policy.CORRECT: KINDS.index("corrected"),
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class Admitted:
 
     `now` is the wall clock's bucket for aggregations by arrival time, whose buckets close without events.
     `unique` says that each of the tables has every (bucket, zone, keys) once.
-    `ledger` has one row a late group: root bucket it belongs to, zone, keys, `kind` (LEDGER_KINDS) and `events`.
+    `ledger` has one row a late group: root bucket it belongs to, zone, keys, AGG_KIND (LEDGER_KINDS) and AGG_EVENTS.
     """
 
     rows: list[pa.Table]
@@ -164,7 +172,7 @@ def _steps(buckets: Buckets, clock: int | None, resume: int | None) -> Steps:
 
 @dataclass(frozen=True)
 class Judge:
-    """Decides groups by (bucket, zone, step); verdicts are kept for each distinct triple."""
+    """Decides groups by their bucket and zone and the step of the clock in which they arrived."""
 
     aggregation: Aggregation
     buckets: Buckets
@@ -175,33 +183,34 @@ class Judge:
         """The clock after the batch."""
         return int(self.steps.clocks[-1]) if len(self.steps.clocks) else None
 
-    def verdict(self, start: int, zone: str, closes: int, step: int) -> tuple[str, int]:
-        """(kind, bucket it goes to); kind '' is on time."""
-        if step < 0:
-            return "resent", start
-        clock = int(self.steps.clocks[step])
-        if closes > clock:
-            return "", start
-        if self.aggregation.policy is Policy.DROP:
-            return "dropped", start
-        if self.aggregation.policy is Policy.CORRECT:
-            return "corrected", start
-        return "moved", slot(self.aggregation, clock, zone)
+    def verdicts(self, start: Longs, zone: list[str], closes: Longs, steps: Longs) -> tuple[Longs, Longs]:
+        """(kind of each, as a place in KINDS; bucket it goes to) for groups that arrived in these steps of the clock."""
+        clocks = self.steps.clocks[np.maximum(steps, 0)] if len(self.steps.clocks) else np.zeros_like(steps)
+        late = (steps >= 0) & (closes <= clocks)
+        kinds = np.where(steps < 0, _RESENT, np.where(late, _LATE[self.aggregation.policy], 0))
+        if self.aggregation.policy is not Policy.MERGE:
+            return kinds, start
+        coded = pa.array(zone, pa.string()).dictionary_encode()
+        names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False)
+        places, place = np.unique(steps[late] * len(names) + codes[late], return_inverse=True)
+        slots = [slot(self.aggregation, int(self.steps.clocks[p // len(names)]), names[p % len(names)]) for p in places]
+        buckets = start.copy()
+        buckets[late] = np.array(slots, np.int64)[place]
+        return kinds, buckets
 
-    def whole(self, bucket: int) -> bool:
-        """Whether every event of a bucket has the same verdict, wherever between first and last it arrived."""
-        start, zone, closes = (
-            int(self.buckets.start[bucket]),
-            self.buckets.zone[bucket],
-            int(self.buckets.closes[bucket]),
+    def mixed(self, indices: Longs) -> Longs:
+        """Those of the batch's buckets whose events have not all the same verdict, by first and last arrival."""
+        b, zone = self.buckets, [self.buckets.zone[i] for i in indices]
+        first, last = (
+            self.verdicts(b.start[indices], zone, b.closes[indices], self.steps.at(arrivals[indices]))
+            for arrivals in (b.first, b.last)
         )
-        ends = self.steps.at(np.array([self.buckets.first[bucket], self.buckets.last[bucket]]))
-        return self.verdict(start, zone, closes, int(ends[0])) == self.verdict(start, zone, closes, int(ends[1]))
+        return indices[(first[0] != last[0]) | (first[1] != last[1])]
 
 
 def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.bool_], refold: Refold) -> Admitted:
     buckets, indices = judge.buckets, np.flatnonzero(suspicious)
-    again = np.array([i for i in indices if not judge.whole(int(i))], dtype=np.int64)
+    again = judge.mixed(indices)
     touched = pa.table({TIMESTAMP: buckets.start[indices], ZONE: [buckets.zone[i] for i in indices]})
     rows = [
         _rows(judge.aggregation, part)
@@ -221,7 +230,7 @@ def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.b
         return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False)
     moved, ledger = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
-    for kind, events in zip(ledger["kind"].to_pylist(), ledger["events"].to_pylist(), strict=True):
+    for kind, events in zip(ledger[KIND].to_pylist(), ledger[EVENTS].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
     return Admitted([*rows, *moved], judge.after, ledger, False, counts)
 
@@ -242,30 +251,23 @@ def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
         keys = keys.filter(pc.equal(keys[ZONE], known[0]))
     possible = pc.is_in(table[TIMESTAMP], value_set=keys[TIMESTAMP].combine_chunks())
     mask = np.array(possible.to_numpy(zero_copy_only=False), dtype=bool)
-    if len(known) > 1:
-        wanted = set(zip(keys[TIMESTAMP].to_pylist(), keys[ZONE].to_pylist(), strict=True))
-        for i in np.flatnonzero(mask):
-            mask[i] = (table[TIMESTAMP][int(i)].as_py(), zones[int(i)].as_py()) in wanted
+    for zone in known if len(known) > 1 else ():
+        here = keys.filter(pc.equal(keys[ZONE], zone))[TIMESTAMP].combine_chunks()
+        elsewhere = pc.invert(pc.is_in(table[TIMESTAMP], value_set=here))
+        mask &= ~np.array(pc.and_(pc.equal(zones, zone), elsewhere).to_numpy(zero_copy_only=False), dtype=bool)
     return table.filter(pa.array(mask if how == "left semi" else ~mask))
 
 
 def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     """The rows of late groups in the buckets they go to, and their ledger."""
     aggregation = judge.aggregation
-    starts, zones, steps = _longs(late[TIMESTAMP]), late[ZONE].to_pylist(), _longs(late[STEP])
-    closes = closing(aggregation, starts, zones)
-    known: dict[tuple[int, str, int], tuple[str, int]] = {}
-    verdicts: list[tuple[str, int]] = []
-    for start, zone, close, step in zip(starts.tolist(), zones, closes.tolist(), steps.tolist(), strict=True):
-        key = (start, zone, step)
-        if key not in known:
-            known[key] = judge.verdict(start, zone, close, step)
-        verdicts.append(known[key])
-    kinds = pa.array([kind for kind, _ in verdicts], pa.string())
-    placed = late.set_column(0, TIMESTAMP, pa.array([bucket for _, bucket in verdicts], pa.int64()))
+    starts, zones = _longs(late[TIMESTAMP]), late[ZONE].to_pylist()
+    verdicts, buckets = judge.verdicts(starts, zones, closing(aggregation, starts, zones), _longs(late[STEP]))
+    kinds = pa.array(KINDS).take(pa.array(verdicts))
+    placed = late.set_column(0, TIMESTAMP, pa.array(buckets))
     kept = placed.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(["dropped", "resent"]))))
     counted = late.select([TIMESTAMP, ZONE, *(key.name for key in aggregation.keys)])
-    ledger = counted.append_column("kind", kinds).append_column("events", late[EVENTS])
+    ledger = counted.append_column(KIND, kinds).append_column(EVENTS, late[EVENTS])
     return [_rows(aggregation, kept)], ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation))
 
 
@@ -275,9 +277,7 @@ def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:
 
 def _ledger_schema(aggregation: Aggregation) -> pa.Schema:
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
-    return pa.schema(
-        [(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, ("kind", pa.string()), ("events", pa.int64())]
-    )
+    return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, (KIND, pa.string()), (EVENTS, pa.int64())])
 
 
 def _longs(column: pa.ChunkedArray) -> Longs:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from rollup.aggregation.cascade import merged_rows
 from rollup.calendar import Duration
 from rollup.plan.aggregates import EXACT, WIDE
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Output, Policy, column, read_column
+from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, Aggregation, Output, Policy, column, read_column
 from rollup.plan.types import Type
 
 LEVEL = "AGG_LEVEL"
@@ -183,12 +183,12 @@ def _late_counts(aggregation: Aggregation, part: Part) -> exp.Select:
     names = ["late_bucket", *(f"late_key_{i}" for i in range(len(aggregation.keys)))]
     columns = [exp.alias_(group.copy(), name) for group, name in zip(groups, names, strict=True)]
     for name, kind in LATE.items():
-        events = exp.Case(ifs=[exp.If(this=_is_kind(kind), true=column("events"))])
+        events = exp.Case(ifs=[exp.If(this=_is_kind(kind), true=column(EVENTS))])
         columns.append(exp.alias_(exp.cast(exp.Sum(this=events), Type.LONG.sql), name.lower()))
-    commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column("commit"))])
+    commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column(COMMIT))])
     columns.append(exp.alias_(exp.Count(this=exp.Distinct(expressions=[commits])), REVISION.lower()))
     return exp.select(*columns).from_("late").where(part.within(bucket)).group_by(*groups)
 
 
 def _is_kind(kind: str) -> exp.Expr:
-    return exp.EQ(this=column("kind"), expression=exp.Literal.string(kind))
+    return exp.EQ(this=column(KIND), expression=exp.Literal.string(kind))

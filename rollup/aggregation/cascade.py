@@ -21,8 +21,7 @@ from rollup.aggregation.admission import Admitted
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
-from rollup.plan.aggregates import EXACT
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
+from rollup.plan.aggregation import OVERFLOWS, TIMESTAMP, Aggregation, Value, column
 from rollup.plan.dialects import to_sql
 from rollup.untyped import pc
 
@@ -68,7 +67,7 @@ class Cascade:
             arriving = [done for _, done in splits if done.num_rows]
             closed[level] = pa.concat_tables([narrowed(self.aggregation, table) for table in arriving] or [self._none])
             overflows += sum(
-                _lost(table, narrowed(self.aggregation, table))
+                _lost(self.aggregation, table, narrowed(self.aggregation, table))
                 for table in arriving
                 if table.schema != self._none.schema
             )
@@ -209,13 +208,16 @@ def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:
 
 
 def narrowed(aggregation: Aggregation, table: pa.Table) -> pa.Table:
-    """Rows as their table has them: exact sums as longs, null beyond 64 bits."""
+    """Rows as their table has them: exact sums as longs, null beyond 64 bits, which AGG_OVERFLOWS then says."""
     if table.schema == aggregation.table_schema:
         return table
     columns = {name: table[name] for name in aggregation.kinds}
-    for name, kind in aggregation.kinds.items():
-        if kind is EXACT:
-            columns[name] = _to_long(table[name])
+    for bit, name in enumerate(aggregation.exact):
+        columns[name] = _to_long(table[name])
+        if columns[name].null_count > table[name].null_count:
+            gone = pc.and_(columns[name].is_null(), table[name].is_valid())
+            marked = pc.bit_wise_or(columns[OVERFLOWS].fill_null(0), 1 << bit)
+            columns[OVERFLOWS] = pc.if_else(gone, marked, columns[OVERFLOWS])
     return pa.table(columns, schema=aggregation.table_schema)
 
 
@@ -227,8 +229,8 @@ def _to_long(wide: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array(fits, pa.int64())])
 
 
-def _lost(wide: pa.Table, narrow: pa.Table) -> int:
-    return sum(narrow[name].null_count - wide[name].null_count for name in narrow.schema.names)
+def _lost(aggregation: Aggregation, wide: pa.Table, narrow: pa.Table) -> int:
+    return sum(narrow[name].null_count - wide[name].null_count for name in aggregation.exact)
 
 
 def _later(clock: int | None, arriving: list[pa.Table], now: int | None) -> int | None:

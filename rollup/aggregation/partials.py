@@ -132,8 +132,9 @@ class Partials:
         """Text is taken apart by one pattern; its zone is looked up among those of the batch, normalised in Python."""
         text = self.aggregation.time
         assert text is not None
+        # 'hh:mm:ss.fff' is 12 characters: more digits are cut off, not rounded, so none can move into the next second.
         wall = buckets.build(
-            "EPOCH_MS(TRY_CAST(REPLACE(REGEXP_EXTRACT(:x, :p, 1) || ' ' || COALESCE(NULLIF(REGEXP_EXTRACT(:x, :p, 2), ''), '00:00'), ',', '.') AS TIMESTAMP))",
+            "EPOCH_MS(TRY_CAST(REPLACE(REGEXP_EXTRACT(:x, :p, 1) || ' ' || COALESCE(NULLIF(LEFT(REGEXP_EXTRACT(:x, :p, 2), 12), ''), '00:00'), ',', '.') AS TIMESTAMP))",
             x=text,
             p=exp.Literal.string(f"^{_STAMP}$"),
         )

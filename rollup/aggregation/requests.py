@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from rollup.aggregation.answer import END, LATE, REVISION, START, Part, between, level_rows
 from rollup.aggregation.retrieval import attributes, bounds, named_extras, per_level
-from rollup.aggregation.selection import shape
+from rollup.aggregation.selection import outputs, shape
 from rollup.calendar import Duration
 from rollup.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
@@ -122,8 +122,16 @@ class Requests:
             .from_("request AS b")
             .join(rows.subquery("a"), on=matches, join_type="left" if keeps else "inner")
         )
-        star = [TIMESTAMP, *(output.name for output in self.aggregation.outputs)]
-        return shape(query, self.scope, join.retrieval.selection, star)
+        return shape(query, self.scope, join.retrieval.selection, self._star)
+
+    @property
+    def outputs(self) -> dict[str, Type | None]:
+        """The columns of an answer, with their types."""
+        return outputs(self.scope, self.join.retrieval.selection, self._star)
+
+    @property
+    def _star(self) -> list[str]:
+        return [TIMESTAMP, *(output.name for output in self.aggregation.outputs)]
 
 
 def _scope(join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Scope:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sqlglot import exp
 
 from rollup.errors import QueryError
-from rollup.plan.aggregation import column
-from rollup.plan.app import Selection, position
+from rollup.plan.aggregation import TIMESTAMP, column
+from rollup.plan.app import Item, Selection, position
+from rollup.plan.dialects import LastBy
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
@@ -33,30 +35,56 @@ def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[
     """A select list and what follows it, put on a query that has FROM and WHERE; `star` is what `*` means."""
     with_aggregates = Scope(scope.columns, _row_aggregate)
     if selection.items is None:
-        return _tail(query.select(*(column(name) for name in star)), scope, selection, {})
+        return _tail(query.select(*(column(name) for name in star)), scope, selection, {}, _as_it_is)
     bound = {item.name: bind(item.expression, with_aggregates) for item in selection.items}
-    query = query.select(*(exp.alias_(found.sql, name, quoted=True) for name, found in bound.items()))
     groups = [bind(node, scope).sql for node in selection.group_by]
-    grouped = groups or any(found.sql.find(exp.AggFunc) for found in bound.values())
-    if grouped:
-        for item, found in zip(selection.items, bound.values(), strict=True):
-            if not found.sql.find(exp.AggFunc) and found.sql not in groups:
-                raise QueryError(f"{item.name!r} is neither aggregated nor in `group by`").at(
-                    *position(item.expression)
-                )
-    return _tail(query.group_by(*groups) if groups else query, with_aggregates, selection, bound)
+    settle = _as_it_is
+    if groups or any(found.sql.find(exp.AggFunc) for found in bound.values()):
+        time = scope.find(exp.column(TIMESTAMP)).sql
+        settle = partial(_settled, groups=groups, time=time)
+        query = query.group_by(*groups) if groups else query.having(exp.GT(this=_rows(), expression=_ZERO.copy()))
+    bound = {name: Bound(settle(found.sql), found.type) for name, found in bound.items()}
+    query = query.select(*(exp.alias_(found.sql, name, quoted=True) for name, found in bound.items()))
+    return _tail(query, with_aggregates, selection, bound, settle)
 
 
-def _tail(query: exp.Select, scope: Scope, selection: Selection, bound: Mapping[str, Bound]) -> exp.Select:
+def outputs(scope: Scope, selection: Selection, star: Sequence[str]) -> dict[str, Type | None]:
+    """The columns that `shape` gives, with their types; None is that of the null literal."""
+    items = selection.items or tuple(Item(name, column(name)) for name in star)
+    with_aggregates = Scope(scope.columns, _row_aggregate)
+    return {item.name: bind(item.expression, with_aggregates).type for item in items}
+
+
+def _as_it_is(node: exp.Expr) -> exp.Expr:
+    return node
+
+
+def _settled(node: exp.Expr, groups: Sequence[exp.Expr], time: exp.Expr) -> exp.Expr:
+    """An expression over a group: a column that is neither aggregated nor grouped by is that of the newest bucket."""
+    if node in groups or isinstance(node, exp.AggFunc):
+        return node
+    if isinstance(node, exp.Column):
+        return LastBy(this=node.copy(), time=time.copy(), arrival=node.copy())
+    for child in list(node.iter_expressions()):
+        child.replace(_settled(child, groups, time))
+    return node
+
+
+def _tail(
+    query: exp.Select,
+    scope: Scope,
+    selection: Selection,
+    bound: Mapping[str, Bound],
+    settle: Callable[[exp.Expr], exp.Expr],
+) -> exp.Select:
     named = Scope({**scope.columns, **{("", name): found for name, found in bound.items()}}, scope.aggregates)
     if selection.having is not None:
-        passes = condition(selection.having, named, "`having`")
+        passes = settle(condition(selection.having, named, "`having`"))
         grouped = query.args.get("group") or passes.find(exp.AggFunc)
         query = query.having(passes) if grouped else query.where(passes)
     for ordering in selection.order_by:
-        query = query.order_by(
-            exp.Ordered(this=bind(ordering.this, named).sql, desc=ordering.args.get("desc"), nulls_first=True)
-        )
+        key = settle(bind(ordering.this, named).sql)
+        query = query.order_by(exp.Ordered(this=key, desc=ordering.args.get("desc"), nulls_first=True))
     for clause in ("limit", "offset"):
         node = getattr(selection, clause)
         if node is not None:
@@ -65,6 +93,14 @@ def _tail(query: exp.Select, scope: Scope, selection: Selection, bound: Mapping[
                 raise QueryError(f"`{clause}` takes a whole number from 0, not {value!r}").at(*position(node))
             query = query.limit(value) if clause == "limit" else query.offset(value)
     return query
+
+
+_ZERO = exp.Literal.number(0)
+
+
+def _rows() -> exp.Count:
+    """How many rows a group has: the whole answer, aggregated without `group by`, has no row when this is 0."""
+    return exp.Count(this=exp.Star())
 
 
 def _row_aggregate(call: exp.Anonymous, scope: Scope) -> Bound | None:

@@ -10,7 +10,7 @@ from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
 from rollup.errors import StoreError
 from rollup.lifecycle.change import compare, declaration, settle
 from rollup.lifecycle.lease import Lease
-from rollup.lifecycle.status import newest
+from rollup.lifecycle.status import newest_state
 
 
 def change(
@@ -33,14 +33,7 @@ def change(
             if not lease.take():
                 raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
             try:
-                snapshot = newest(one.store)
-                settle(
-                    one.book,
-                    one.store,
-                    one.aggregation,
-                    None if snapshot is None else snapshot.loaded().state,
-                    accept=True,
-                )
+                settle(one.book, one.store, one.aggregation, newest_state(one.store), accept=True)
             finally:
                 lease.release()
     raise SystemExit(1 if refused else 0)

@@ -28,6 +28,20 @@ FromOption = Annotated[
     str | None, typer.Option("--from", help="Start of the range: '2018-01-01' or '2018-01-01 12:00:00 +05:30'.")
 ]
 ToOption = Annotated[str | None, typer.Option("--to", help="End of the range, exclusive.")]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Read this in place of the stream's own: a folder of files, a Delta table, or for a topic an archive of "
+        "it as JSON lines."
+    ),
+]
+SlackOption = Annotated[
+    str | None,
+    typer.Option(
+        help="For a topic: how far the broker's timestamps may be from those of the events, e.g. '2 hours'; "
+        "'all' reads all that the job has taken. Default: the source's `slack`, or 1 day."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 

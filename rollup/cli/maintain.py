@@ -28,8 +28,7 @@ def maintain(
             pipeline.start()
             for line in Chores(one.conf, one.program, pipeline).purge() or ["nothing to remove"]:
                 print(f"{one.aggregation.name}: {line}")
-            work = getattr(one.store, "maintain", None)
-            for name, files in (work(seconds) if work is not None else {}).items():
+            for name, files in one.store.maintain(seconds).items():
                 print(f"{one.aggregation.name}_{name}: {files} files put together")
                 pipeline.rewrite({})
         finally:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rollup.calendar import bucket_end, bucket_start
-from rollup.cli.lifecycle import Chosen, ConfArgument, JsonOption, NameOption, chosen, show, span
-from rollup.errors import ConfigError
+from rollup.cli.lifecycle import (
+    Chosen,
+    ConfArgument,
+    JsonOption,
+    NameOption,
+    SlackOption,
+    SourceOption,
+    chosen,
+    show,
+    span,
+)
+from rollup.errors import ConfigError, StoreError
 from rollup.lifecycle.chores import REPLAY, Request, submit, true_rows
 from rollup.lifecycle.compare import readable
 from rollup.lifecycle.rebuild import Rebuilder
+from rollup.lifecycle.recompute import TrueRows
 from rollup.lifecycle.status import moved_across
+from rollup.lifecycle.verify import Verifier
+from rollup.plan.aggregation import EVENTS
+from rollup.untyped import pc
 
 
 def replay(
@@ -23,13 +36,12 @@ def replay(
     ],
     end: Annotated[str, typer.Option("--to", help="End of the range, exclusive.")],
     aggregation: NameOption = None,
-    source: Annotated[
-        Path | None, typer.Option(help="Read this folder of raw files instead of the stream's own.")
-    ] = None,
+    source: SourceOption = None,
+    slack: SlackOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Compute a range again from the raw files and put it, in one commit, in the place of what all levels have.
+    """Compute a range again from the raw events and put it, in one commit, in the place of what all levels have.
 
     Every event counts in its own bucket, late or not. May run beside the live job.
     """
@@ -38,7 +50,7 @@ def replay(
         assert wanted is not None
         _replay(
             one,
-            Request(REPLAY, *_whole(one, *wanted), None if source is None else str(source.resolve())),
+            Request(REPLAY, *_whole(one, *wanted), None if source is None else str(source.resolve()), slack),
             dry_run,
             json,
         )
@@ -56,13 +68,13 @@ def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
     rows = true_rows(one.conf, one.program, one.aggregation, engine, request)
     rebuilder = Rebuilder(engine, verifier.cascade, snapshot, verifier.page)
     rebuilder.replace(request.span, one.aggregation.state_schema.empty_table())  # refused now rather than after reading
-    files = rows.raw.files(snapshot.loaded().source)
-    if not files:
-        raise ConfigError("there are no raw files to read", hint="--source names a folder that has them")
-    events = rows.take(files)
+    left = rows.left(snapshot.loaded().source)
+    if not left and not rows.done:
+        raise ConfigError(f"there are no {rows.raw.noun} to read", hint="--source names a folder that has them")
+    rows.take(left)
     _say(
         json,
-        f"{one.aggregation.name}: {events} events of {len(files)} files; "
+        f"{one.aggregation.name}: {rows.events} events of {len(rows.done)} {rows.raw.noun}; "
         f"{readable(request.start)} to {readable(request.end)}",
     )
     late = moved_across(snapshot, request.end)
@@ -72,11 +84,27 @@ def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
             f"{late} late events up to this range were merged into later buckets by the job; "
             "those count there too unless the range covers both",
         )
+    _complete(rows, verifier, request.span, late)
     if dry_run:
         show(list(verifier.changes(rebuilder.replace(request.span, rows.rows()))), json, columns=("now", "then"))
         return
     _say(json, submit(one.conf, one.program, one.aggregation, request, said=lambda line: _say(json, line)))
     rows.remove()
+
+
+def _complete(rows: TrueRows, verifier: Verifier, span: tuple[int, int], late: int) -> None:
+    """Raise StoreError when a bounded read has found fewer events than the tables have of a range.
+
+    The ledger explains some: `late` events, up to the end of the range, count in another bucket than their own.
+    """
+    there = sum(pc.sum(table[EVENTS]).as_py() or 0 for table in verifier.stored(verifier.aggregation.root, span))
+    found = pc.sum(rows.rows()[EVENTS]).as_py() or 0
+    if rows.raw.bounded and found < there - late:
+        raise StoreError(
+            f"the topic gives {found} events of this range, the tables have {there}: "
+            "some were stamped by the broker too long before or after they happened",
+            hint="a longer --slack, or --slack all",
+        )
 
 
 def _say(json: bool, line: str) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rollup.cli.lifecycle import Chosen, ConfArgument, FromOption, JsonOption, NameOption, ToOption, chosen, show, span
+from rollup.cli.lifecycle import (
+    Chosen,
+    ConfArgument,
+    FromOption,
+    JsonOption,
+    NameOption,
+    SlackOption,
+    SourceOption,
+    ToOption,
+    chosen,
+    show,
+    span,
+)
 from rollup.errors import StoreError
 from rollup.lifecycle.chores import REPAIR, Request, submit
 from rollup.lifecycle.raw import RawSource
@@ -21,14 +32,15 @@ def verify(
     end: ToOption = None,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Also compute the range again from the raw files, with the late policy of the app."),
+        typer.Option(
+            "--raw", help="Also compute the range again from the raw events, with the late policy of the app."
+        ),
     ] = False,
     true_buckets: Annotated[
         bool, typer.Option("--true-buckets", help="With --raw: every event in its own bucket, as after a replay.")
     ] = False,
-    source: Annotated[
-        Path | None, typer.Option(help="With --raw: read this folder instead of the stream's own.")
-    ] = None,
+    source: SourceOption = None,
+    slack: SlackOption = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Rebuild wrong rows from the next finer level, in one commit.")
     ] = False,
@@ -44,7 +56,7 @@ def verify(
             one,
             start,
             end,
-            RawSource(one.conf, one.program, one.aggregation, source) if raw else None,
+            RawSource(one.conf, one.program, one.aggregation, source, slack) if raw else None,
             true_buckets,
             repair,
             json,

@@ -33,7 +33,7 @@ from rollup.stores.delta_write import write_files
 from rollup.untyped import pc
 
 LATE = "LATE"
-_ARRIVALS = (FIRST, LAST, "AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL")
+_ARRIVALS = ("__arrival", FIRST, LAST, "AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def summary(engine: Engine, table: pa.Table) -> pa.Table:
 
 
 def shifted(table: pa.Table, base: int) -> pa.Table:
-    """Partial rows whose arrivals count from `base` instead of 0."""
+    """Partial rows, or events, whose arrivals count from `base` instead of 0."""
     if base == 0:
         return table
     for name in _ARRIVALS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
+from rollup.hosts.shards import shifted
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
 from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, received, run, unpack_row
 from rollup.plan.aggregation import Clock
@@ -231,7 +232,7 @@ class SparkHost:
             if row["kind"] == "dead":
                 dead.append(table.cast(DEAD))
             else:
-                forwarded.setdefault(row["name"], []).append(table)
+                forwarded.setdefault(row["name"], []).append(shifted(table, bases[row["origin"]]))
         return _Results(
             events,
             partials,
@@ -245,9 +246,7 @@ class SparkHost:
         if number % _MAINTAIN_EVERY:
             return
         for pipeline in self.pipelines.values():
-            maintain: Callable[[float], dict[str, int]] | None = getattr(pipeline.store, "maintain", None)
-            if maintain is not None:
-                maintain(_MAINTAIN_SECONDS)
+            pipeline.store.maintain(_MAINTAIN_SECONDS)
 
 
 def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:

@@ -377,9 +377,12 @@ class _Reader(Transformer[Token, Any]):
         return parts[0]
 
     def annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
-        values = dict(part for part in parts[1:] if isinstance(part, tuple))
+        given = [part for part in parts[1:] if isinstance(part, tuple)]
         nested = tuple(part for part in parts[1:] if isinstance(part, Annotation))
-        return Annotation(str(parts[0]), values, nested, meta.line, meta.column)
+        made = Annotation(str(parts[0]), dict(given), nested, meta.line, meta.column)
+        if len(made.values) < len(given):
+            raise made.refuse(f"@{made.name} has two values of one name", "leave one of them out")
+        return made
 
     def app_annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
         return self.annotation(meta, [f"app:{parts[0]}", *parts[1:]])

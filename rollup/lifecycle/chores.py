@@ -39,12 +39,16 @@ REPLAY, REPAIR = "replay", "repair"
 
 @dataclass(frozen=True)
 class Request:
-    """A change of the past that is asked of whoever writes the aggregation; `source` is another folder of raw files."""
+    """A change of the past that is asked of whoever writes the aggregation.
+
+    `source` is another folder of raw files, `slack` how far a broker's timestamps may be from those of the events.
+    """
 
     kind: str
     start: int
     end: int
     source: str | None = None
+    slack: str | None = None
 
     @property
     def span(self) -> Span:
@@ -136,7 +140,7 @@ class Chores:
                 raise StoreError("nothing differs in this range any more")
             return verifier.repair(found)
         rows = true_rows(self.conf, self.program, self.pipeline.aggregation, self.engine, request)
-        rows.take(rows.raw.files(self.pipeline.source))
+        rows.take(rows.left(self.pipeline.source))
         return rebuilder.replace(request.span, rows.rows())
 
 
@@ -144,7 +148,10 @@ def true_rows(conf: Conf, program: Program, aggregation: Aggregation, engine: En
     """The raw rows of a replay, as far as they have been made."""
     source = None if request.source is None else Path(request.source)
     return TrueRows.resume(
-        RawSource(conf, program, aggregation, source), engine, request.span, folder(conf, aggregation.name)
+        RawSource(conf, program, aggregation, source, request.slack),
+        engine,
+        request.span,
+        folder(conf, aggregation.name),
     )
 
 

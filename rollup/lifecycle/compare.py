@@ -19,6 +19,7 @@ from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 _RELATIVE = 1e-9
 """Doubles are sums in another order: they may differ in their last digits."""
 
+_ARRIVALS = ("AGG_LAST_ARRIVAL", "AGG_FIRST_ARRIVAL")
 _MOST = 10_000
 """Differences told of a range of a level; more say no more."""
 
@@ -95,11 +96,12 @@ class Comparison:
 
     @property
     def _compared(self) -> list[str]:
-        """Value columns, except sketches: their bytes depend on the order they were merged in."""
+        """Value columns, except sketches, whose bytes depend on the order they were merged in, and except numbers of
+        arrival: a reading that begins in the middle of a stream counts from there."""
         return [
             name
             for name, kind in self.aggregation.kinds.items()
-            if name not in self.aggregation.identity and not pa.types.is_binary(kind.table)
+            if name not in (*self.aggregation.identity, *_ARRIVALS) and not pa.types.is_binary(kind.table)
         ]
 
     def _unlike(self, name: str) -> str:

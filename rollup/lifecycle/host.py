@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rollup.conf import Conf
 from rollup.errors import StoreError
@@ -14,6 +14,7 @@ from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.chores import Chores
 from rollup.lifecycle.lease import TIMEOUT, Lease
+from rollup.lifecycle.status import newest_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,8 +71,8 @@ class Job(SparkHost):
 
     def _settle(self) -> None:
         for name, pipeline in self.pipelines.items():
-            newest = _newest_state(pipeline.store)
-            for line in settle(Book.of(self.conf, name), pipeline.store, pipeline.aggregation, newest).lines:
+            state = newest_state(pipeline.store)
+            for line in settle(Book.of(self.conf, name), pipeline.store, pipeline.aggregation, state).lines:
                 print(f"rollup: {name}: {line}", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
@@ -83,11 +84,3 @@ class Job(SparkHost):
                 with self._lock:
                     for line in chores.run():
                         print(f"rollup: {line}", file=sys.stderr, flush=True)
-
-
-def _newest_state(store: Any) -> Any:
-    """The state of the newest commit, None before the first."""
-    try:
-        return store.snapshot().loaded().state
-    except StoreError:
-        return None

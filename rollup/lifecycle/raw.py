@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
+from sqlglot import exp
 
 from rollup.aggregation.partials import FIRST, LAST
 from rollup.conf import Conf
@@ -21,10 +22,11 @@ from rollup.hosts.task import TaskSpec, pack, unpack_row
 from rollup.lifecycle.raw_files import FILES, FileReader, RawFile
 from rollup.lifecycle.raw_kafka import KafkaReader
 from rollup.lifecycle.rebuild import Span
-from rollup.plan.aggregation import Aggregation, Clock
+from rollup.plan.aggregation import Aggregation
 from rollup.plan.app import Annotation
 from rollup.plan.program import Program
 from rollup.plan.retention import period
+from rollup.plan.types import Type
 from rollup.sources.delta import WITHIN
 from rollup.untyped import pc
 
@@ -155,8 +157,9 @@ class RawSource:
 
     def _spec(self, stream: str, span: Span | None) -> TaskSpec:
         options, time = dict(self._options[stream]), self.aggregation.time
-        plain = self.aggregation.clock is Clock.LONG and self.aggregation.stream == stream
-        if span is not None and plain and time is not None and time.name in self.program.streams[stream].attributes:
+        long = {name for name, kind in self.program.streams[stream].attributes.items() if kind is Type.LONG}
+        direct = self.aggregation.stream == stream and isinstance(time, exp.Column)
+        if span is not None and direct and time is not None and time.name in long:
             options[WITHIN] = (time.name, *span)
         return TaskSpec(self.conf.text(), self.conf.zone, stream, options, None, (), threads=2)
 
@@ -209,7 +212,12 @@ class _Share:
             events = sum(row["rows"] for row in rows if row["kind"] == "part")  # two tasks may give as many of a topic
             base = max(0, known - min((pc.min(table[FIRST]).as_py() for _, table in filled), default=known))
             following = max([known, *(pc.max(table[LAST]).as_py() + base + 1 for _, table in filled)])
-            return cls([shifted(table, base) for _, table in filled], dict.fromkeys((p[1] for p in parts), base), events, following)
+            return cls(
+                [shifted(table, base) for _, table in filled],
+                dict.fromkeys((p[1] for p in parts), base),
+                events,
+                following,
+            )
         bases, following = dict[str, int](), known
         for _, origin, count in parts:
             bases[origin], following = following, following + count

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -36,8 +37,8 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
-class Rebuilder:
-    """Rebuilds levels of one aggregation from one snapshot of its store."""
+class Pinned:
+    """One commit of an aggregation, what its book says, and what computing with its rows takes."""
 
     engine: Engine
     cascade: Cascade
@@ -46,8 +47,22 @@ class Rebuilder:
 
     @property
     def aggregation(self) -> Aggregation:
-        """What is rebuilt."""
+        """What it is a commit of."""
         return self.cascade.aggregation
+
+    def stored(self, level: Duration, span: Span) -> list[pa.Table]:
+        """The rows of a level in a range, those of its table and those that are open."""
+        return [self.snapshot.rows(level, *span), within(self.opened[level], *span)]
+
+    @cached_property
+    def opened(self) -> Mapping[Duration, pa.Table]:
+        """The open rows of each level."""
+        return self.snapshot.loaded().state.open
+
+
+@dataclass(frozen=True)
+class Rebuilder(Pinned):
+    """Rebuilds levels of an aggregation."""
 
     def replace(self, span: Span, rows: pa.Table) -> Rebuilt:
         """Rows of the finest level (state columns) in the place of all in [start, end), and what follows above.

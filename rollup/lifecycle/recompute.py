@@ -1,7 +1,7 @@
 """An aggregation computed again from raw events: with every event in its true bucket, or with the job's own policy.
 
 Replay wants the first: what the buckets should have been. Verification wants the second, because a job that merges or
-drops late events is right when its tables show exactly that. Both read files in the order in which the job took them.
+drops late events is right when its tables show exactly that. Both read in the order in which the job took the events.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import StoreError
-from rollup.lifecycle.raw import Folded, RawFile, RawSource, batches
+from rollup.lifecycle.raw import Folded, Piece, RawSource, batches
 from rollup.lifecycle.rebuild import Span, within
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Commit
@@ -42,21 +43,20 @@ class _RangeStore(MemoryStore):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Rows of each level of a range that are closed, and the state after the last file."""
+    """Rows of each level of a range that are closed, and the state after the last event."""
 
     closed: Mapping[Duration, pa.Table]
     state: State
 
 
-def rerun(raw: RawSource, engine: Engine, files: Sequence[RawFile], spans: Mapping[Duration, Span]) -> Recomputed:
-    """The job run again over files from the first on, late events and all; what it would have in the ranges."""
+def rerun(raw: RawSource, engine: Engine, pieces: Sequence[Piece], spans: Mapping[Duration, Span]) -> Recomputed:
+    """The job run again over all that it took, late events and all; what it would have in the ranges."""
     store = _RangeStore(raw.aggregation, engine, spans)
     pipeline = Pipeline(raw.aggregation, store, engine)
     arrived: dict[str, int] = {}
-    for batch in batches(files):
+    for batch in batches(pieces):
         folded = raw.fold(batch, arrived)
-        stream = batch[0].stream
-        arrived[stream] = arrived.get(stream, 0) + folded.events
+        arrived[batch[0].stream] = folded.following
 
         def refold(steps: pa.Table, suspects: pa.Table, folded: Folded = folded) -> list[pa.Table]:
             return raw.second_look(folded, steps, suspects)
@@ -67,9 +67,10 @@ def rerun(raw: RawSource, engine: Engine, files: Sequence[RawFile], spans: Mappi
 
 @dataclass
 class TrueRows:
-    """Rows of the finest level of a range with every event in its true bucket, made file by file.
+    """Rows of the finest level of a range with every event in its true bucket, made piece by piece.
 
-    What is done is kept in a folder, so that a replay that was stopped goes on from there.
+    What is done is kept in a folder, so that a replay that was stopped goes on from there. `events` counts the records
+    that have been looked at, in the range or not.
     """
 
     raw: RawSource
@@ -79,37 +80,44 @@ class TrueRows:
     done: list[str] = field(default_factory=list[str])
     arrived: dict[str, int] = field(default_factory=dict[str, int])
     parts: int = 0
+    events: int = 0
 
     @classmethod
     def resume(cls, raw: RawSource, engine: Engine, span: Span, home: Path) -> TrueRows:
         """The one that was begun for the same app, source and range, or a new one."""
-        name = json.dumps([raw.conf.text(), raw.conf.zone, str(raw.folder), span, raw.aggregation.name])
+        name = json.dumps([raw.conf.text(), raw.conf.zone, str(raw.folder), raw.slack, span, raw.aggregation.name])
         folder = home / f"replay-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         RecordFolder(folder).create()
         found = cls(raw, engine, span, folder)
         try:
             kept = json.loads((folder / "progress.json").read_text())
             found.done, found.arrived, found.parts = kept["done"], kept["arrived"], kept["parts"]
+            found.events = kept["events"]
         except (OSError, ValueError, KeyError):
-            pass  # nothing usable was kept, so it starts from the first file
+            found.done, found.arrived, found.parts = [], {}, 0  # nothing usable was kept: it starts from the beginning
         return found
 
-    def take(self, files: Sequence[RawFile]) -> int:
-        """Fold the files that are not done yet; how many records they held."""
-        known, before = set(self.done), sum(self.arrived.values())
-        for batch in batches([file for file in files if file.path not in known]):
-            folded = self.raw.fold(batch, self.arrived)
+    def left(self, marks: Mapping[str, Any]) -> list[Piece]:
+        """The pieces, of what was taken up to the marks of a commit, that are not done yet. Raises StoreError."""
+        return self.raw.pieces(marks, self.span, self.done)
+
+    def take(self, pieces: Sequence[Piece]) -> int:
+        """Fold the pieces that are not done yet; how many records they held."""
+        known, before = set(self.done), self.events
+        for batch in batches([piece for piece in pieces if piece.name not in known]):
+            folded = self.raw.fold(batch, self.arrived, self.span)
             rows = [within(table, *self.span).select(self._names) for table in folded.partials]
             RecordFolder(self.folder).write_rows(f"part-{self.parts:06d}.arrow", self._merged(rows))
             self.parts += 1
-            self.done += [file.path for file in batch]
-            self.arrived[batch[0].stream] = self.arrived.get(batch[0].stream, 0) + folded.events
-            kept = {"done": self.done, "arrived": self.arrived, "parts": self.parts}
+            self.done += [piece.name for piece in batch]
+            self.arrived[batch[0].stream] = folded.following
+            self.events += folded.events
+            kept = {"done": self.done, "arrived": self.arrived, "parts": self.parts, "events": self.events}
             try:
                 write_durably(self.folder / "progress.json", json.dumps(kept).encode())
             except OSError as problem:
                 raise StoreError(f"cannot write {self.folder}: {problem.strerror}") from None
-        return sum(self.arrived.values()) - before
+        return self.events - before
 
     def rows(self) -> pa.Table:
         """All rows so far, one a bucket, zone and keys."""

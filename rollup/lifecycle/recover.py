@@ -18,6 +18,8 @@ from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.compare import readable
 from rollup.lifecycle.lease import Lease
 from rollup.plan.aggregation import Aggregation
+from rollup.stores.base import Store
+from rollup.stores.delta import DeltaStore
 from rollup.stores.delta_record import RecordFolder
 from rollup.stores.registry import open_store
 
@@ -68,8 +70,9 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
     if not lease.take():
         raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
     try:
-        if conf.store["kind"] != "delta":
-            return _database(conf, aggregation, rebuild)
+        store = open_store(conf, aggregation, Engine(threads=2))
+        if not isinstance(store, DeltaStore):
+            return _database(conf, aggregation, store, to_commit, rebuild)
         records = RecordFolder(folder(conf, aggregation.name))
         found = look(records)
         if to_commit is not None:
@@ -90,12 +93,19 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
         lease.release()
 
 
-def _database(conf: Conf, aggregation: Aggregation, rebuild: bool) -> Recovered:
-    """A database keeps record and rows in one transaction, so there is nothing between whole and lost."""
-    store = open_store(conf, aggregation, Engine(threads=2))
-    if store.load() is not None:
-        if not rebuild:
-            return Recovered(aggregation.name, ("the commit record is whole: nothing to recover",))
+def _database(conf: Conf, aggregation: Aggregation, store: Store, to_commit: int | None, rebuild: bool) -> Recovered:
+    """A database keeps record and rows in one transaction, so there is nothing between whole and lost.
+
+    Raises StoreError when the record is damaged or a table is gone, unless `rebuild` says to go by the tables alone.
+    """
+    if to_commit is not None:
+        raise StoreError(
+            f"a database keeps one commit of {aggregation.name}, the newest", hint="--rebuild uses the tables alone"
+        )
+    loaded = None if rebuild else store.load()
+    if loaded is not None:
+        return Recovered(aggregation.name, (f"commit {loaded.number} is whole: nothing to recover",))
+    if rebuild:
         store.forget()
     return _rebuild(conf, aggregation, RecordFolder(folder(conf, aggregation.name)), Found((), {}))
 

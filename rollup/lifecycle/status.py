@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.conf import Conf
 from rollup.errors import StoreError
 from rollup.lifecycle.book import Book, Page, folder
 from rollup.lifecycle.lease import Lease
 from rollup.lifecycle.rebuild import closed_until
-from rollup.plan.aggregation import Aggregation
-from rollup.stores.base import Snapshot
+from rollup.plan.aggregation import EVENTS, KIND, Aggregation
+from rollup.stores.base import Snapshot, Store
 from rollup.stores.dead_letters import DeadLetters
 from rollup.untyped import pc
 
@@ -77,19 +78,29 @@ def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> S
     )
 
 
-def newest(store: Any) -> Snapshot | None:
+def newest(store: Store) -> Snapshot | None:
     """The newest commit of a store, None when there is none."""
     try:
-        return store.snapshot()
+        snapshot = store.snapshot()
     except StoreError as problem:
         if "no commit" in problem.message:
             return None
         raise
+    return snapshot if snapshot.number else None
+
+
+def newest_state(store: Store) -> State | None:
+    """The state of the newest commit, None before the first.
+
+    The snapshot ends here, as tables that are being read cannot be changed. Raises StoreError when it is damaged.
+    """
+    snapshot = newest(store)
+    return None if snapshot is None else snapshot.loaded().state
 
 
 def _late(snapshot: Snapshot) -> dict[str, int]:
-    found = snapshot.ledger().group_by("kind").aggregate([("events", "sum")]).to_pydict()
-    return dict(zip(found["kind"], found["events_sum"], strict=True))
+    found = snapshot.ledger().group_by(KIND).aggregate([(EVENTS, "sum")]).to_pydict()
+    return dict(zip(found[KIND], found[f"{EVENTS}_sum"], strict=True))
 
 
 def _levels(aggregation: Aggregation, snapshot: Snapshot, page: Page) -> list[LevelStatus]:
@@ -105,6 +116,6 @@ def _levels(aggregation: Aggregation, snapshot: Snapshot, page: Page) -> list[Le
 def moved_across(snapshot: Snapshot, end: int) -> int:
     """Late events up to the end of a range that the job put into another bucket: what a replay may not undo."""
     ledger = snapshot.ledger()
-    late = ledger.filter(pc.equal(ledger["kind"], "moved"))
+    late = ledger.filter(pc.equal(ledger[KIND], "moved"))
     near = late.filter(pc.less(late["AGG_TIMESTAMP"], end))
-    return int(pc.sum(near["events"]).as_py() or 0)
+    return int(pc.sum(near[EVENTS]).as_py() or 0)

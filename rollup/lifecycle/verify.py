@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-import pyarrow as pa
-
-from rollup.aggregation.cascade import Cascade
-from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration, bucket_end, bucket_start
 from rollup.errors import StoreError
-from rollup.lifecycle.book import Page
 from rollup.lifecycle.compare import Comparison, Difference
 from rollup.lifecycle.raw import RawSource
-from rollup.lifecycle.rebuild import Rebuilder, Rebuilt, Span, within
+from rollup.lifecycle.rebuild import Pinned, Rebuilder, Rebuilt, Span, within
 from rollup.lifecycle.recompute import TrueRows, rerun
-from rollup.plan.aggregation import Aggregation, Clock
-from rollup.stores.base import Snapshot
+from rollup.plan.aggregation import Clock
 from rollup.untyped import pc
 
 _WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Duration.DAYS: Duration.YEARS}
@@ -37,18 +31,8 @@ _WIDEST = {
 
 
 @dataclass(frozen=True)
-class Verifier:
-    """Checks one snapshot of an aggregation."""
-
-    engine: Engine
-    cascade: Cascade
-    snapshot: Snapshot
-    page: Page
-
-    @property
-    def aggregation(self) -> Aggregation:
-        """What is checked."""
-        return self.cascade.aggregation
+class Verifier(Pinned):
+    """Checks a commit."""
 
     def levels(self, span: Span | None = None) -> Iterator[Difference]:
         """Where a level is not the merge of the next finer one, for buckets that touch the range (all when None).
@@ -67,19 +51,18 @@ class Verifier:
         With `true_buckets` every event counts in its own bucket; otherwise late ones go where the policy sends them.
         """
         everything = (-(2**62), 2**62)
-        files = source.files(self.snapshot.loaded().source)
         if true_buckets or self.aggregation.clock is Clock.ARRIVAL:
             yield from self._true(source, span or self._all())
             return
         spans = dict.fromkeys(self.aggregation.levels, everything)
         if span is not None:
             spans = self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
-        found = rerun(source, self.engine, files, spans)
+        found = rerun(source, self.engine, source.pieces(self.snapshot.loaded().source), spans)
         for level in self.aggregation.levels:
             low, high = spans[level]
             low = max(low, self.page.purged_before(level))
             expected = [within(table, low, high) for table in (found.closed[level], found.state.open[level])]
-            yield from self.comparison.differences(level, self._stored(level, (low, high)), expected)
+            yield from self.comparison.differences(level, self.stored(level, (low, high)), expected)
 
     def repair(self, differences: list[Difference]) -> Rebuilt:
         """The levels above the lowest wrong one's children, put together anew over all buckets that differ."""
@@ -96,7 +79,7 @@ class Verifier:
             assert rewrite.start is not None and rewrite.end is not None
             span = rewrite.start, rewrite.end
             yield from self.comparison.differences(
-                level, self._stored(level, span), [rewrite.rows, within(rebuilt.state.open[level], *span)]
+                level, self.stored(level, span), [rewrite.rows, within(rebuilt.state.open[level], *span)]
             )
 
     @cached_property
@@ -114,34 +97,27 @@ class Verifier:
 
         with tempfile.TemporaryDirectory(prefix="rollup-verify-") as home:
             rows = TrueRows.resume(source, self.engine, span, Path(home))
-            rows.take(source.files(self.snapshot.loaded().source))
+            rows.take(rows.left(self.snapshot.loaded().source))
             yield from self.changes(self._rebuilder.replace(span, rows.rows()))
 
     def _all(self) -> Span:
         extents = [extent for level in self.aggregation.levels if (extent := self.snapshot.extent(level)) is not None]
-        opened = [pc.min_max(table["AGG_TIMESTAMP"]).as_py() for table in self._opened.values() if table.num_rows]
+        opened = [pc.min_max(table["AGG_TIMESTAMP"]).as_py() for table in self.opened.values() if table.num_rows]
         lows = [low for low, _ in extents] + [found["min"] for found in opened]
         highs = [high for _, high in extents] + [found["max"] for found in opened]
         if not lows:
             raise StoreError(f"{self.aggregation.name} has no rows yet")
         return min(lows), max(highs) + _WIDEST[Duration.MONTHS] * 12
 
-    @cached_property
-    def _opened(self) -> Mapping[Duration, pa.Table]:
-        return self.snapshot.loaded().state.open
-
     def _level(self, finer: Duration, level: Duration, window: Span) -> Iterator[Difference]:
         children = self.snapshot.rows(finer, window[0], window[1] + _WIDEST.get(level, 367 * _DAY))
         expected = self.cascade.merge(self.engine, level, [children.cast(self.aggregation.state_schema)])
-        yield from self.comparison.differences(level, self._stored(level, window), [within(expected, *window)])
-
-    def _stored(self, level: Duration, span: Span) -> list[pa.Table]:
-        return [self.snapshot.rows(level, *span), within(self._opened[level], *span)]
+        yield from self.comparison.differences(level, self.stored(level, window), [within(expected, *window)])
 
     def _windows(self, finer: Duration, level: Duration, span: Span | None) -> Iterator[Span]:
         extents = [found for each in (finer, level) if (found := self.snapshot.extent(each)) is not None]
-        if self._opened[level].num_rows:
-            found = pc.min_max(self._opened[level]["AGG_TIMESTAMP"]).as_py()
+        if self.opened[level].num_rows:
+            found = pc.min_max(self.opened[level]["AGG_TIMESTAMP"]).as_py()
             extents.append((found["min"], found["max"]))
         if not extents:
             return

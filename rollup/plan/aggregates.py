@@ -99,6 +99,13 @@ def _long_sum(x: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Sum(this=x.copy()), Type.LONG.sql)
 
 
+def guarded(merge: exp.Expr, overflows: exp.Expr, bit: int) -> exp.Expr:
+    """The merge of an exact sum, null when one of the rows has lost it: when bit number `bit` of its column of overflows is set."""
+    known = exp.func("COALESCE", exp.BitwiseOrAgg(this=overflows), exp.Literal.number(0))
+    lost = exp.paren(exp.BitwiseAnd(this=known, expression=exp.Literal.number(1 << bit)))
+    return exp.Case(ifs=[exp.If(this=exp.EQ(this=lost, expression=exp.Literal.number(0)), true=merge)])
+
+
 def _merge_m2(columns: Columns) -> exp.Expr:
     """Chan's formula over any number of parts: M2 = sum(M2_i + n_i * (mean_i - mean)^2), mean over the whole group."""
     spread = exp.Sub(this=columns("AGG_MEAN"), expression=columns("HELPER"))

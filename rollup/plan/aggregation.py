@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,32 +15,20 @@ from sqlglot import exp
 
 from rollup.calendar import GMT, Duration, normal_zone
 from rollup.errors import PlanError
-from rollup.plan.aggregates import AGGREGATES, LONG, PARTIALS, Columns, Kind, aggregate, narrowed
+from rollup.plan.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, guarded, narrowed
 from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
 from rollup.plan.dialects import LastBy
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
+from rollup.plan.options import Clock, Options, Policy
 from rollup.plan.retention import retention
 from rollup.plan.types import Type
 
-TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
+TIMESTAMP, ZONE, EVENTS, OVERFLOWS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS", "AGG_OVERFLOWS"
+KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
+"""Columns of the ledger of late events: what was done with them, and in which commit."""
+_MAX_SUMS = 62
 _RESERVED = re.compile(r"AGG_|__", re.IGNORECASE)
-
-
-class Policy(StrEnum):
-    """What happens to an event whose bucket has left the buffer."""
-
-    MERGE = "merge"
-    DROP = "drop"
-    CORRECT = "correct"
-
-
-class Clock(StrEnum):
-    """Where the time of an event comes from."""
-
-    LONG = "long"
-    STRING = "string"
-    ARRIVAL = "arrival"
 
 
 def column(name: str) -> exp.Column:
@@ -134,6 +121,11 @@ class Aggregation:
         }
 
     @cached_property
+    def exact(self) -> tuple[str, ...]:
+        """The sums of whole numbers; the place in here is the bit of AGG_OVERFLOWS."""
+        return tuple(value.name for value in self.values if value.kind is EXACT)
+
+    @cached_property
     def state_schema(self) -> pa.Schema:
         """Arrow schema of open rows."""
         return pa.schema([(name, kind.arrow) for name, kind in self.kinds.items()])
@@ -163,7 +155,7 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
             hint=f"streams are {', '.join(streams) or 'none'}",
         )
     scope = Scope.of(stream.attributes, stream.name)
-    options = _Options.read(definition)
+    options = Options.read(definition)
     clock, time = _clock(definition, scope)
     options.check(definition, clock)
     retention(options.purge, definition.levels)
@@ -221,76 +213,6 @@ def safe(sql: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="TRY", expressions=[sql]) if risky else sql
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The annotations of an aggregation."""
-
-    buffer: int = 0
-    policy: Policy = Policy.MERGE
-    store: Mapping[str, str] = field(default_factory=dict[str, str])
-    purge: Annotation | None = None
-
-    @classmethod
-    def read(cls, definition: AggregationDef) -> _Options:
-        options = cls()
-        for annotation in definition.annotations:
-            name, value = annotation.name.lower(), annotation.values.get("", "")
-            if name == "buffersize":
-                options = replace(options, buffer=_buffer(annotation, value))
-            elif name == "ignoreeventsolderthanbuffer":
-                options = replace(options, policy=_ignore(annotation, value, options.policy))
-            elif name == "outoforder":
-                options = replace(options, policy=_out_of_order(annotation, value, options.policy))
-            elif name == "store":
-                options = replace(options, store=annotation.values)
-            elif name == "purge":
-                options = replace(options, purge=annotation)
-            elif name == "primarykey":
-                raise annotation.refuse(
-                    "the tables of an aggregation have their primary key already", "leave @PrimaryKey out"
-                )
-            elif name not in ("index", "info", "indexby", "partitionbyid", "description"):
-                raise annotation.refuse(
-                    f"unknown annotation @{annotation.name}",
-                    "@BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge",
-                )
-        return options
-
-    def check(self, definition: AggregationDef, clock: Clock) -> None:
-        """A buffer needs event time and a root of sec, min, hour or day."""
-        if self.buffer == 0:
-            return
-        problem = None
-        if clock is Clock.ARRIVAL:
-            problem = "a buffer needs event time: write `aggregate by <attribute> every …`"
-        elif definition.levels[0] > Duration.DAYS:
-            problem = "a buffer needs seconds, minutes, hours or days as the finest duration"
-        if problem:
-            raise PlanError(f"@BufferSize('{self.buffer}'): {problem}", line=definition.line, column=definition.column)
-
-
-def _buffer(annotation: Annotation, value: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", value.strip()):
-        raise annotation.refuse(f"@BufferSize takes a whole number from 0, not {value!r}")
-    return int(value)
-
-
-def _ignore(annotation: Annotation, value: str, before: Policy) -> Policy:
-    if value.lower() not in ("true", "false"):
-        raise annotation.refuse(f"@IgnoreEventsOlderThanBuffer takes true or false, not {value!r}")
-    if value.lower() == "true" and before is Policy.CORRECT:
-        raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder('correct') stands alone")
-    return Policy.DROP if value.lower() == "true" else before
-
-
-def _out_of_order(annotation: Annotation, value: str, before: Policy) -> Policy:
-    if value.lower() not in tuple(Policy):
-        raise annotation.refuse(f"@OutOfOrder takes {', '.join(Policy)}, not {value!r}")
-    if before is Policy.DROP and value.lower() != Policy.DROP:
-        raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder stands alone")
-    return Policy(value.lower())
-
-
 class _Builder:
     """Collects the columns that a select list needs; aggregates that share a partial share its column."""
 
@@ -306,15 +228,18 @@ class _Builder:
         return tuple(self._output(item) for item in items)
 
     def values(self) -> tuple[Value, ...]:
-        """Plain values, the columns that order them, base columns, and the count of events."""
-        events = _count_events()
-        return (*self._plain.values(), *self._ordering(), *self._partials.values(), events)
+        """Plain values, the columns that order them, base columns, the count of events, and which sums are lost."""
+        overflows = [_overflows()] if any(value.kind is EXACT for value in self._partials.values()) else []
+        return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_events(), *overflows)
 
     def _key(self, node: exp.Expr) -> Key:
         bound = bind(node, self._plain_scope)
         if bound.type is None:
             raise PlanError("a group key needs a type").at(*position(node))
         name = node.name if isinstance(node, exp.Column) else _words(bound.sql)
+        if _RESERVED.match(name):
+            hint = "names must not start with AGG_ or __"
+            raise PlanError(f"the name {name!r} of a group key is ours", hint=hint).at(*position(node))
         return Key(name, bound.type, safe(bound.sql))
 
     def _output(self, item: Item) -> Output:
@@ -330,6 +255,10 @@ class _Builder:
 
     def _plain_output(self, item: Item) -> Output:
         """A plain value is that of the greatest (event time, arrival) of the bucket."""
+        if item.name in {key.name for key in self.keys}:
+            raise PlanError(f"the name {item.name!r} is that of a group key", hint="rename the column with `as`").at(
+                *position(item.expression)
+            )
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
         prepared = LastBy(
@@ -393,8 +322,19 @@ class _Builder:
         stored = partial.kind(kind)
         helper = None if partial.helper is None else (f"__mean_{suffix}", *partial.helper(siblings))
         merge = partial.merge(siblings)
+        if stored is EXACT:
+            merge = guarded(merge, column(OVERFLOWS), self._bit(name))
         self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)
         return name
+
+    def _bit(self, name: str) -> int:
+        """The place of an exact sum in the column of overflows."""
+        exact = [known.name for known in self._partials.values() if known.kind is EXACT]
+        if name in exact:
+            return exact.index(name)
+        if len(exact) == _MAX_SUMS:
+            raise PlanError(f"an aggregation keeps at most {_MAX_SUMS} sums of whole numbers, {name} is one more")
+        return len(exact)
 
     def _ordering(self) -> Iterable[Value]:
         """The (event time, arrival) that plain, first and last values are chosen by, so that parts still merge."""
@@ -439,6 +379,12 @@ def _count_all() -> Value:
 
 def _count_events() -> Value:
     return Value(EVENTS, LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column(EVENTS)), LONG.sql))
+
+
+def _overflows() -> Value:
+    """No event has lost a sum; a level's row has, when it was stored with a sum beyond 64 bits."""
+    merge = exp.BitwiseOrAgg(this=column(OVERFLOWS))
+    return Value(OVERFLOWS, LONG, exp.cast(exp.Null(), LONG.sql), exp.cast(merge, LONG.sql))
 
 
 def _constant(node: exp.Expr) -> exp.Expr:

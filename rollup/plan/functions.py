@@ -92,6 +92,11 @@ def _cast(arguments: Arguments) -> Bound:
     if not (isinstance(kind.sql, exp.Literal) and kind.sql.is_string):
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="e.g. convert(x, 'double')")
     target = parse_type(kind.sql.name)
+    if target.integral and value.type is not None and value.type.numeric and not value.type.integral:
+        # SQL's casts round, each dialect in its own way; SiddhiQL cuts the fraction off.
+        negative = exp.LT(this=exp.paren(value.sql), expression=exp.Literal.number(0))
+        whole = exp.case().when(negative, exp.func("CEIL", value.sql.copy())).else_(exp.func("FLOOR", value.sql.copy()))
+        value = Bound(whole, value.type)
     return Bound(exp.TryCast(this=value.sql, to=target.sql), target)
 
 

@@ -11,7 +11,7 @@ from rollup.calendar import GMT
 from rollup.errors import PlanError
 from rollup.lang.siddhi import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, safe
-from rollup.plan.app import App, Item, JoinQuery, StreamDef, StreamQuery, position
+from rollup.plan.app import App, Item, JoinQuery, Source, StreamDef, StreamQuery
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.types import Type
 
@@ -117,24 +117,34 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     scope = Scope.of(source.attributes, source.name)
     items = selection.items or tuple(Item(name, column(name)) for name in source.attributes)
     bound = [bind(item.expression, scope) for item in items]
-    target = streams.get(query.target) or StreamDef(
-        query.target, {item.name: found.type or Type.STRING for item, found in zip(items, bound, strict=True)}
-    )
-    streams[target.name] = target
-    if len(target.attributes) != len(items):
-        raise PlanError(
-            f"{target.name} has {len(target.attributes)} attributes, the query selects {len(items)}",
-            line=query.source.line,
-        )
-    columns = list[exp.Expr]()
-    for item, found, (name, kind) in zip(items, bound, target.attributes.items(), strict=True):
-        if found.type is not None and found.type is not kind and not (found.type.numeric and kind.numeric):
-            raise PlanError(f"{name} of {target.name} is {kind}, not {found.type}").at(*position(item.expression))
-        columns.append(exp.alias_(exp.cast(safe(found.sql), kind.sql), name, quoted=True))
+    given = {item.name: found.type for item, found in zip(items, bound, strict=True)}
+    made = StreamDef(query.target, {name: kind or Type.STRING for name, kind in given.items()})
+    target = streams.setdefault(query.target, made)
+    _fits(target, given, query.source)
+    columns = [
+        exp.alias_(exp.cast(safe(found.sql), kind.sql), name, quoted=True)
+        for found, (name, kind) in zip(bound, target.attributes.items(), strict=True)
+    ]
     select = exp.select(*columns, *PASSED).from_(exp.to_table(query.source.stream, quoted=True))
     if query.source.filter is not None:
         select = select.where(condition(query.source.filter, scope, "the filter of a source"))
     return Derivation(query.source.stream, target.name, select)
+
+
+def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -> None:
+    """Refuse what is not the target's attributes, in their order; a null, whose type is None, fits everywhere."""
+    fits = list(given) == list(target.attributes) and all(
+        kind in (None, wanted) for kind, wanted in zip(given.values(), target.attributes.values(), strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(f"{name} {kind}" for name, kind in target.attributes.items())
+        selected = ", ".join(f"{name} {kind or 'null'}" for name, kind in given.items())
+        raise PlanError(
+            f"the query selects ({selected}), but {target.name} is defined as ({wanted})",
+            line=source.line,
+            column=source.column,
+            hint="rename columns with `as`, change their type with convert(x, 'double')",
+        )
 
 
 def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:
@@ -147,4 +157,6 @@ def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations:
             column=join.source.column,
             hint=f"streams are {', '.join(streams)}",
         )
-    Requests.of(join, streams[join.source.stream], aggregations[join.retrieval.aggregation])
+    requests = Requests.of(join, streams[join.source.stream], aggregations[join.retrieval.aggregation])
+    if join.target in streams:
+        _fits(streams[join.target], requests.outputs, join.source)

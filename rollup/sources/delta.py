@@ -145,6 +145,8 @@ def _changes(actions: list[dict[str, Any]]) -> bool:
 def _number(value: Any) -> int | None:
     """A statistic as the attribute reads its column: a number as it is, a time in ms (UTC when it has no zone)."""
     if isinstance(value, str):
+        if value[4:5] != "-":
+            return None  # a text, though it may be all digits
         try:
             found = datetime.fromisoformat(value)
         except ValueError:

@@ -12,7 +12,7 @@ from rollup.aggregation.recovery import Tables
 from rollup.aggregation.retrieval import Question
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
+from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Rewrite:
     start: int | None
     end: int | None
     rows: pa.Table
+
+    @property
+    def removes(self) -> bool:
+        """Whether it is retention: everything before `end` goes and nothing comes."""
+        return self.start is None and self.end is not None and not self.rows.num_rows
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def before_added(column: str) -> int | None:
 def ledger_schema(aggregation: Aggregation) -> pa.Schema:
     """Arrow schema of counted late events."""
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
-    counted = [("kind", pa.string()), ("events", pa.int64())]
+    counted = [(KIND, pa.string()), (EVENTS, pa.int64())]
     return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, *counted])
 
 
@@ -97,7 +102,7 @@ class Snapshot(Protocol):
         ...
 
     def ledger(self) -> pa.Table:
-        """Every late event counted: AGG_TIMESTAMP of its own root bucket, AGG_TIMEZONE, keys, `kind`, `events`."""
+        """Every late event counted: AGG_TIMESTAMP of its own root bucket, AGG_TIMEZONE, keys, AGG_KIND, AGG_EVENTS."""
         ...
 
     def sizes(self) -> Mapping[Duration, Size]:
@@ -134,4 +139,8 @@ class Store(Tables, Protocol):
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
         """Add columns, `before_added` in the rows there are, and keep `retired` columns of the tables."""
+        ...
+
+    def maintain(self, budget: float) -> dict[str, int]:
+        """Put small files together for about `budget` seconds; how many, by table. The next commit makes it visible."""
         ...

@@ -15,31 +15,33 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError, StoreError
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Commit, Loaded, Rewrite, before_added
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.delta_change import add_columns, replace
+from rollup.stores.delta_compact import Compactor, swap
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta_record import Record, RecordFolder
+from rollup.stores.delta_schema import check_columns, conformed, ledger_table, level_table
 from rollup.stores.delta_write import PERIOD, PERIODS, Filed, add_files, append
 from rollup.stores.faults import point
 
 _LATE = "LATE"
 _TRIES = 3
-_WRITER = WriterProperties(compression="LZ4_RAW", max_row_group_size=256 * 1024)
+_VACUUM_EVERY = 600.0
 
 
 class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
 
-    compact_after = 48
-    """Files appended to a table before they are put together."""
+    compact_after = 8
+    """Files of about one size before they are put together; see `rollup.stores.delta_compact`."""
     vacuum_hours = 1
     """How long files of older versions stay for readers that still use them."""
 
@@ -53,8 +55,13 @@ class DeltaStore:
         self._last: Record | None = None
         self._open: Mapping[Duration, pa.Table] = {}
         self._reader: DeltaReader | None = None
-        self._retired: dict[str, dict[str, pa.DataType]] = {}
+        self._retired: dict[str, Mapping[str, pa.DataType]] = {}
         self._torn = False
+        self._levels = {level.table_suffix: level for level in aggregation.levels}
+        self._compactor = Compactor(engine, [key.name for key in aggregation.keys])
+        self._compacted: set[str] = set()  # tables whose newest version lacks files of the pinned one
+        self._turns: dict[str, float] = {}
+        self._vacuumed: dict[str, float] = {}
 
     # writing
 
@@ -117,17 +124,19 @@ class DeltaStore:
         record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source))
         self.records.write(record)
         point("commit.record")
+        self._compacted.clear()
         self._last, self._open = record, commit.state.open if isinstance(commit, Commit) else {}
         if commit.number % 16 == 0:
             self.records.tidy()
 
     def _name_files(self, commit: Filed) -> dict[str, str | list[str]]:
         """Add written files to their tables; the names of the files of open rows."""
-        levels = {level.table_suffix: level for level in self.aggregation.levels}
         for name, files in commit.added.items():
             self._change(
                 name,
-                partial(add_files, level=levels.get(name), files=files, properties=self._properties(commit.number)),
+                partial(
+                    add_files, level=self._levels.get(name), files=files, properties=self._properties(commit.number)
+                ),
             )
             self._appended[name] = self._appended.get(name, 0) + len(files)
             point("commit.level")
@@ -145,7 +154,7 @@ class DeltaStore:
         point("commit.levels")
         if commit.ledger is not None and commit.ledger.num_rows:
             numbered = commit.ledger.append_column(
-                "commit", pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
+                COMMIT, pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
             )
             self._append(_LATE, None, numbered, commit.number)
         point("commit.ledger")
@@ -156,23 +165,38 @@ class DeltaStore:
         return names
 
     def maintain(self, budget: float) -> dict[str, int]:
-        """Put small files together and remove unused ones, for about `budget` seconds; how many were put together, by table.
+        """Put files together and remove unused ones, for about `budget` seconds; how many were put together, by table.
 
-        The next commit pins the new versions, so readers never see a table half way.
+        The next commit pins the new versions, so readers never see a table half way. Until then a table is left alone:
+        what its pinned version needs must not become old enough to be removed.
         """
         done: dict[str, int] = {}
         until = time.monotonic() + budget
-        for name, table in self._tables.items():
-            if self._appended.get(name, 0) < self.compact_after or time.monotonic() > until:
+        for name in sorted(self._tables, key=lambda name: self._turns.get(name, 0.0)):
+            if name in self._compacted or self._appended.get(name, self.compact_after) < self.compact_after:
                 continue
-            point("maintain.compact")
-            self._change(
-                name, lambda table: table.optimize.compact(target_size=128 * 1024 * 1024, writer_properties=_WRITER)
-            )
-            table.vacuum(retention_hours=self.vacuum_hours, enforce_retention_duration=False, dry_run=False, full=True)
-            done[name] = self._appended[name]
-            self._appended[name] = 0
+            if time.monotonic() >= until:
+                break
+            self._turns[name] = time.monotonic()
+            self._vacuum(name)
+            level = self._levels.get(name)
+            found = self._compactor.compact(self._tables[name], self._path(name), level, self.compact_after, until)
+            if found.old:
+                point("maintain.compact.written")
+                self._change(name, partial(swap, level=level, old=found.old, new=found.new))
+                self._compacted.add(name)
+                point("maintain.compact.swapped")
+                done[name] = len(found.old)
+            if not found.left:
+                self._appended[name] = 0
         return done
+
+    def _vacuum(self, name: str) -> None:
+        """Remove files that no version needs any more, now and then."""
+        now = time.monotonic()
+        if now - self._vacuumed.get(name, -_VACUUM_EVERY) >= _VACUUM_EVERY:
+            self._vacuumed[name] = now
+            self._tables[name].vacuum(self.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
         """Add columns, null in all rows there are, in a commit of its own; `retired` ones stay in the tables.
@@ -194,7 +218,7 @@ class DeltaStore:
             if name in names:
                 names[name] = file = f"open-{name}-{record.number + 1:012d}.arrow"
                 self.records.write_rows(
-                    file, _conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema)
+                    file, conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema)
                 )
         self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names))
 
@@ -243,25 +267,9 @@ class DeltaStore:
         """Open or create every table; whether all of them are new."""
         fresh = True
         for level in self.aggregation.levels:
-            schema = self.aggregation.table_schema
-            if level in PERIODS:
-                schema = schema.append(pa.field(PERIOD, pa.string()))
+            schema = level_table(self.aggregation, level)
             fresh &= self._open_table(level.table_suffix, schema, [PERIOD] if level in PERIODS else None)
-        keys = [pa.field(key.name, key.type.arrow) for key in self.aggregation.keys]
-        self._open_table(
-            _LATE,
-            pa.schema(
-                [
-                    (TIMESTAMP, pa.int64()),
-                    (ZONE, pa.string()),
-                    *keys,
-                    ("kind", pa.string()),
-                    ("events", pa.int64()),
-                    ("commit", pa.int64()),
-                ]
-            ),
-            None,
-        )
+        self._open_table(_LATE, ledger_table(self.aggregation), None)
         return fresh
 
     def _open_table(self, name: str, schema: pa.Schema, partition: list[str] | None) -> bool:
@@ -280,35 +288,16 @@ class DeltaStore:
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
             raise StoreError(f"cannot open the table {path}: {problem}") from None
-        self._check_columns(name, table, schema)
+        self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
         self._tables[name] = table
         return fresh
-
-    def _check_columns(self, name: str, table: DeltaTable, schema: pa.Schema) -> None:
-        """Raise StoreError unless a table has our columns with our types; those of dropped aggregates may stay."""
-        stored = pa.schema(table.schema().to_arrow())
-        retired = self.records.retired()
-        missing = [column for column in schema.names if column not in stored.names]
-        foreign = [column for column in stored.names if column not in schema.names and column not in retired]
-        wrong = [
-            f"{f.name} ({stored.field(f.name).type}, not {f.type})"
-            for f in schema
-            if f.name in stored.names and not _same(stored.field(f.name).type, f.type)
-        ]
-        if missing or foreign or wrong:
-            words = (("lacks", missing), ("has foreign", foreign), ("has another type in", wrong))
-            what = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
-            raise StoreError(
-                f"the table {self._path(name)} {what}",
-                hint="see `rollup change`; a table of another owner must move away",
-            )
-        self._retired[name] = {f.name: f.type for f in stored if f.name in retired}
 
     def _versions(self) -> dict[str, int]:
         return {name: table.version() for name, table in self._tables.items()}
 
     def _restore(self, name: str, version: int) -> None:
         table = self._tables[name]
+        self._compacted.discard(name)
         if table.version() == version:
             return
         try:
@@ -392,26 +381,3 @@ class DeltaStore:
         }
         clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
         return State(clocks, rows, record.resume)
-
-
-def _same(stored: pa.DataType, declared: pa.DataType) -> bool:
-    """Whether a stored type is the declared one, whatever width its text and lists are kept in."""
-    texts = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
-    bytes_ = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
-    for group in (texts, bytes_):
-        if any(test(declared) for test in group):
-            return any(test(stored) for test in group)
-    if pa.types.is_list(declared):
-        return (pa.types.is_list(stored) or pa.types.is_large_list(stored)) and _same(
-            stored.value_type, declared.value_type
-        )
-    return stored == declared
-
-
-def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Open rows of an older declaration under a newer one: `before_added` in columns that were not there."""
-    columns = [
-        rows[f.name] if f.name in rows.schema.names else pa.array([before_added(f.name)] * rows.num_rows, f.type)
-        for f in schema
-    ]
-    return pa.table(columns, names=schema.names).cast(schema)

@@ -6,8 +6,10 @@ what its answer costs.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -19,10 +21,10 @@ from rollup.aggregation.retrieval import Ask, Question, Sides, bucket_column, la
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import StoreError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.stores.base import Loaded, Size, ledger_schema
 from rollup.stores.delta_index import FileIndex
-from rollup.stores.delta_record import Record, RecordFolder
+from rollup.stores.delta_record import Record, RecordFolder, identity
 from rollup.stores.delta_session import Session, Sessions, parquet, quoted
 from rollup.untyped import pc
 
@@ -31,6 +33,7 @@ __all__ = ["DeltaReader", "DeltaSnapshot", "FileIndex"]
 
 _KEPT = 4
 """File lists of so many versions of a table are kept: readers may be a commit or two behind."""
+_serials = itertools.count()
 
 
 class DeltaReader:
@@ -46,46 +49,78 @@ class DeltaReader:
         self.records = RecordFolder(root / "_rollup" / aggregation.name)
         self.sessions = Sessions(engine)
         self._lock = threading.RLock()
-        self._indexes: dict[str, dict[int, FileIndex]] = {}
+        self._indexes: dict[str, dict[int, _Known]] = {}
         self._last: DeltaSnapshot | None = None
 
     def snapshot(self) -> DeltaSnapshot:
         """The newest commit. Raises StoreError when there is none."""
         last, numbers = self._last, self.records.numbers()
-        if last is not None and numbers and numbers[-1] == last.number:
+        if last is not None and numbers and numbers[-1] == last.number and self._is_of(last):
             return last
         with self._lock:
-            record = self.records.newest()
-            if record is None:
-                raise StoreError(
-                    f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`"
-                )
-            if self._last is None or self._last.number != record.number:
-                self._last = DeltaSnapshot(self, record)
-            return self._last
+            while True:
+                record = self.records.newest()
+                if record is None:
+                    raise StoreError(
+                        f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`"
+                    )
+                seen = self.records.identity(record.number)
+                if self._last is not None and self._last.number == record.number and self._last.seen == seen:
+                    return self._last
+                if seen and self.records.newest() == record:  # so it is this one that was looked at
+                    self._last = DeltaSnapshot(self, record, seen)
+                    return self._last
+
+    def _is_of(self, snapshot: DeltaSnapshot) -> bool:
+        """Whether a snapshot's record is still the one of its number: after a rebuild it may be another."""
+        return self.records.identity(snapshot.number) == snapshot.seen
 
     def index(self, table: Duration | str, version: int) -> FileIndex:
         """The files of a level's table, or of one by its suffix, at a version."""
         name = table.table_suffix if isinstance(table, Duration) else table
+        path = self.root / f"{self.aggregation.name}_{name}"
         with self._lock:
             known = self._indexes.setdefault(name, {})
-            if version not in known:
-                path = self.root / f"{self.aggregation.name}_{name}"
-                newest = max((older for older in known if older < version), default=None)
-                found = None if newest is None else known[newest].after(path, newest, version)
-                known[version] = FileIndex.of(DeltaTable(str(path), version=version)) if found is None else found
+            seen = identity(_log(path, version))
+            if version not in known or known[version].seen != seen:
+                newest = max(
+                    (old for old, one in known.items() if old < version and one.is_of(path, old)), default=None
+                )
+                found = None if newest is None else known[newest].index.after(path, newest, version)
+                if found is None:
+                    found = FileIndex.of(DeltaTable(str(path), version=version))
+                known[version] = _Known(found, seen)
                 for old in sorted(known)[:-_KEPT]:
                     del known[old]
-            return known[version]
+            return known[version].index
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The files of a version of a table, and which log file it was read by: a new table counts from 0 again."""
+
+    index: FileIndex
+    seen: tuple[int, ...]
+
+    def is_of(self, path: Path, version: int) -> bool:
+        """Whether the table still has this version."""
+        return bool(self.seen) and identity(_log(path, version)) == self.seen
+
+
+def _log(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
 
 
 class DeltaSnapshot:
     """One commit: table versions pinned by its record, and its open rows."""
 
-    def __init__(self, reader: DeltaReader, record: Record) -> None:
+    def __init__(self, reader: DeltaReader, record: Record, seen: tuple[int, ...] = ()) -> None:
         self.number = record.number
+        self.serial = next(_serials)
         self.record = record
+        self.seen = seen
         self._reader = reader
+        self._indexes: dict[str, FileIndex] = {}
 
     @cached_property
     def state(self) -> State:
@@ -136,12 +171,12 @@ class DeltaSnapshot:
     def sizes(self) -> dict[Duration, Size]:
         """Rows and bytes of each level's table."""
         levels = self._reader.aggregation.levels
-        indexes = {level: self._reader.index(level, self.record.versions[level.table_suffix]) for level in levels}
+        indexes = {level: self._index(level) for level in levels}
         return {level: Size(int(index.rows.sum()), int(index.bytes.sum())) for level, index in indexes.items()}
 
     def extent(self, level: Duration) -> tuple[int, int] | None:
         """The least and greatest AGG_TIMESTAMP of a level's stored rows."""
-        index = self._reader.index(level, self.record.versions[level.table_suffix])
+        index = self._index(level)
         return (int(index.low.min()), int(index.high.max())) if index.paths else None
 
     def committed(self) -> float:
@@ -155,7 +190,14 @@ class DeltaSnapshot:
 
     def files(self, level: Duration, start: int | None = None, end: int | None = None) -> list[str]:
         """The data files of a level that can hold rows of a range."""
-        return self._reader.index(level, self.record.versions[level.table_suffix]).between(start, end)
+        return self._index(level).between(start, end)
+
+    def _index(self, level: Duration) -> FileIndex:
+        name = level.table_suffix
+        found = self._indexes.get(name)
+        if found is None:
+            found = self._indexes[name] = self._reader.index(name, self.record.versions[name])
+        return found
 
     def files_of(self, name: str) -> list[str]:
         """All data files of one of the tables by its suffix; none when this commit has no such table."""
@@ -183,7 +225,7 @@ class DeltaSnapshot:
     def late(self) -> pa.Table:
         """The ledger as the relation `late`, see `rollup.aggregation.retrieval.late_rows`."""
         aggregation, files = self._reader.aggregation, self.files_of("LATE")
-        schema = ledger_schema(aggregation).append(pa.field("commit", pa.int64()))
+        schema = ledger_schema(aggregation).append(pa.field(COMMIT, pa.int64()))
         rows = schema.empty_table()
         if files:
             names = ", ".join(quoted(name) for name in schema.names)
@@ -243,7 +285,7 @@ class DeltaSnapshot:
 
     def _shared(self, kind: str, rows: pa.Table) -> str:
         reader = self._reader
-        return quoted(reader.sessions.share(f"{kind} of {reader.aggregation.name}", self.number, rows))
+        return quoted(reader.sessions.share(f"{kind} of {reader.aggregation.name}", self.serial, rows))
 
     def _nothing(self) -> str:
         """A relation of stored rows when no file can hold one: those of the open rows that are none."""

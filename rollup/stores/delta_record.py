@@ -102,6 +102,10 @@ class RecordFolder:
         except FileNotFoundError:
             return time.time()
 
+    def identity(self, number: int) -> tuple[int, ...]:
+        """Differs between a record and another that has its number, as after a rebuild; a record never changes."""
+        return identity(self.path(number))
+
     def write(self, record: Record) -> None:
         """Make a record appear. Raises FencedError when its number is taken, StoreError when the disk refuses."""
         path = self.path(record.number)
@@ -203,6 +207,19 @@ class RecordFolder:
     def path(self, number: int) -> Path:
         """Where the record of a commit is."""
         return self.folder / f"commit-{number:012d}.json"
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """Differs between a file and another of its name, if files are written once. Empty when there is none.
+
+    >>> identity(Path("no/such/file"))
+    ()
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def write_durably(path: Path, content: bytes) -> None:

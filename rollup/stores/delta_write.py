@@ -52,7 +52,9 @@ class Filed:
     rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
 
 
-_FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
+FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
+SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
+"""How the names of files begin that are sorted by keys, and the size of their row groups: one key reads one or two."""
 _pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
 
 
@@ -74,6 +76,12 @@ def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequen
     return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
 
 
+def write_sorted(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
+    """Write rows of one period in the order they have, as files for `rollup.stores.delta_compact.swap`."""
+    pieces = [rows.slice(at, FILE_ROWS) for at in range(0, rows.num_rows, FILE_ROWS)]
+    return list(_pool.map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
+
+
 def add_files(
     table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties
 ) -> None:
@@ -90,10 +98,10 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
-    """Slices of at most _FILE_ROWS rows, each within one period."""
+    """Slices of at most FILE_ROWS rows, each within one period."""
     for name, part in [(None, rows)] if period is None else _by_period(rows, *period):
-        for at in range(0, part.num_rows, _FILE_ROWS):
-            yield name, part.slice(at, _FILE_ROWS)
+        for at in range(0, part.num_rows, FILE_ROWS):
+            yield name, part.slice(at, FILE_ROWS)
 
 
 def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str, pa.Table]]:
@@ -105,15 +113,15 @@ def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str
         at = stop
 
 
-def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> AddAction:
-    name = f"part-{uuid.uuid4().hex}.parquet"
+def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], begins: str = "part-") -> AddAction:
+    name, changed = f"{begins}{uuid.uuid4().hex}.parquet", begins != SORTED
     relative = name if period is None else f"{PERIOD}={period}/{name}"
     target = path / relative
     target.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, target, compression="lz4", row_group_size=_GROUP_ROWS)
+    pq.write_table(rows, target, compression="lz4", row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS)
     stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
     values = {} if period is None else {PERIOD: period}
-    return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), True, json.dumps(stats))
+    return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), changed, json.dumps(stats))
 
 
 def _bounds(rows: pa.Table, columns: Sequence[str]) -> dict[str, dict[str, object]]:

@@ -18,6 +18,8 @@ POINTS = (
     "commit.open",
     "commit.record",
     "maintain.compact",
+    "maintain.compact.written",
+    "maintain.compact.swapped",
     "batch.end",
 )
 _reached: dict[str, int] = {}

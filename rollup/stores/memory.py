@@ -12,7 +12,7 @@ from rollup.aggregation.retrieval import Ask, Question, late_rows, open_rows
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import FencedError
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Loaded, Size, ledger_schema
 from rollup.untyped import pc
 
@@ -64,6 +64,10 @@ class MemoryStore:
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
         """Nothing to do: a table in memory is as old as its process, and so is its declaration."""
 
+    def maintain(self, budget: float) -> dict[str, int]:
+        """Nothing to do: there are no files."""
+        return {}
+
 
 def _within(table: pa.Table, start: int | None, end: int | None) -> pa.ChunkedArray:
     low = pc.greater_equal(table[TIMESTAMP], -(2**63) if start is None else start)
@@ -93,10 +97,10 @@ class MemorySnapshot:
     def _late(self) -> pa.Table:
         aggregation = self._store.aggregation
         parts = [
-            part.append_column("commit", pa.array([number] * part.num_rows, pa.int64()))
+            part.append_column(COMMIT, pa.array([number] * part.num_rows, pa.int64()))
             for number, part in enumerate(self._ledgers)
         ]
-        empty = ledger_schema(aggregation).append(pa.field("commit", pa.int64())).empty_table()
+        empty = ledger_schema(aggregation).append(pa.field(COMMIT, pa.int64())).empty_table()
         return late_rows(self._store.engine, aggregation, pa.concat_tables([empty, *parts]))
 
     def loaded(self) -> Loaded:

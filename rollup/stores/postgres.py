@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from uuid import uuid4
 
 import numpy as np
@@ -21,11 +22,12 @@ from rollup.aggregation.retrieval import late_rows, open_rows, open_schema
 from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_start
 from rollup.errors import FencedError, StoreError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation, Clock
 from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.faults import point
 from rollup.stores.sql_core import CoreDatabase
 from rollup.stores.sql_ddl import Tables, answer_ddl, table_ddl
+from rollup.stores.sql_ledger import thin
 from rollup.stores.sql_options import StoreOptions
 from rollup.stores.sql_session import AlreadyThere, Database, Range, Record, Result, Session, patiently
 from rollup.stores.sql_snapshot import SqlSnapshot, read_newest
@@ -52,9 +54,14 @@ class SqlStore:
     def load(self) -> Loaded | None:
         """The newest commit, None when there is none; tables, functions and views are made when they are missing."""
         self._prepare()
-        loaded = self._patiently("load", lambda: read_newest(self.aggregation, self.tables, self.database))
+        self._patiently("load", self.database.end_others)
+        loaded = self._patiently("load", self._newest_commit)
         self._open = {} if loaded is None else dict(loaded.state.open)
         return loaded
+
+    def _newest_commit(self) -> Loaded | None:
+        with self.database.reading() as session:
+            return read_newest(session, self.aggregation, self.tables)
 
     def _prepare(self) -> None:
         if not self._prepared:
@@ -81,17 +88,33 @@ class SqlStore:
         self._patiently("vacuum", lambda: self.database.after_commit(deleted))
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
-        """Add columns, null in all rows there are; `retired` ones stay in the tables and are null in new rows."""
-        if len(added):
-            self._patiently("evolve", lambda: self.database.evolve(added.names))
+        """Add columns, `before_added` in all rows there are; `retired` ones stay in the tables and are null in new rows.
+
+        It is a commit of its own, so that a job of the old declaration that wakes up later is fenced.
+        """
+
+        def change() -> None:
+            with self.database.writing() as session:
+                last = session.latest() if session.columns(self.tables.commit) else None
+                session.evolve(added.names)
+                if last is not None:
+                    session.claim(replace(last, number=last.number + 1, token=uuid4().hex))
+
+        self._patiently("evolve", self.database.end_others)
+        self._patiently("evolve", change)
         self._prepared, self._open = False, {}
 
+    def maintain(self, budget: float) -> dict[str, int]:
+        """Nothing to do: a database looks after its files itself."""
+        return {}
+
     def snapshot(self) -> SqlSnapshot:
-        """The newest commit, to read from."""
+        """The commit that is the newest when it is first read, to read from."""
         return SqlSnapshot(self)
 
     def newest(self, level: Duration) -> dict[str, int]:
         """For each zone, the newest AGG_TIMESTAMP in a level's table."""
+        self._prepare()
 
         def read() -> dict[str, int]:
             with self.database.reading() as session:
@@ -102,6 +125,7 @@ class SqlStore:
     def rows_after(self, level: Duration, start: int | None) -> pa.Table:
         """Rows of a level's table with AGG_TIMESTAMP > start (all when None)."""
         within = None if start is None else Range(TIMESTAMP, start + 1)
+        self._prepare()
 
         def read() -> pa.Table:
             with self.database.reading() as session:
@@ -110,7 +134,7 @@ class SqlStore:
         return self._patiently("read", read)
 
     def forget(self) -> None:
-        """Delete commit records and open rows: only the levels' tables survive."""
+        """Delete commit records and open rows: only the levels' tables survive. A table that is gone may come anew."""
         self._clear("forget", [self.tables.commit, self.tables.open])
 
     def drop(self) -> None:
@@ -121,10 +145,12 @@ class SqlStore:
         def delete() -> None:
             with self.database.writing() as session:
                 for table in tables:
-                    session.clear(table)
+                    if session.columns(table):
+                        session.clear(table)
 
+        self._patiently(what, self.database.end_others)
         self._patiently(what, delete)
-        self._open, self._newest = {}, {}
+        self._open, self._newest, self._prepared = {}, {}, False
 
     def _patiently(self, what: str, action: Callable[[], Result]) -> Result:
         return patiently(f"{self.aggregation.name}: {what}", self.patience, action)
@@ -142,6 +168,7 @@ class SqlStore:
                     )
                 return 0
             newest = dict(self._newest)
+            self._retain(session, commit.rewrites)
             for level, rewrite in commit.rewrites.items():
                 self._rewrite(session, level, rewrite)
                 newest.pop(level, None)
@@ -160,10 +187,38 @@ class SqlStore:
         self._newest = newest
         return deleted
 
+    def _retain(self, session: Session, rewrites: Mapping[Duration, Rewrite]) -> None:
+        """Before rows are removed by retention: their parents have all their events, and the ledger follows them.
+
+        Raises StoreError when somebody has removed parents since they were looked at.
+        """
+        a = self.aggregation
+        cuts = {
+            level: rewrite.end for level, rewrite in rewrites.items() if rewrite.removes and rewrite.end is not None
+        }
+        for level, coarser in pairwise(a.levels):
+            extent = session.extent(a.table(level)) if level in cuts else None
+            if extent is None:
+                continue
+            start = min(bucket_start(extent[0], coarser, zone) for zone in session.newest(level))
+            going, held = (
+                session.events(a.table(each), Range(TIMESTAMP, start, cuts[level])) for each in (level, coarser)
+            )
+            if held < going:
+                raise StoreError(
+                    f"{a.table(coarser)} has {held} events where {a.table(level)} has {going}: nothing was removed",
+                    hint="`rollup verify --repair`",
+                )
+        if cuts:
+            thin(session, self.engine, self.tables, cuts)
+
     def _rewrite(self, session: Session, level: Duration, rewrite: Rewrite) -> None:
         """Put rows in the place of a range; parts of one row are merged, as a table here has each row once."""
         a = self.aggregation
-        session.cut(a.table(level), rewrite.start, rewrite.end)
+        if rewrite.removes and rewrite.end is not None:
+            session.remove(a.table(level), rewrite.end)
+            return
+        session.cut(a.table(level), Range(TIMESTAMP, rewrite.start, rewrite.end))
         whole = self._cascade.merge(self.engine, a.root, [rewrite.rows.cast(a.state_schema)])
         session.append(a.table(level), narrowed(a, whole))
 
@@ -198,13 +253,14 @@ class SqlStore:
         """Write the open rows of the levels that have changed since this store last wrote or read them."""
         changed = [level for level in self.aggregation.levels if not _same(self._open.get(level), state.open[level])]
         rows = cut_rows(self.engine, self.aggregation, state, changed)
-        deleted = session.clear(self.tables.open, changed) if changed else 0
+        if changed:
+            session.clear(self.tables.open, changed)
         if rows.num_rows:
             session.append(self.tables.open, rows)
-        return deleted
+        return sum(self._open[level].num_rows for level in changed if level in self._open)
 
     def _ledger(self, ledger: pa.Table, number: int) -> pa.Table:
-        counted = ledger.append_column("commit", pa.array([number] * ledger.num_rows, pa.int64()))
+        counted = ledger.append_column(COMMIT, pa.array([number] * ledger.num_rows, pa.int64()))
         cut = late_rows(self.engine, self.aggregation, counted)
         return pa.table(cut.columns, names=list(self.tables.late_columns))
 

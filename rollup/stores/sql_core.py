@@ -15,15 +15,17 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rollup.aggregation.answer import LEVEL
 from rollup.aggregation.retrieval import Question
 from rollup.calendar import Duration
 from rollup.errors import StoreError
-from rollup.plan.aggregation import TIMESTAMP, ZONE
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE
+from rollup.stores.base import before_added
 from rollup.stores.sql_ddl import Tables, table_ddl
 from rollup.stores.sql_rows import to_arrow
-from rollup.stores.sql_session import AlreadyThere, ConnectionLost, Range, Record
+from rollup.stores.sql_session import AlreadyThere, ConnectionLost, Range, Record, gone, lacks, misfit
 from rollup.stores.sql_types import column_type
 
 _MANY = 500
@@ -42,35 +44,28 @@ class CoreDatabase:
 
     def prepare(self) -> None:
         """Make the tables that are missing."""
-        with self._errors():
-            inspector = sa.inspect(self.engine)
-            found = {
-                table: {c["name"] for c in inspector.get_columns(table)}
-                for table in inspector.get_table_names()
-                if table in self.meta
-            }
-            for table, columns in found.items():
-                absent = [column.name for column in self.meta[table].columns if column.name not in columns]
-                if absent:
-                    raise StoreError(
-                        f"table {table!r} has no column {absent[0]!r}", hint="add it, or move the table away"
-                    )
-            with self.engine.begin() as connection:
-                for statement in table_ddl(self.tables.aggregation, self.tables.dialect):
-                    if not any(f" {self.tables.quote(table)} " in statement for table in found):
-                        connection.exec_driver_sql(statement)
+        with self.writing() as session:
+            there = {table: found for table in self.meta if (found := session.kinds(table))}
+            for table, found in there.items():
+                self.check(table, list(self.tables.all()[table]), found)
+            missing = [table for table in self.meta if table not in there]
+            if missing and self.tables.commit in there and session.latest() is not None:
+                raise gone(missing[0])
+            for statement in table_ddl(self.tables.aggregation, self.tables.dialect) if missing else ():
+                if not any(f" {self.tables.quote(table)} " in statement for table in there):
+                    session.connection.exec_driver_sql(statement)
 
-    def evolve(self, added: Sequence[str]) -> None:
-        """Add columns; one that is there from an older declaration is made anew."""
-        tables, quote = self.tables, self.tables.quote
-        with self._errors(), self.engine.begin() as connection:
-            for name in (*map(tables.aggregation.table, tables.aggregation.levels), tables.open):
-                there = {column["name"] for column in sa.inspect(connection).get_columns(name)}
-                for column in added:
-                    if column in there:
-                        connection.exec_driver_sql(f"alter table {quote(name)} drop column {quote(column)}")
-                    kind = tables.type_of(column, tables.all()[name][column])
-                    connection.exec_driver_sql(f"alter table {quote(name)} add {quote(column)} {kind}")
+    def check(self, table: str, columns: Sequence[str], found: Mapping[str, str]) -> None:
+        """Raise StoreError unless a table has columns, in SQLite (which keeps a type as it was written) of our types."""
+        for column in columns:
+            if column not in found:
+                raise lacks(table, column)
+            wanted = self.tables.type_of(column, self.tables.all()[table][column])
+            if self.tables.dialect == "sqlite" and found[column] != wanted:
+                raise misfit(table, column, found[column], wanted)
+
+    def end_others(self) -> None:
+        """Nothing to do: a database is asked to end others' transactions only where it is known how."""
 
     @contextmanager
     def writing(self) -> Generator[CoreSession]:
@@ -94,6 +89,8 @@ class CoreDatabase:
             yield
         except IntegrityError as problem:
             raise AlreadyThere(str(problem.orig)) from None
+        except PoolTimeout as problem:  # every connection of the pool is in use
+            raise ConnectionLost(str(problem)) from None
         except DBAPIError as problem:
             if problem.connection_invalidated or "database is locked" in str(problem.orig):
                 raise ConnectionLost(str(problem.orig)) from None
@@ -121,6 +118,7 @@ class CoreSession:
     """One transaction on a SQLAlchemy connection."""
 
     def __init__(self, database: CoreDatabase, connection: sa.Connection) -> None:
+        self.database = database
         self.tables = database.tables
         self.meta = database.meta
         self.connection = connection
@@ -169,10 +167,43 @@ class CoreSession:
         return list(self.tables.aggregation.identity)
 
     def columns(self, table: str) -> set[str]:
-        return {column["name"] for column in sa.inspect(self.connection).get_columns(table)}
+        return set(self.kinds(table))
 
-    def cut(self, table: str, low: int | None, high: int | None) -> None:
-        self.connection.execute(self.meta[table].delete().where(*self._tests(table, Range(TIMESTAMP, low, high))))
+    def kinds(self, table: str) -> dict[str, str]:
+        """The columns of a table with their types as the database says them; none when there is no such table."""
+        if self.tables.dialect == "sqlite":
+            found = self.connection.exec_driver_sql(f"pragma table_info({self.tables.quote(table)})")
+            return {column: kind for _, column, kind, *_ in found}
+        inspector = sa.inspect(self.connection)
+        columns = inspector.get_columns(table) if inspector.has_table(table) else []
+        return {column["name"]: str(column["type"]) for column in columns}
+
+    def evolve(self, added: Sequence[str]) -> None:
+        levels = map(self.tables.aggregation.table, self.tables.aggregation.levels)
+        found = {table: kinds for table in (*levels, self.tables.open) if (kinds := self.kinds(table))}
+        for table, there in found.items():
+            self.database.check(table, [column for column in added if column in there], there)
+        for table, there in found.items():
+            for column in added:
+                self._add(table, column, column in there)
+
+    def _add(self, table: str, column: str, there: bool) -> None:
+        place, name, before = self.tables.quote(table), self.tables.quote(column), before_added(column)
+        if not there:
+            kind = self.tables.type_of(column, self.tables.all()[table][column])
+            self.connection.exec_driver_sql(f"alter table {place} add {name} {kind}")
+        if before is not None:
+            self.connection.exec_driver_sql(f"update {place} set {name} = {before} where {name} is null")
+
+    def cut(self, table: str, within: Range) -> None:
+        self.connection.execute(self.meta[table].delete().where(*self._tests(table, within)))
+
+    def remove(self, table: str, end: int) -> None:
+        self.cut(table, Range(TIMESTAMP, None, end))
+
+    def events(self, table: str, within: Range) -> int:
+        query = sa.select(sa.func.sum(self.meta[table].c[EVENTS])).where(*self._tests(table, within))
+        return int(self.connection.execute(query).scalar_one() or 0)
 
     def extent(self, table: str) -> tuple[int, int] | None:
         column = self.meta[table].c[TIMESTAMP]
@@ -187,11 +218,11 @@ class CoreSession:
         found = self.connection.execute(sa.select(sa.func.max(self.meta[self.tables.commit].c.written))).scalar_one()
         return 0.0 if found is None else float(found)
 
-    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
+    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> None:
         statement = self.meta[table].delete()
         if levels is not None:
             statement = statement.where(self.meta[table].c[LEVEL].in_([int(level) for level in levels]))
-        return self.connection.execute(statement).rowcount
+        self.connection.execute(statement)
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
         return self._fetch(table, schema, *([] if within is None else self._tests(table, within)))

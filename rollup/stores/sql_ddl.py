@@ -18,13 +18,12 @@ from rollup.aggregation.answer import LEVEL, bucket_column, bucket_rows
 from rollup.aggregation.retrieval import open_schema
 from rollup.calendar import Duration
 from rollup.errors import StoreError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Output, column
+from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, ZONE, Aggregation, Output, column
 from rollup.plan.dialects import to_sql
 from rollup.plan.types import Type
 from rollup.stores.sql_types import check_name, column_type, quoted, type_name
 
 TEMPLATES = Path(__file__).parents[2] / "ddl"
-KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _BOUNDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|%\((start|end)\)s""")
 _SKETCH = re.compile(r"rollup_(hll|kll|topk)_", re.IGNORECASE)

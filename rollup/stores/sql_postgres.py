@@ -14,13 +14,14 @@ import psycopg2.extensions
 import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rollup.aggregation.answer import LEVEL
 from rollup.aggregation.retrieval import Ask, Question
 from rollup.calendar import Duration
 from rollup.errors import QueryError, StoreError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
-from rollup.stores.sql_ddl import COMMIT, KIND, Tables, fill, uses_sketch
+from rollup.stores.sql_ddl import Tables, fill, uses_sketch
 from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
 from rollup.stores.sql_rows import copy_text, described, to_arrow
@@ -30,7 +31,8 @@ from rollup.stores.sql_types import column_type, quoted, type_name
 
 _KEPT = 1000
 """Commit records that stay, as a short history; the newest alone would do."""
-_VACUUM_EVERY = 100_000
+_VACUUM_EVERY, _VACUUM_COMMITS = 20_000, 4
+"""Dead open rows, and at least so many commits of them: a commit slows by what it has to pass over."""
 _WRITE = "begin; set local lock_timeout = '10s'; set local idle_in_transaction_session_timeout = '60s'"
 """A lock is waited for a while and then again after a pause; a job that is paused inside a commit loses it."""
 _READ = "begin isolation level repeatable read, read only; set local idle_in_transaction_session_timeout = 0"
@@ -84,8 +86,9 @@ class PostgresDatabase:
     def writing(self) -> Generator[PostgresSession]:
         """A transaction. Readers never wait for it, nor it for them."""
         with self._connection() as connection, connection.cursor() as cursor:
-            yield PostgresSession(self, cursor, _WRITE)
-            cursor.execute("COMMIT")
+            session = PostgresSession(self, cursor, _WRITE)
+            yield session
+            session.run("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[PostgresSession]:
@@ -102,7 +105,7 @@ class PostgresDatabase:
     def after_commit(self, deleted: int) -> None:
         """Vacuum the open rows when many dead ones have gathered: readers scan the whole table."""
         self._dead += deleted
-        if self._dead < _VACUUM_EVERY:
+        if self._dead < max(_VACUUM_EVERY, _VACUUM_COMMITS * deleted):
             return
         self._dead = 0
         with self._connection() as connection, connection.cursor() as cursor:
@@ -121,7 +124,7 @@ class PostgresDatabase:
             connection.autocommit = True
             yield connection
             _rolled_back(connection)
-        except (psycopg2.Error, DBAPIError, sa.exc.TimeoutError) as problem:
+        except (psycopg2.Error, DBAPIError, PoolTimeout) as problem:
             raised = translate(self.tables.aggregation, problem, pooled)
             if isinstance(raised, ConnectionLost) and pooled is not None:
                 pooled.invalidate()
@@ -172,27 +175,32 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
 
 
 class PostgresSession:
-    """One transaction on a psycopg2 cursor; `begin` goes out with its first statement."""
+    """One transaction on a psycopg2 cursor.
+
+    Statements whose result nobody needs, its `begin` first, wait for the next one and go out in one message with it.
+    """
 
     def __init__(self, database: PostgresDatabase, cursor: Any, begin: str) -> None:
         self.tables = database.tables
         self.partitions = database.partitions
         self._cursor = cursor
-        self._begin = begin
+        self._ahead = begin
 
     @property
     def cursor(self) -> Any:
         """The cursor, inside the transaction."""
-        if self._begin:
-            self._cursor.execute(self._begin)
-            self._begin = ""
+        if self._ahead:
+            self.run("select")
         return self._cursor
 
     def run(self, sql: str, values: Sequence[Any] | None = None) -> Any:
         """Send a statement; the cursor with its result."""
-        self._cursor.execute(f"{self._begin}; {sql}" if self._begin else sql, values)
-        self._begin = ""
+        self._cursor.execute(self._message(sql), values)
         return self._cursor
+
+    def _message(self, sql: str) -> str:
+        message, self._ahead = f"{self._ahead}; {sql}" if self._ahead else sql, ""
+        return message
 
     def claim(self, record: Record) -> bool:
         """Of two jobs with one number, the second waits here for the first and then gets False."""
@@ -219,7 +227,8 @@ class PostgresSession:
 
     def append(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(map(name, rows.schema.names))
-        self.cursor.copy_expert(f"copy {name(table)} ({columns}) from stdin (format csv)", copy_text(rows))
+        copy = f"copy {name(table)} ({columns}) from stdin (format csv)"
+        self._cursor.copy_expert(self._message(copy), copy_text(rows))
 
     def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
         columns = ", ".join(map(name, schema.names))
@@ -248,10 +257,12 @@ class PostgresSession:
         Preparation(self.tables, self.cursor).add(added)
 
     def cut(self, table: str, within: Range) -> None:
-        """Partitions that lie in the range as a whole are dropped, where that holds nobody up; rows are deleted."""
-        if within.column == TIMESTAMP and within.high is not None:
-            self.partitions.drop(self.cursor, table, within)
         self.run(f"delete from {name(table)}{_where(within)}")
+
+    def remove(self, table: str, end: int) -> None:
+        """Partitions that end before are dropped, where that holds nobody up; other rows are deleted."""
+        self.partitions.drop(self.cursor, table, end)
+        self.cut(table, Range(TIMESTAMP, None, end))
 
     def events(self, table: str, within: Range) -> int:
         self.run(f"select coalesce(sum({name(EVENTS)}), 0)::bigint from {name(table)}{_where(within)}")
@@ -273,10 +284,9 @@ class PostgresSession:
         found = self._cursor.fetchone()
         return 0.0 if found is None else float(found[0])
 
-    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
+    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> None:
         where = "" if levels is None else f" where {name(LEVEL)} in ({', '.join(str(int(level)) for level in levels)})"
-        self.run(f"delete from {name(table)}{where}")
-        return int(self._cursor.rowcount)
+        self._ahead = self._message(f"delete from {name(table)}{where}")
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
         self.run(f"select {', '.join(map(name, schema.names))} from {name(table)}{_where(within)}")
@@ -289,9 +299,7 @@ class PostgresSession:
         if aggregation.clock is Clock.STRING:
             self.run(f"select {name(ZONE)}, max({name(TIMESTAMP)}) from {table} group by 1")
         else:
-            self.run(
-                f"select {name(ZONE)}, {name(TIMESTAMP)} from {table} order by {name(TIMESTAMP)} desc limit 1"
-            )
+            self.run(f"select {name(ZONE)}, {name(TIMESTAMP)} from {table} order by {name(TIMESTAMP)} desc limit 1")
         return dict(self._cursor.fetchall())
 
     def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
@@ -308,7 +316,7 @@ class PostgresSession:
             parts.append(_view("late", self._late()))
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
         bounds = {"start": question.start, "end": question.end}
-        return self._asked(encode(f"with {', '.join(parts)} {fill(sql, bounds)}"))
+        return self._asked(f"with {', '.join(parts)} {encode(fill(sql, bounds))}")
 
     def _asked(self, sql: str) -> pa.Table:
         """The rows of a query. What it computes may fail, and the transaction must go on seeing its moment."""
@@ -320,10 +328,8 @@ class PostgresSession:
         return decode_rows(described(self._cursor.description, self._cursor.fetchall()))
 
     def _late(self) -> str:
-        """The ledger as questions name its columns."""
-        called = {KIND: "kind", EVENTS: "events", COMMIT: "commit"}
-        columns = (f"{name(column)} as {name(called.get(column, column))}" for column in self.tables.late_columns)
-        return f"select {', '.join(columns)} from {name(self.tables.late)}"
+        """The ledger, as questions ask it."""
+        return f"select {', '.join(map(name, self.tables.late_columns))} from {name(self.tables.late)}"
 
     def _relation(self, alias: str, rows: pa.Table) -> str:
         columns = ", ".join(map(name, rows.schema.names))
@@ -337,7 +343,7 @@ class PostgresSession:
         return f"{name(alias)} ({columns}) as (values {', '.join(f'({line})' for line in lines)})"
 
     def _literal(self, value: Any) -> str:
-        return self._cursor.mogrify("%s", (value,)).decode()
+        return self._cursor.mogrify("%s", (encoded(value),)).decode()
 
 
 def _view(alias: str, query: str) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.errors import StoreError
+from rollup.stores.base import before_added
 from rollup.stores.sql_ddl import Columns, Tables, answer_ddl, table_ddl, template, view_name
+from rollup.stores.sql_session import gone, lacks, misfit
 from rollup.stores.sql_types import quoted
 
 OLDEST = 150000
@@ -30,8 +32,10 @@ class Preparation:
         for table, columns in wanted.items():
             if table in found:
                 self._check(table, columns, found[table])
-        answers = answer_ddl(self.tables.aggregation, schema)
-        mark = f"rollup {sha256(repr(answers).encode()).hexdigest()[:16]}"
+        missing = [table for table in wanted if table not in found]
+        if missing and self.tables.commit in found and self._committed():
+            raise gone(missing[0])
+        answers, mark = self._wanted_answers(schema)
         if set(wanted) <= set(found) and self._mark(schema) == mark:
             return
         self.cursor.execute("select pg_advisory_xact_lock(hashtext('rollup ddl'))")  # two jobs may start at once
@@ -41,16 +45,39 @@ class Preparation:
             self._answers(schema, answers, mark)
 
     def add(self, added: Sequence[str]) -> None:
-        """Add columns to the levels and the open rows; functions and views, which depend on columns, are dropped."""
-        aggregation = self.tables.aggregation
-        self._drop_answers(self._schema())
-        levels = {aggregation.table(level): self.tables.columns(level) for level in aggregation.levels}
-        for table, columns in {**levels, self.tables.open: self.tables.columns(None)}.items():
+        """Add columns to the levels and the open rows, and make functions and views, which depend on them, anew."""
+        schema, tables = self._schema(), self.tables
+        found = self._found(schema)
+        levels = map(tables.aggregation.table, tables.aggregation.levels)
+        changed = {table: tables.all()[table] for table in (*levels, tables.open) if table in found}
+        for table, columns in changed.items():
+            self._check(table, {c: columns[c] for c in added if c in found[table]}, found[table])
+        self._drop_answers(schema)
+        for table, columns in changed.items():
             for column in added:
-                place, kind = quoted(column, "postgresql"), self.tables.type_of(column, columns[column])
-                change = f"drop column if exists {place}, add column {place} {kind}"
-                self.cursor.execute(f"alter table {quoted(table, 'postgresql')} {change}")
-        self.cursor.execute(f"comment on table {quoted(self.tables.commit, 'postgresql')} is null")
+                self._add(table, column, tables.type_of(column, columns[column]), column in found[table])
+        if set(tables.all()) <= set(found):
+            self._answers(schema, *self._wanted_answers(schema))
+
+    def _add(self, table: str, column: str, kind: str, there: bool) -> None:
+        """A constant default is given to all rows at once, without writing them."""
+        place, name, before = quoted(table, "postgresql"), quoted(column, "postgresql"), before_added(column)
+        if not there:
+            default = "" if before is None else f" default {before}"
+            self.cursor.execute(f"alter table {place} add column {name} {kind}{default}")
+            if before is not None:
+                self.cursor.execute(f"alter table {place} alter column {name} drop default")
+        elif before is not None:
+            self.cursor.execute(f"update {place} set {name} = {before} where {name} is null")
+
+    def _wanted_answers(self, schema: str) -> tuple[list[str], str]:
+        """The statements of functions and views, and the mark that says that they have been run."""
+        answers = answer_ddl(self.tables.aggregation, schema)
+        return answers, f"rollup {sha256(repr(answers).encode()).hexdigest()[:16]}"
+
+    def _committed(self) -> bool:
+        self.cursor.execute(f"select exists (select from {quoted(self.tables.commit, 'postgresql')})")
+        return bool(self.cursor.fetchone()[0])
 
     def _schema(self) -> str:
         self.cursor.execute(
@@ -86,14 +113,9 @@ class Preparation:
         for column, arrow in columns.items():
             wanted = _plain(self.tables, column, arrow)
             if column not in found:
-                raise StoreError(
-                    f"table {table!r} has no column {column!r}", hint=f"add it as {wanted}, or move the table away"
-                )
+                raise lacks(table, column)
             if found[column] != wanted:
-                raise StoreError(
-                    f"column {column!r} of table {table!r} is {found[column]}, not {wanted}",
-                    hint="change its type, or move the table away",
-                )
+                raise misfit(table, column, found[column], wanted)
 
     def _mark(self, schema: str) -> str | None:
         name = f"{quoted(schema, 'postgresql')}.{quoted(self.tables.commit, 'postgresql')}"

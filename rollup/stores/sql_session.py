@@ -61,11 +61,26 @@ class Session(Protocol):
         ...
 
     def columns(self, table: str) -> set[str]:
-        """The names of the columns a table has."""
+        """The names of the columns a table has; none when there is no such table."""
         ...
 
-    def cut(self, table: str, low: int | None, high: int | None) -> None:
-        """Delete the rows with low <= AGG_TIMESTAMP < high."""
+    def evolve(self, added: Sequence[str]) -> None:
+        """Give the levels and the open rows further columns, `before_added` in every row; those that are there stay.
+
+        Raises StoreError, before anything is changed, when one that is there has another type.
+        """
+        ...
+
+    def cut(self, table: str, within: Range) -> None:
+        """Delete the rows of a range."""
+        ...
+
+    def remove(self, table: str, end: int) -> None:
+        """Delete the rows with AGG_TIMESTAMP < end, for good: where they are stored may go with them."""
+        ...
+
+    def events(self, table: str, within: Range) -> int:
+        """How many events are in the rows of a range."""
         ...
 
     def extent(self, table: str) -> tuple[int, int] | None:
@@ -80,8 +95,8 @@ class Session(Protocol):
         """When the newest commit was made, seconds since the epoch; 0 before the first."""
         ...
 
-    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> int:
-        """Delete all rows of a table, or the open rows of some levels (at least one); returns how many."""
+    def clear(self, table: str, levels: Sequence[Duration] | None = None) -> None:
+        """Delete all rows of a table, or the open rows of some levels (at least one)."""
         ...
 
     def read(self, table: str, schema: pa.Schema, within: Range | None = None) -> pa.Table:
@@ -101,11 +116,14 @@ class Database(Protocol):
     """A database that is there, with the tables of one aggregation."""
 
     def prepare(self) -> None:
-        """Make the tables that are missing. Raises StoreError when one that is there has other columns."""
+        """Make the tables that are missing.
+
+        Raises StoreError when one that is there has other columns, or when there are commits and one is gone.
+        """
         ...
 
-    def evolve(self, added: Sequence[str]) -> None:
-        """Give the levels and the open rows further columns, null in every row."""
+    def end_others(self) -> None:
+        """End transactions of others that have begun to write a commit, where the database can."""
         ...
 
     def writing(self) -> AbstractContextManager[Session]:
@@ -135,6 +153,28 @@ class OutOfRange(Exception):
 
 class AlreadyThere(Exception):
     """A row that was thought to be new has been there; the transaction was rolled back."""
+
+
+def gone(table: str) -> StoreError:
+    """The error for a table that commits have been written to and that is not there any more."""
+    hint = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+    return StoreError(f"the table {table} is gone", hint=hint)
+
+
+def lacks(table: str, column: str) -> StoreError:
+    """The error for a column that is not there."""
+    return StoreError(
+        f"table {table!r} has no column {column!r}",
+        hint="`rollup change` says what to do about another declaration; a table of another owner must move away",
+    )
+
+
+def misfit(table: str, column: str, found: str, wanted: str) -> StoreError:
+    """The error for a column of another type."""
+    return StoreError(
+        f"column {column!r} of table {table!r} is {found}, not {wanted}",
+        hint="change its type, or move the table away",
+    )
 
 
 def patiently(what: str, patience: float, action: Callable[[], Result]) -> Result:

@@ -1,9 +1,12 @@
-"""Reading the SQL store: every answer from one moment, computed by the database where it can."""
+"""Reading the SQL store: all answers of a snapshot from one moment, computed by the database where it can."""
 
 from __future__ import annotations
 
 import json
+import threading
+import weakref
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from typing import Any, Protocol
 
 import duckdb
@@ -13,10 +16,10 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.retrieval import Ask, Question, bucket_column, open_schema, state_rows
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
-from rollup.errors import QueryError, StoreError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation
+from rollup.errors import QueryError, RollupError, StoreError
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.stores.base import Loaded, Size, ledger_schema
-from rollup.stores.sql_ddl import COMMIT, KIND, Tables
+from rollup.stores.sql_ddl import Tables
 from rollup.stores.sql_session import Database, OutOfRange, Range, Record, Result, Session, patiently
 
 
@@ -30,18 +33,26 @@ class Reads(Protocol):
     patience: float
 
 
-def read_newest(aggregation: Aggregation, tables: Tables, database: Database) -> Loaded | None:
-    """The newest commit. Columns that the open rows do not have yet, because the declaration is newer, are null."""
-    with database.reading() as session:
-        record = session.latest()
-        if record is None:
-            return None
-        schema = open_schema(aggregation)
-        there = session.columns(tables.open)
-        rows = session.read(tables.open, pa.schema([field for field in schema if field.name in there]))
+def read_newest(session: Session, aggregation: Aggregation, tables: Tables) -> Loaded | None:
+    """The newest commit. Columns that the open rows do not have yet, because the declaration is newer, are null.
+
+    Raises StoreError when its record is damaged.
+    """
+    record = session.latest() if session.columns(tables.commit) else None
+    if record is None:
+        return None
+    schema = open_schema(aggregation)
+    there = session.columns(tables.open)
+    rows = session.read(tables.open, pa.schema([field for field in schema if field.name in there]))
     columns = [rows[f.name] if f.name in there else pa.nulls(rows.num_rows, f.type) for f in schema]
-    state = _state(aggregation, record, pa.table(columns, schema=schema))
-    return Loaded(record.number, state, json.loads(record.source))
+    try:
+        state = _state(aggregation, record, pa.table(columns, schema=schema))
+        return Loaded(record.number, state, json.loads(record.source))
+    except (ValueError, AttributeError) as problem:
+        raise StoreError(
+            f"commit {record.number} in {tables.commit} is damaged: {problem}",
+            hint="`rollup recover CONF --rebuild` makes a new one from the tables",
+        ) from None
 
 
 def _state(aggregation: Aggregation, record: Record, rows: pa.Table) -> State:
@@ -51,24 +62,45 @@ def _state(aggregation: Aggregation, record: Record, rows: pa.Table) -> State:
 
 
 class SqlSnapshot:
-    """Each answer comes from one moment: the newest commit when it is asked for."""
+    """One commit: the newest when the snapshot is first read, and the same in every later read.
+
+    It is held by a transaction that sees one moment, from the first read until `close`, or until nobody has the
+    snapshot any more. When the connection is lost meanwhile, reading goes on if there was no commit since.
+    """
 
     def __init__(self, store: Reads) -> None:
         self._store = store
+        self._lock = threading.RLock()
+        self._held: tuple[ExitStack, Session] | None = None
+        self._number: int | None = None
+        self._read_from = False
+        self._loaded: Loaded | None = None
+
+    def close(self) -> None:
+        """Let go of the transaction."""
+        with self._lock:
+            held, self._held = self._held, None
+            if held is not None:
+                _let_go(held[0])
 
     @property
     def number(self) -> int:
-        """The number of the newest commit, 0 before the first."""
-        record = self._read(lambda session: session.latest())
-        return 0 if record is None else record.number
+        """The number of the commit, 0 before the first."""
+        with self._lock:
+            if self._number is None:
+                self._number = self._read(self._latest)
+            return self._number
 
     def loaded(self) -> Loaded:
-        """The state and the source marks of the newest commit. Raises StoreError before the first."""
+        """The state and the source marks of the commit. Raises StoreError before the first."""
         store = self._store
-        loaded = self._patiently(lambda: read_newest(store.aggregation, store.tables, store.database))
-        if loaded is None:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._read(lambda session: read_newest(session, store.aggregation, store.tables))
+        if self._loaded is None:
             raise StoreError(f"{store.aggregation.name} has no commit yet", hint="start the job with `rollup run`")
-        return loaded
+        self._number = self._loaded.number
+        return self._loaded
 
     def rows(self, level: Duration, start: int | None = None, end: int | None = None) -> pa.Table:
         """Stored rows with start <= AGG_TIMESTAMP < end."""
@@ -95,16 +127,14 @@ class SqlSnapshot:
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question: computed by the database where it can, otherwise in DuckDB over its rows."""
-        return self._patiently(lambda: self._answer(question, tables))
+        return self._read(lambda session: self._answer(session, question, tables))
 
-    def _answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def _answer(self, session: Session, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table:
         try:
-            with self._store.database.reading() as session:
-                answer = session.answer(question, tables)
-                return self._in_duckdb(session, question, tables) if answer is None else answer
+            answer = session.answer(question, tables)
         except OutOfRange:  # PostgreSQL refuses the whole question for one double that overflows; DuckDB says infinity
-            with self._store.database.reading() as session:
-                return self._in_duckdb(session, question, tables)
+            answer = None
+        return self._in_duckdb(session, question, tables) if answer is None else answer
 
     def _in_duckdb(self, session: Session, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table:
         store = self._store
@@ -114,7 +144,7 @@ class SqlSnapshot:
         found["open"] = session.read(store.tables.open, open_schema(store.aggregation), one)
         if getattr(question, "late", False):
             cut = [pa.field(bucket_column(level), pa.int64()) for level in store.aggregation.levels]
-            schema = ledger_schema(store.aggregation).append(pa.field("commit", pa.int64()))
+            schema = ledger_schema(store.aggregation).append(pa.field(COMMIT, pa.int64()))
             found["late"] = self._ledger(session, pa.schema([*schema, *cut]))
         own: Mapping[str, pa.Table] = question.tables() if isinstance(question, Ask) else {}
         bounds = {"start": question.start, "end": question.end}
@@ -131,17 +161,51 @@ class SqlSnapshot:
         return pa.concat_tables([session.read(table, schema, Range(TIMESTAMP, *both)) for both in ranges])
 
     def _ledger(self, session: Session, schema: pa.Schema) -> pa.Table:
-        """The ledger with the column names of `schema`."""
-        called = {"kind": KIND, "events": EVENTS, "commit": COMMIT}
-        stored = pa.schema([field.with_name(called.get(field.name, field.name)) for field in schema])
-        return session.read(self._store.tables.late, stored).rename_columns(schema.names)
+        """The ledger, columns as in `schema`."""
+        return session.read(self._store.tables.late, schema)
 
     def _read(self, read: Callable[[Session], Result]) -> Result:
-        def once() -> Result:
-            with self._store.database.reading() as session:
-                return read(session)
+        with self._lock:
+            return patiently(f"{self._store.aggregation.name}: read", self._store.patience, lambda: self._once(read))
 
-        return self._patiently(once)
+    def _once(self, read: Callable[[Session], Result]) -> Result:
+        stack, session = self._held or self._hold()
+        try:
+            found = read(session)
+        except RollupError:  # said by ourselves: the transaction goes on
+            raise
+        except BaseException as problem:
+            self._held = None
+            stack.__exit__(type(problem), problem, problem.__traceback__)  # raises it in our words
+            raise
+        self._read_from = True
+        return found
 
-    def _patiently(self, action: Callable[[], Result]) -> Result:
-        return patiently(f"{self._store.aggregation.name}: read", self._store.patience, action)
+    def _hold(self) -> tuple[ExitStack, Session]:
+        """Begin the transaction; after a lost one only where it sees the same commit."""
+        stack = ExitStack()
+        session = stack.enter_context(self._store.database.reading())
+        self._held = stack, session
+        weakref.finalize(self, _let_go, stack).atexit = False
+        if self._read_from:
+            self._once(self._check_same)
+        return self._held
+
+    def _check_same(self, session: Session) -> None:
+        number = self._latest(session)
+        if number != self._number:
+            raise StoreError(
+                f"{self._store.aggregation.name}: the connection was lost while commit {self._number or ''} was read, "
+                f"and the newest is {number} now",
+                hint="ask again",
+            )
+
+    def _latest(self, session: Session) -> int:
+        record = session.latest() if session.columns(self._store.tables.commit) else None
+        return 0 if record is None else record.number
+
+
+def _let_go(stack: ExitStack) -> None:
+    """End a transaction that has only read; nothing is lost when that fails."""
+    with suppress(Exception):
+        stack.close()

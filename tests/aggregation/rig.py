@@ -178,7 +178,9 @@ class Rig:
         ledger: Counter[Any] = Counter()
         for table in self.store.ledgers:
             for row in table.to_pylist():
-                ledger[row["AGG_TIMESTAMP"], row["AGG_TIMEZONE"], (row["k"], row["g"]), row["kind"]] += row["events"]
+                ledger[row["AGG_TIMESTAMP"], row["AGG_TIMEZONE"], (row["k"], row["g"]), row["AGG_KIND"]] += row[
+                    "AGG_EVENTS"
+                ]
         running = {int(level): self._by_identity(rows) for level, rows in state.open.items()}
         clocks = {int(level): clock for level, clock in state.clocks.items()}
         return Outputs(tables, running, clocks, ledger, state.resume)

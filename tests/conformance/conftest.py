@@ -30,9 +30,10 @@ def record(outcomes: dict[str, dict[str, bool]]) -> Record:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What ran replaces what an earlier run wrote about the same cases; the rest stays."""
+    """What ran replaces what an earlier run wrote about the same case and store; the rest stays."""
     if not _outcomes:
         return
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({**known, **_outcomes}, indent=1, sort_keys=True) + "\n")
+    both = {case: {**known.get(case, {}), **_outcomes.get(case, {})} for case in {*known, *_outcomes}}
+    RESULTS.write_text(json.dumps(both, indent=1, sort_keys=True) + "\n")

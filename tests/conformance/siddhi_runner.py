@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from rollup.aggregation.cascade import narrowed
 from rollup.aggregation.engine import Engine
@@ -32,12 +33,54 @@ def restart_in_memory(store: Any, survives: Survives, anew: Callable[[], Any]) -
     return anew() if survives == "nothing" else store
 
 
-class Runs(Protocol):
-    """What a case is run on."""
+class Runs(ABC):
+    """What a case is run on: here the steps are told apart, how each is taken is the runner's."""
 
     def step(self, step: Case) -> Any:
         """What a step gives, in the form of the recorded answers."""
-        ...
+        self.begin()
+        if "send" in step:
+            return self.send(step["send"], [step["data"]])
+        if "send_all" in step or "send_batch" in step:
+            return self.send(step.get("send_all") or step["send_batch"], step["events"])
+        if "sleep_ms" in step:
+            return self.sleep(step["sleep_ms"])
+        if "query" in step:
+            return self.query(step["query"])
+        if "restart" in step:
+            return self.restart(step["restart"])
+        if "dump_running" in step:
+            return {"running": self.running(step["dump_running"])}
+        wanted = str(step.get("dump_tables") or step.get("dump_table") or step.get("schema"))
+        return {"tables": {name: rows for name, rows in self.tables().items() if name.startswith(wanted)}}
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Forget what earlier steps emitted."""
+
+    @abstractmethod
+    def send(self, stream: str, rows: list[list[Any]]) -> Any:
+        """Events of a stream: `emitted`, and `error` with what was refused."""
+
+    @abstractmethod
+    def sleep(self, milliseconds: int) -> Any:
+        """Time passes: `emitted`."""
+
+    @abstractmethod
+    def query(self, text: str) -> Any:
+        """An on-demand query: `rows` or `error`."""
+
+    @abstractmethod
+    def restart(self, how: str) -> Any:
+        """The process ends and begins anew; `snapshot`: with its state."""
+
+    @abstractmethod
+    def running(self, name: str) -> dict[str, Rows]:
+        """The open rows of an aggregation, by level."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, Rows]:
+        """The rows of every table, by its name."""
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +89,7 @@ def program(text: str) -> Program:
     return compile_app(text)
 
 
-class Run:
+class Run(Runs):
     """One case in progress: the host and what the case watches."""
 
     def __init__(self, case: Case, store: StoreFactory, restart: Restart) -> None:
@@ -68,23 +111,14 @@ class Run:
         host.now = NOW
         return host
 
-    def step(self, step: Case) -> Any:
-        """What the step gives, in the form of the recorded answers."""
+    def begin(self) -> None:
         self.host.emitted.clear()
-        if "send" in step:
-            return self._send(step["send"], [step["data"]])
-        if "send_all" in step or "send_batch" in step:
-            return self._send(step.get("send_all") or step["send_batch"], step["events"])
-        if "sleep_ms" in step:
-            self.host.tick(self.host.now + step["sleep_ms"])
-            return self._watched()
-        if "query" in step:
-            return self._query(step["query"])
-        if "restart" in step:
-            return self._restart(step["restart"])
-        return self._dump(step)
 
-    def _send(self, stream: str, rows: list[list[Any]]) -> Any:
+    def sleep(self, milliseconds: int) -> Any:
+        self.host.tick(self.host.now + milliseconds)
+        return self._watched()
+
+    def send(self, stream: str, rows: list[list[Any]]) -> Any:
         before = len(self.host.dead)
         self.host.send(stream, [[number(value) for value in row] for row in rows])
         refused = self.host.dead[before:]
@@ -98,31 +132,27 @@ class Run:
             ]
         }
 
-    def _query(self, text: str) -> Any:
+    def query(self, text: str) -> Any:
         try:
             return {"rows": Rows.of(self.host.query(text))}
         except RollupError as problem:
             return {"error": str(problem)}
 
-    def _restart(self, how: str) -> Any:
+    def restart(self, how: str) -> Any:
         for name, store in self.host.stores.items():
             survives = self.host.program.aggregations[name].store.get("type") == "survives"
             self._ended[name] = store, "all" if how == "snapshot" else "tables" if survives else "nothing"
         self.host = self._new_host()
         return {}
 
-    def _dump(self, step: Case) -> Any:
-        if "dump_running" in step:
-            return {"running": self._running(step["dump_running"])}
-        wanted = str(step.get("dump_tables") or step.get("dump_table") or step.get("schema"))
-        tables: dict[str, Rows] = {}
-        for name, aggregation in self.host.program.aggregations.items():
-            for level in aggregation.levels:
-                if aggregation.table(level).startswith(wanted):
-                    tables[aggregation.table(level)] = merged_table(self.host, name, level)
-        return {"tables": tables}
+    def tables(self) -> dict[str, Rows]:
+        return {
+            aggregation.table(level): merged_table(self.host, name, level)
+            for name, aggregation in self.host.program.aggregations.items()
+            for level in aggregation.levels
+        }
 
-    def _running(self, name: str) -> Any:
+    def running(self, name: str) -> dict[str, Rows]:
         aggregation = self.host.program.aggregations[name]
         state = self.host.pipelines[name].state
         return {level.table_suffix: Rows.of(narrowed(aggregation, state.open[level])) for level in aggregation.levels}
@@ -136,7 +166,8 @@ def merged_table(host: LocalHost, name: str, level: Duration) -> Rows:
     if len(set(zip(*(column.to_pylist() for column in identity), strict=True))) == rows.num_rows:
         return Rows.of(rows)
     wide = rows.cast(pipeline.aggregation.state_schema)
-    return Rows.of(pipeline.cascade.merge(host.engine, pipeline.aggregation.root, [wide]))
+    merged = pipeline.cascade.merge(host.engine, pipeline.aggregation.root, [wide])
+    return Rows.of(narrowed(pipeline.aggregation, merged))
 
 
 def run_case(case: Case, store: StoreFactory, restart: Restart = restart_in_memory) -> int:

@@ -131,6 +131,20 @@ def test_requests_of_a_stream_are_answered_into_files_and_wrong_ones_are_dead_le
 
 
 @pytest.mark.spark
+def test_a_stream_that_leaves_keeps_the_order_of_its_files_when_one_batch_has_several(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    for number, name in enumerate("zay"):
+        write(tmp_path / "incoming", name, trades(range(number * 10, number * 10 + 10)))
+        os.utime(tmp_path / "incoming" / f"{name}.json", (1_600_000_000 + number,) * 2)
+    app = TRADES + "from Trades select symbol, ts insert into Seen;"
+    more = '[sinks.Seen]\nkind = "files"\npath = "seen"'
+    Job(tmp_path, {"kind": "json", "path": "incoming"}, app=app, more=more).run(spark)
+    [file] = (tmp_path / "seen").glob("*.parquet")
+    assert pq.read_table(file)["ts"].to_pylist() == [row["ts"] for row in trades(range(30))]
+
+
+@pytest.mark.spark
 def test_times_that_cannot_be_read_are_dead_letters_and_the_stream_goes_on(tmp_path: Path, spark: SparkSession) -> None:
     app = TRADES.replace("ts long", "ts string")
     times = [

@@ -103,7 +103,9 @@ class ShardedRig(Rig):
             tables[int(level)] = self._by_identity(self.cascade.merge(self.engine, root, [rows]))
         ledger: Counter[Any] = Counter()
         for row in snapshot.ledger().to_pylist():
-            ledger[row["AGG_TIMESTAMP"], row["AGG_TIMEZONE"], (row["k"], row["g"]), row["kind"]] += row["events"]
+            ledger[row["AGG_TIMESTAMP"], row["AGG_TIMEZONE"], (row["k"], row["g"]), row["AGG_KIND"]] += row[
+                "AGG_EVENTS"
+            ]
         running = {int(level): self._by_identity(rows) for level, rows in state.open.items()}
         return Outputs(
             tables, running, {int(level): clock for level, clock in state.clocks.items()}, ledger, state.resume

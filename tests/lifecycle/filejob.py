@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,8 +25,8 @@ from rollup.lifecycle.change import Change, settle
 from rollup.lifecycle.chores import Chores
 from rollup.lifecycle.lease import Lease
 from rollup.lifecycle.raw import Folded, RawFile, RawSource
-from rollup.lifecycle.status import newest
-from rollup.stores.delta import DeltaStore
+from rollup.lifecycle.status import newest_state
+from rollup.stores.registry import open_store
 
 APP = """
 define stream Trades (symbol string, price double, quantity long, ts long);
@@ -36,6 +37,7 @@ group by symbol aggregate by ts every sec ... year;
 QUERY = "11111111-2222-3333-4444-555555555555"
 MIDNIGHT = 1_514_764_800_000
 """2018-01-01 00:00:00."""
+DELTA = 'kind = "delta"\npath = "tables"\n'
 
 
 @dataclass
@@ -46,6 +48,8 @@ class Place:
     annotations: str = ""
     extra: str = ""
     files: int = 0
+    store: str = DELTA
+    """The lines of [store] in the configuration."""
 
     def write(self) -> Place:
         """Write app and configuration."""
@@ -53,7 +57,7 @@ class Place:
         (self.root / "app.siddhi").write_text(APP.format(annotations=self.annotations, extra=self.extra))
         (self.root / "rollup.toml").write_text(
             'app = "app.siddhi"\ncheckpoint = "checkpoint"\n'
-            '[sources.Trades]\nkind = "parquet"\npath = "incoming"\n[store]\nkind = "delta"\npath = "tables"\n'
+            f'[sources.Trades]\nkind = "parquet"\npath = "incoming"\n[store]\n{self.store}'
         )
         return self
 
@@ -81,12 +85,10 @@ class FileJob:
         self.program = conf.program()
         self.aggregation = next(iter(self.program.aggregations.values()))
         self.engine = Engine(threads=2)
-        self.store = DeltaStore(self.aggregation, self.engine, conf.store["path"])
+        self.store: Any = open_store(conf, self.aggregation, self.engine)
         self.pipeline = Pipeline(self.aggregation, self.store, self.engine)
         self.book = Book.of(conf, self.aggregation.name)
-        snapshot = newest(self.store)
-        state = None if snapshot is None else snapshot.loaded().state
-        self.change: Change = settle(self.book, self.store, self.aggregation, state, accept)
+        self.change: Change = settle(self.book, self.store, self.aggregation, newest_state(self.store), accept)
         self.raw = RawSource(conf, self.program, self.aggregation)
         self.chores = Chores(conf, self.program, self.pipeline)
         self.lease = lease

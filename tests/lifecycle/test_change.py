@@ -4,49 +4,43 @@ because the question is what happens to rows that are there."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
-from deltalake import DeltaTable
 
-from rollup.errors import StoreError
+from rollup.errors import FencedError, StoreError
 from rollup.lifecycle.change import notes
 from rollup.lifecycle.compare import readable
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, execute, stored, trades
 from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
 
 Cli = Callable[..., tuple[int, str]]
 
 
-def begun(root: Path, extra: str = "") -> tuple[Place, list[tuple[str, float, int, int]]]:
+def begun(place: Place, extra: str = "") -> tuple[Place, list[tuple[str, float, int, int]]]:
     """A job that has taken the first half of some trades."""
-    place, events = Place(root, "@OutOfOrder('correct') ", extra).write(), trades(1000)
+    place, events = changed(place, extra=extra), trades(1000)
     place.add(*events[:500])
     FileJob(place.conf).run()
     return place, events
 
 
 def changed(place: Place, **fields: str) -> Place:
-    return Place(
-        place.root, fields.get("annotations", place.annotations), fields.get("extra", place.extra), place.files
-    ).write()
+    return replace(place, **fields).write()  # type: ignore[arg-type]
 
 
-def stored(place: Place, level: str) -> list[dict[str, object]]:
-    return DeltaTable(str(place.root / "tables" / f"TradeAgg_{level}")).to_pyarrow_table().to_pylist()
-
-
-def test_the_same_declaration_in_other_words_is_no_change(tmp_path: Path) -> None:
-    place, _ = begun(tmp_path)
-    text = (tmp_path / "app.siddhi").read_text()
-    (tmp_path / "app.siddhi").write_text(
+def test_the_same_declaration_in_other_words_is_no_change(place: Place) -> None:
+    place, _ = begun(place)
+    text = (place.root / "app.siddhi").read_text()
+    (place.root / "app.siddhi").write_text(
         text.replace("avg(price)", "  avg( price )").replace("as total", "as sumOfQuantity")
     )
     assert not FileJob(place.conf).change
 
 
-def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path)
+@EVERY_STORE
+def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(place: Place, rollup: Cli) -> None:
+    place, events = begun(place)
     place = changed(place, extra=", min(quantity) as least")
     job = FileJob(place.conf)
     assert job.change.added == ("AGG_MIN_quantity",)
@@ -76,8 +70,9 @@ def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(tmp_
     assert notes(job.book.page(), ask) == []
 
 
-def test_a_replay_fills_an_added_column_and_takes_its_frontier_away(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path)
+@ON_POSTGRES
+def test_a_replay_fills_an_added_column_and_takes_its_frontier_away(place: Place, rollup: Cli) -> None:
+    place, events = begun(place)
     place = changed(place, extra=", min(quantity) as least, stdDev(price) as spread, quantity as lastQuantity")
     place.add(*events[500:])
     FileJob(place.conf).run()
@@ -87,8 +82,9 @@ def test_a_replay_fills_an_added_column_and_takes_its_frontier_away(tmp_path: Pa
     assert FileJob(place.conf).book.page().valid == {}
 
 
-def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path, ", min(quantity) as least")
+@ON_POSTGRES
+def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(place: Place, rollup: Cli) -> None:
+    place, events = begun(place, ", min(quantity) as least")
     had = {(row["AGG_TIMESTAMP"], row["symbol"]): row["AGG_MIN_quantity"] for row in stored(place, "SECONDS")}
     place = changed(place, extra="")
     job = FileJob(place.conf)
@@ -102,8 +98,9 @@ def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(tmp_path: Pat
     assert FileJob(place.conf).run().pipeline.number == job.pipeline.number, "a restart finds nothing to change"
 
 
-def test_a_dropped_aggregate_that_comes_back_is_filled_again(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path, ", min(quantity) as least")
+@EVERY_STORE
+def test_a_dropped_aggregate_that_comes_back_is_filled_again(place: Place, rollup: Cli) -> None:
+    place, events = begun(place, ", min(quantity) as least")
     had = {(row["AGG_TIMESTAMP"], row["symbol"], row["AGG_MIN_quantity"]) for row in stored(place, "SECONDS")}
     place = changed(place, extra="")
     FileJob(place.conf)
@@ -116,9 +113,9 @@ def test_a_dropped_aggregate_that_comes_back_is_filled_again(tmp_path: Path, rol
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
 
 
-def test_a_renamed_value_is_called_what_it_is(tmp_path: Path, rollup: Cli) -> None:
-    place, _ = begun(tmp_path)
-    (tmp_path / "app.siddhi").write_text((tmp_path / "app.siddhi").read_text().replace("lastPrice", "closing"))
+def test_a_renamed_value_is_called_what_it_is(place: Place, rollup: Cli) -> None:
+    place, _ = begun(place)
+    (place.root / "app.siddhi").write_text((place.root / "app.siddhi").read_text().replace("lastPrice", "closing"))
     code, output = rollup("change", place.conf.path)
     assert (
         code == 0
@@ -136,20 +133,20 @@ def test_a_renamed_value_is_called_what_it_is(tmp_path: Path, rollup: Cli) -> No
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_what_to_do_and_nothing_is_touched(
-    tmp_path: Path, rollup: Cli, old: str, new: str, message: str
+    place: Place, rollup: Cli, old: str, new: str, message: str
 ) -> None:
-    place, _ = begun(tmp_path)
+    place, _ = begun(place)
     before = stored(place, "SECONDS")
-    (tmp_path / "app.siddhi").write_text((tmp_path / "app.siddhi").read_text().replace(old, new))
+    (place.root / "app.siddhi").write_text((place.root / "app.siddhi").read_text().replace(old, new))
     with pytest.raises(StoreError, match=f"{message}.*declare it under another name"):
         FileJob(place.conf)
     code, output = rollup("change", place.conf.path)
     assert code == 1 and "refused" in output and stored(place, "SECONDS") == before
 
 
-def test_another_filter_needs_a_clear_yes(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path)
-    (tmp_path / "app.siddhi").write_text(
+def test_another_filter_needs_a_clear_yes(place: Place, rollup: Cli) -> None:
+    place, events = begun(place)
+    (place.root / "app.siddhi").write_text(
         APP.format(annotations="@OutOfOrder('correct') ", extra="").replace("from Trades", "from Trades[quantity > 10]")
     )
     place.add(*events[500:])
@@ -159,11 +156,11 @@ def test_another_filter_needs_a_clear_yes(tmp_path: Path, rollup: Cli) -> None:
     assert FileJob(place.conf).run().pipeline.number == 2
 
 
-def test_a_change_killed_half_way_is_done_again(tmp_path: Path, rollup: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_killed_half_way_is_done_again(place: Place, rollup: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from rollup.stores import delta
     from rollup.stores.delta_change import add_columns
 
-    place, events = begun(tmp_path)
+    place, events = begun(place)
     place, count = changed(place, extra=", min(quantity) as least"), [0]
 
     def killed(*arguments: object) -> None:
@@ -181,8 +178,36 @@ def test_a_change_killed_half_way_is_done_again(tmp_path: Path, rollup: Cli, mon
     assert rollup("verify", place.conf.path)[0] == 0
 
 
-def test_the_command_line_says_beside_an_answer_which_column_was_added_later(tmp_path: Path, rollup: Cli) -> None:
-    place, _ = begun(tmp_path)
+@pytest.mark.parametrize("new_store", [pytest.param("postgres", marks=pytest.mark.postgres), "sqlite"], indirect=True)
+def test_a_job_of_the_old_declaration_cannot_commit_after_a_change(place: Place, rollup: Cli) -> None:
+    place, events = begun(place)
+    old = FileJob(place.conf)
+    place = changed(place, extra=", min(quantity) as least")
+    place.add(*events[500:])
+    assert rollup("change", place.conf.path, "--accept")[0] == 0
+    with pytest.raises(FencedError):
+        old.pipeline.rewrite({})
+    FileJob(place.conf).run()
+    assert rollup("verify", place.conf.path)[0] == 0
+
+
+@pytest.mark.parametrize("new_store", [pytest.param("postgres", marks=pytest.mark.postgres), "sqlite"], indirect=True)
+def test_a_dropped_column_that_comes_back_as_another_type_is_refused_and_keeps_what_it_has(place: Place) -> None:
+    place, _ = begun(place, ", min(quantity) as least")
+    place = changed(place, extra="")
+    FileJob(place.conf)
+    before = stored(place, "MINUTES")
+    execute(place, 'alter table "TradeAgg_SECONDS" drop column "AGG_MIN_quantity"')
+    execute(place, 'alter table "TradeAgg_SECONDS" add column "AGG_MIN_quantity" text')
+    place = changed(place, extra=", min(quantity) as least")
+    with pytest.raises(StoreError, match=r"(?i)'AGG_MIN_quantity' of table 'TradeAgg_SECONDS' is text, not"):
+        FileJob(place.conf)
+    assert stored(place, "MINUTES") == before
+
+
+@ON_POSTGRES
+def test_the_command_line_says_beside_an_answer_which_column_was_added_later(place: Place, rollup: Cli) -> None:
+    place, _ = begun(place)
     place = changed(place, extra=", min(quantity) as least")
     job = FileJob(place.conf)
     since = readable(job.book.page().valid["AGG_MIN_quantity"])
@@ -192,10 +217,13 @@ def test_the_command_line_says_beside_an_answer_which_column_was_added_later(tmp
     assert "added later" not in rollup("query", place.conf.path, f"from TradeAgg {within} select symbol, total")[1]
 
 
-def test_the_first_value_that_is_ordered_by_time_is_not_beaten_by_rows_from_before(tmp_path: Path, rollup: Cli) -> None:
-    place, events = begun(tmp_path)
-    app = (tmp_path / "app.siddhi").read_text()
-    bare = Place(tmp_path / "bare", place.annotations)
+@EVERY_STORE
+def test_the_first_value_that_is_ordered_by_time_is_not_beaten_by_rows_from_before(
+    place: Place, new_store: NewStore, rollup: Cli
+) -> None:
+    place, events = begun(place)
+    app = (place.root / "app.siddhi").read_text()
+    bare = Place(place.root / "bare", place.annotations, store=new_store())
     bare.root.mkdir()
     bare.write()
     (bare.root / "app.siddhi").write_text(app.replace(", price as lastPrice", ""))

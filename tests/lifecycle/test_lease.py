@@ -17,7 +17,7 @@ import pytest
 
 from rollup.errors import FencedError
 from rollup.lifecycle.lease import Lease
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import ON_POSTGRES, trades
 from tests.lifecycle.filejob import FileJob, Place
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +92,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
         lease.release()
 
 
+@ON_POSTGRES
 def test_a_paused_job_that_wakes_after_a_take_over_is_fenced_and_the_tables_are_right(place: Place) -> None:
     events = trades(1200)
     for at in range(0, 400, 100):
@@ -171,7 +172,18 @@ def test_rows_that_a_woken_job_appends_under_the_new_one_are_put_aside(place: Pl
     assert_right(place, 900)
 
 
-@pytest.mark.parametrize("point", ["commit.rewrite", "commit.level", "commit.open", "commit.record"])
+@pytest.mark.parametrize(
+    ("new_store", "point"),
+    [
+        ("delta", "commit.rewrite"),
+        ("delta", "commit.level"),
+        ("delta", "commit.open"),
+        ("delta", "commit.record"),
+        pytest.param("postgres", "commit.rewrite", marks=pytest.mark.postgres),
+        ("sqlite", "commit.open"),
+    ],
+    indirect=["new_store"],
+)
 def test_a_replay_killed_anywhere_in_its_commit_is_whole_or_not_there(place: Place, point: str) -> None:
     for at in range(0, 600, 200):
         place.add(*trades(600)[at : at + 200])

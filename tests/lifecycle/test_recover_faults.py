@@ -7,7 +7,6 @@ read-only mount where the machine allows it, because only they fail as they do.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.hosts.local import LocalHost
 from rollup.stores.delta import DeltaStore
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, execute, remove_table, trades
 from tests.lifecycle.filejob import MIDNIGHT, FileJob, Place
 
 Cli = Callable[..., tuple[int, str]]
@@ -49,6 +48,7 @@ def record(place: Place, number: int) -> Path:
     return place.root / "tables" / "_rollup" / "TradeAgg" / f"commit-{number:012d}.json"
 
 
+@EVERY_STORE
 def test_recover_leaves_a_whole_store_alone(place: Place, rollup: Cli) -> None:
     begun(place)
     assert rollup("recover", place.conf.path) == (0, "TradeAgg: commit 4 is whole: nothing to recover\n")
@@ -85,12 +85,12 @@ def test_going_back_further_than_the_checkpoint_knows_is_refused_and_touches_not
     assert code == 2 and "no longer knows batch 1" in output and record(place, 4).exists()
 
 
+@EVERY_STORE
 def test_without_any_record_open_rows_come_from_the_finer_tables_and_the_rest_is_said_and_replayed(
     place: Place, rollup: Cli
 ) -> None:
     events = begun(place)
-    for path in record(place, 1).parent.glob("commit-*.json"):
-        path.unlink()
+    FileJob(place.conf).store.forget()
     code, output = rollup("recover", place.conf.path)
     assert (
         code == 0
@@ -116,11 +116,36 @@ def test_recover_does_nothing_while_a_job_runs(place: Place, rollup: Cli) -> Non
     lease.release()
 
 
+@pytest.mark.parametrize(
+    ("new_store", "damage"),
+    [
+        pytest.param("postgres", "clocks = '{'", marks=pytest.mark.postgres),
+        ("sqlite", "source = 'nothing'"),
+    ],
+    indirect=["new_store"],
+)
+def test_a_damaged_record_in_a_database_is_named_and_made_anew_from_the_tables(
+    place: Place, rollup: Cli, damage: str
+) -> None:
+    events = begun(place)
+    execute(place, f'update "TradeAgg_COMMIT" set {damage} where number = 4')
+    with pytest.raises(StoreError, match=r"commit 4 in TradeAgg_COMMIT is damaged.*rollup recover CONF --rebuild"):
+        FileJob(place.conf)
+    assert rollup("recover", place.conf.path)[0] == 2, "only looking changes nothing"
+    code, output = rollup("recover", place.conf.path, "--to-commit", 3)
+    assert code == 2 and "a database keeps one commit of TradeAgg, the newest (--rebuild" in output
+    assert rollup("recover", place.conf.path, "--rebuild")[0] == 0
+    finish(place, events, 400)
+    assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2018-02-01")[0] == 0
+    assert rollup("verify", place.conf.path, "--raw", "--true-buckets")[0] == 0
+
+
+@EVERY_STORE
 def test_a_missing_table_stops_the_job_with_its_name_and_is_made_anew_from_the_finer_one(
     place: Place, rollup: Cli
 ) -> None:
     events = begun(place)
-    os.rename(place.root / "tables" / "TradeAgg_MINUTES", place.root / "away")
+    remove_table(place, "MINUTES")
     with pytest.raises(StoreError, match=r"TradeAgg_MINUTES is gone.*rollup recover CONF --rebuild"):
         FileJob(place.conf)
     assert not (place.root / "tables" / "TradeAgg_MINUTES").exists(), "looking makes nothing"
@@ -174,7 +199,7 @@ def test_an_event_far_in_the_future_closes_what_is_open_and_a_replay_undoes_what
     place.add(("A", 1.0, 1, MIDNIGHT + 10**12))
     place.add(*[("A", 1.0, 1, MIDNIGHT + i * 1000) for i in range(100, 200)])
     job = FileJob(place.conf).run()
-    assert job.store.snapshot().ledger()["events"].to_pylist() == [1] * 100, "every one is counted as late"
+    assert job.store.snapshot().ledger()["AGG_EVENTS"].to_pylist() == [1] * 100, "every one is counted as late"
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
     assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2049-09-10")[0] == 0
     minutes = rollup(
@@ -272,6 +297,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_can_still_be_read(place: P
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
 
 
+@ON_POSTGRES
 def test_status_says_how_a_store_is_doing_also_as_json(place: Place, rollup: Cli) -> None:
     assert rollup("status", place.conf.path)[0] == 0, "before the first commit, too"
     begun(place)

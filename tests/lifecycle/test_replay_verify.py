@@ -20,7 +20,7 @@ from rollup.errors import StoreError
 from rollup.lifecycle.chores import REPLAY, Request, submit
 from rollup.lifecycle.lease import Lease
 from rollup.stores.base import Rewrite
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, trades
 from tests.lifecycle.filejob import MIDNIGHT, FileJob, Place
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -80,7 +80,16 @@ def test_a_healthy_store_verifies_against_itself_and_against_the_raw_files(place
     )
 
 
-@pytest.mark.parametrize("level", [Duration.MINUTES, Duration.HOURS, Duration.DAYS])
+@pytest.mark.parametrize(
+    ("new_store", "level"),
+    [
+        ("delta", Duration.MINUTES),
+        ("delta", Duration.HOURS),
+        pytest.param("postgres", Duration.DAYS, marks=pytest.mark.postgres),
+        ("sqlite", Duration.MINUTES),
+    ],
+    indirect=["new_store"],
+)
 def test_a_wrong_parent_is_found_named_and_repaired(place: Place, rollup: Cli, level: Duration) -> None:
     job = loaded(place, trades(1500))
     before = everything(job)
@@ -104,6 +113,7 @@ def test_a_missing_row_is_a_difference_of_a_row(place: Place, rollup: Cli) -> No
     assert code == 1 and {(row["column"], row["stored"]) for row in hours} == {("(row)", "missing")}
 
 
+@EVERY_STORE
 def test_a_wrong_finest_row_is_only_seen_in_the_raw_files_and_put_right_by_replay(place: Place, rollup: Cli) -> None:
     job = loaded(place, trades(1200))
     before = everything(job)
@@ -118,7 +128,17 @@ def test_a_wrong_finest_row_is_only_seen_in_the_raw_files_and_put_right_by_repla
     assert everything(FileJob(place.conf)) == before
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("new_store", "seed"),
+    [
+        ("delta", 0),
+        ("delta", 1),
+        ("delta", 2),
+        pytest.param("postgres", 1, marks=pytest.mark.postgres),
+        ("sqlite", 2),
+    ],
+    indirect=["new_store"],
+)
 def test_replaying_any_range_of_a_right_store_changes_nothing(place: Place, rollup: Cli, seed: int) -> None:
     job = loaded(place, trades(900, seed, width=70 * DAY))
     before = everything(job)
@@ -153,8 +173,8 @@ def test_a_replay_of_everything_puts_merged_late_events_into_their_own_buckets(t
     assert everything(FileJob(merged.conf)) == wanted
 
 
-def test_zones_of_rows_are_rebuilt_in_their_own_buckets(tmp_path: Path, rollup: Cli) -> None:
-    place = Place(tmp_path, "@OutOfOrder('correct') ").write()
+@ON_POSTGRES
+def test_zones_of_rows_are_rebuilt_in_their_own_buckets(place: Place, tmp_path: Path, rollup: Cli) -> None:
     app = (
         (tmp_path / "app.siddhi")
         .read_text()
@@ -187,7 +207,7 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
     job = loaded(place, trades(600), files=12)
     request = Request(REPLAY, MIDNIGHT, MIDNIGHT + 3 * DAY)
     first = true_rows(place.conf, job.program, job.aggregation, Engine(), request)
-    files = first.raw.files(job.pipeline.source)
+    files = first.raw.pieces(job.pipeline.source)
     first.take(files[:5])
     again = true_rows(place.conf, job.program, job.aggregation, Engine(), request)
     assert len(again.done) == 5
@@ -195,7 +215,8 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
     assert sum(again.rows()["AGG_EVENTS"].to_pylist()) == 600
 
 
-def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: Place) -> None:
+@EVERY_STORE
+def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: Place, new_store: NewStore) -> None:
     events = trades(1000)
     job = loaded(place, events[:800])
     damage(job, Duration.SECONDS)
@@ -222,7 +243,7 @@ def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: P
     asking.join(20)
     lease.release()
     assert answers == done and "replay is commit" in done[0]
-    fresh = Place(place.root / "fresh", "@OutOfOrder('correct') ")
+    fresh = Place(place.root / "fresh", "@OutOfOrder('correct') ", store=new_store())
     fresh.root.mkdir()
     assert everything(job) == everything(loaded(fresh.write(), events))
 

@@ -4,7 +4,7 @@ nothing was lost is the coarser levels' answer before and after."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +13,10 @@ from rollup.errors import PlanError
 from rollup.lifecycle.chores import Chores
 from rollup.plan.program import compile_app
 from rollup.plan.retention import retention
+from rollup.stores import delta
+from rollup.stores import postgres as sql
 from rollup.stores.base import Rewrite
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, trades
 from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
 
 DAY = 86_400_000
@@ -60,8 +62,8 @@ def test_a_wrong_purge_is_refused_by_name_when_the_app_is_read(annotation: str, 
     assert caught.value.line is not None
 
 
-def job(root: Path, width: int = 4 * DAY) -> FileJob:
-    place = Place(root, "@OutOfOrder('correct') " + PURGE).write()
+def job(place: Place, width: int = 4 * DAY) -> FileJob:
+    place = replace(place, annotations=place.annotations + PURGE).write()
     events = trades(1500, width=width)
     for at in range(0, 1500, 500):
         place.add(*events[at : at + 500])
@@ -77,10 +79,9 @@ def years(job: FileJob) -> list[dict[str, object]]:
     )
 
 
-def test_rows_go_level_by_level_and_coarser_answers_stay(
-    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
-) -> None:
-    running = job(tmp_path)
+@EVERY_STORE
+def test_rows_go_level_by_level_and_coarser_answers_stay(place: Place, rollup: Callable[..., tuple[int, str]]) -> None:
+    running = job(place)
     sizes, days = running.store.snapshot().sizes(), years(running)
     assert running.chores.purge()
     after = running.store.snapshot()
@@ -95,8 +96,9 @@ def test_rows_go_level_by_level_and_coarser_answers_stay(
     assert "removed before" in rollup("status", config)[1]
 
 
-def test_a_row_whose_parent_lacks_it_stays_and_is_named(tmp_path: Path) -> None:
-    running = job(tmp_path)
+@EVERY_STORE
+def test_a_row_whose_parent_lacks_it_stays_and_is_named(place: Place) -> None:
+    running = job(place)
     start = running.store.snapshot().rows(Duration.MINUTES)["AGG_TIMESTAMP"][100].as_py()
     empty = running.aggregation.table_schema.empty_table()
     running.pipeline.rewrite({Duration.MINUTES: Rewrite(start, start + 1, empty)})
@@ -106,10 +108,11 @@ def test_a_row_whose_parent_lacks_it_stays_and_is_named(tmp_path: Path) -> None:
     assert running.store.snapshot().sizes()[Duration.SECONDS].rows == before
 
 
+@ON_POSTGRES
 def test_a_replay_that_reaches_into_what_was_removed_is_refused_with_what_is_possible(
-    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
+    place: Place, rollup: Callable[..., tuple[int, str]]
 ) -> None:
-    running = job(tmp_path)
+    running = job(place)
     running.chores.purge()
     config = running.conf.path
     code, output = rollup("replay", config, "--from", "2018-01-02", "--to", "2018-01-03")
@@ -119,12 +122,11 @@ def test_a_replay_that_reaches_into_what_was_removed_is_refused_with_what_is_pos
     assert rollup("verify", config)[0] == 0
 
 
-def test_late_events_after_a_purge_keep_every_level_right(
-    tmp_path: Path, rollup: Callable[..., tuple[int, str]]
-) -> None:
-    running = job(tmp_path)
+@EVERY_STORE
+def test_late_events_after_a_purge_keep_every_level_right(place: Place, rollup: Callable[..., tuple[int, str]]) -> None:
+    running = job(place)
     running.chores.purge()
-    place = Place(tmp_path, "@OutOfOrder('correct') " + PURGE, files=3)
+    place = replace(place, annotations=place.annotations + PURGE, files=3)
     place.add(("A", 1.0, 5, MIDNIGHT + DAY), ("A", 1.0, 5, MIDNIGHT + 5 * DAY))
     running.run()
     assert rollup("verify", running.conf.path)[0] == 0
@@ -132,16 +134,20 @@ def test_late_events_after_a_purge_keep_every_level_right(
     assert rollup("verify", running.conf.path)[0] == 0
 
 
-def test_a_kill_between_the_book_and_the_commit_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = job(tmp_path)
+@ON_POSTGRES
+def test_a_kill_between_the_book_and_the_commit_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = job(place)
     before = running.store.snapshot().sizes()
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
+    def killed(point: str) -> None:
+        if point == "commit.open":
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(running.store.records, "write", killed)
+    for store in (delta, sql):
+        monkeypatch.setattr(store, "point", killed)
     with pytest.raises(KeyboardInterrupt):
         running.chores.purge()
+    monkeypatch.undo()
     again = FileJob(running.conf)
     assert again.store.snapshot().sizes() == before
     assert isinstance(again.chores, Chores) and again.chores.purge()

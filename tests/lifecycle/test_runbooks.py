@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rollup.calendar import Duration
 from rollup.stores.base import Rewrite
-from tests.lifecycle.conftest import trades
+from tests.lifecycle.conftest import NewStore, trades
 from tests.lifecycle.filejob import FileJob, Place
 
 BOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
@@ -20,12 +21,13 @@ BLOCK = re.compile(r"^```sh (run|fails (\d))\n(.*?)^```$", re.MULTILINE | re.DOT
 KEEP = "@purge(interval='1 sec', @retentionPeriod(sec='120 sec', min='2 hours')) "
 
 
-def stores(root: Path, wanted: set[str]) -> None:
+def stores(root: Path, wanted: set[str], new_store: NewStore) -> None:
     """The configurations that pages name."""
     for name in wanted:
         home = root / name
         home.mkdir()
-        place = Place(home, "@OutOfOrder('correct') " + (KEEP if name == "retained" else "")).write()
+        keep = KEEP if name == "retained" else ""
+        place = Place(home, "@OutOfOrder('correct') " + keep, store=new_store()).write()
         events = trades(400)
         for at in range(0, 400, 100):
             place.add(*events[at : at + 100])
@@ -37,7 +39,7 @@ def stores(root: Path, wanted: set[str]) -> None:
         if name == "damaged-record":
             job.store.records.path(4).write_text("{")
         if name == "added":
-            Place(home, place.annotations, ", min(quantity) as least").write()
+            replace(place, extra=", min(quantity) as least").write()
 
 
 def commands(page: Path) -> list[tuple[str, int]]:
@@ -58,13 +60,30 @@ def test_there_are_runbooks_and_each_is_in_the_table_of_contents() -> None:
     assert len(PAGES) == 8 and all(f"({page.name})" in contents for page in PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+ON_POSTGRES = [BOOKS / f"{name}.md" for name in ("change", "retention")]
+
+
+@pytest.mark.parametrize(
+    ("new_store", "page"),
+    [
+        *(pytest.param("delta", page, id=page.stem) for page in PAGES),
+        *(
+            pytest.param("postgres", page, id=f"{page.stem}-postgres", marks=pytest.mark.postgres)
+            for page in ON_POSTGRES
+        ),
+    ],
+    indirect=["new_store"],
+)
 def test_every_command_of_a_runbook_works_as_it_stands(
-    page: Path, tmp_path: Path, rollup: Callable[..., tuple[int, str]]
+    page: Path, new_store: NewStore, tmp_path: Path, rollup: Callable[..., tuple[int, str]]
 ) -> None:
     found = commands(page)
     assert found, "a runbook without a command that is run"
-    stores(tmp_path, {Path(word).stem for line, _ in found for word in shlex.split(line) if word.endswith(".toml")})
+    stores(
+        tmp_path,
+        {Path(word).stem for line, _ in found for word in shlex.split(line) if word.endswith(".toml")},
+        new_store,
+    )
     for line, expected in found:
         program, *arguments = shlex.split(line)
         assert program == "rollup"

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from rollup.stores.delta_record import RecordFolder
-from tests.lifecycle.conftest import trades
+from rollup.aggregation.engine import Engine
+from rollup.lifecycle.status import newest
+from rollup.stores.registry import open_store
+from tests.lifecycle.conftest import ON_POSTGRES, trades
 from tests.lifecycle.filejob import Place
 from tests.lifecycle.test_lease import ROOT, assert_right
 
@@ -33,13 +35,16 @@ def wait_for(what: str, condition: object, log: Path, seconds: float = 400) -> N
 
 
 @pytest.mark.slow
+@ON_POSTGRES
 def test_a_spark_job_that_is_paused_is_replaced_and_fenced_when_it_wakes(place: Place) -> None:
     events = trades(1200)
-    records = RecordFolder(place.root / "tables" / "_rollup" / "TradeAgg")
+    conf = place.conf
+    store = open_store(conf, conf.program().aggregations["TradeAgg"], Engine(threads=1))
 
     def arrived() -> int:
-        newest = records.newest()
-        return newest.source["Trades"]["arrivals"] if newest is not None and newest.source else 0
+        found = newest(store)
+        marks = {} if found is None else found.loaded().source
+        return marks["Trades"]["arrivals"] if marks else 0
 
     first_log, second_log = place.root / "first.log", place.root / "second.log"
     place.add(*events[:300])

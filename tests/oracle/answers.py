@@ -37,8 +37,8 @@ def shape(rows: list[Row], selection: Selection, star: list[str]) -> Rows:
         (name, exp.column(name)) for name in star
     ]
     grouped = selection.group_by or any(aggregates(node) for _, node in items)
-    groups: dict[tuple[Any, ...], list[Row]] = {} if selection.group_by or not grouped else {(): rows}
-    for index, row in enumerate(rows if groups != {(): rows} else ()):
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for index, row in enumerate(rows):
         key = (
             tuple(evaluate(node, lambda node, row=row: find(row, node)) for node in selection.group_by)
             if grouped
@@ -61,12 +61,12 @@ def shape(rows: list[Row], selection: Selection, star: list[str]) -> Rows:
 
 
 def _answer(group: list[Row], items: list[tuple[str, exp.Expression]]) -> Row:
-    first = group[0] if group else {}
+    newest = max(group, key=lambda row: row.get(("", "AGG_TIMESTAMP")) or 0)
     made = {
-        ("", name): evaluate(node, lambda node: find(first, node), lambda call: _fold(call, group))
+        ("", name): evaluate(node, lambda node: find(newest, node), lambda call: _fold(call, group))
         for name, node in items
     }
-    return {**first, **made}
+    return {**newest, **made}
 
 
 def _fold(call: exp.Anonymous, group: list[Row]) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.compare import Case, Rows, number
-from tests.conformance.siddhi_runner import NOW
+from tests.conformance.siddhi_runner import NOW, Runs
 from tests.oracle import local_time as time
 from tests.oracle.answers import App, Unanswerable
 from tests.oracle.event_at_a_time import Oracle, Refused
 
 
-class OracleRun:
+class OracleRun(Runs):
     """One case in progress on the oracle."""
 
     def __init__(self, case: Case) -> None:
@@ -19,22 +19,10 @@ class OracleRun:
         self.app = App("\n".join(case["app"]))
         self.app.now = NOW
 
-    def step(self, step: Case) -> Any:
-        """What the step gives, in the form of the recorded answers."""
+    def begin(self) -> None:
         self.app.emitted.clear()
-        if "send" in step:
-            return self._send(step["send"], [step["data"]])
-        if "send_all" in step or "send_batch" in step:
-            return self._send(step.get("send_all") or step["send_batch"], step["events"])
-        if "sleep_ms" in step:
-            return self._sleep(step["sleep_ms"])
-        if "query" in step:
-            return self._query(step["query"])
-        if "restart" in step:
-            return self._restart(step["restart"])
-        return self._dump(step)
 
-    def _send(self, stream: str, rows: list[list[Any]]) -> Any:
+    def send(self, stream: str, rows: list[list[Any]]) -> Any:
         refused: list[str] = []
         for row in rows:
             try:
@@ -50,20 +38,20 @@ class OracleRun:
             ]
         }
 
-    def _sleep(self, milliseconds: int) -> Any:
+    def sleep(self, milliseconds: int) -> Any:
         self.app.now += milliseconds
         for oracle in self.app.oracles.values():
             if oracle.definition.by is None:
                 oracle.tick(self.app.now)
         return self._watched()
 
-    def _query(self, text: str) -> Any:
+    def query(self, text: str) -> Any:
         try:
             return {"rows": self.app.query(text)}
         except Unanswerable as problem:
             return {"error": str(problem)}
 
-    def _restart(self, how: str) -> Any:
+    def restart(self, how: str) -> Any:
         kept: dict[str, Oracle] = {}
         for name, oracle in self.app.oracles.items():
             survives = any(
@@ -78,17 +66,16 @@ class OracleRun:
         self.app.arrivals = arrivals
         return {}
 
-    def _dump(self, step: Case) -> Any:
-        if "dump_running" in step:
-            oracle = self.app.oracles[step["dump_running"]]
-            return {"running": {time.NAMES[level]: _rows(oracle, oracle.running(level)) for level in oracle.levels}}
-        wanted = str(step.get("dump_tables") or step.get("dump_table") or step.get("schema"))
-        tables = {
+    def running(self, name: str) -> dict[str, Rows]:
+        oracle = self.app.oracles[name]
+        return {time.NAMES[level]: _rows(oracle, oracle.running(level)) for level in oracle.levels}
+
+    def tables(self) -> dict[str, Rows]:
+        return {
             f"{name}_{time.NAMES[level]}": _rows(oracle, oracle.stored(level))
             for name, oracle in self.app.oracles.items()
             for level in oracle.levels
         }
-        return {"tables": {name: rows for name, rows in tables.items() if name.startswith(wanted)}}
 
 
 def _rows(oracle: Oracle, rows: list[dict[str, Any]]) -> Rows:

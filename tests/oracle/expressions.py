@@ -90,6 +90,10 @@ _BINARY: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
 }
 
 
+_NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "long": int, "double": float}
+"""Python's `int` cuts a fraction off towards zero, as `convert` does."""
+
+
 def _function(node: exp.Anonymous, lookup: Lookup, call: Call | None) -> Any:
     found = NotImplemented if call is None else call(node)
     if found is not NotImplemented:
@@ -103,4 +107,6 @@ def _function(node: exp.Anonymous, lookup: Lookup, call: Call | None) -> Any:
     if name in ("maximum", "minimum"):
         present = [value for value in values if value is not None]
         return (max if name == "maximum" else min)(present, default=None)
+    if name in ("cast", "convert") and values[1] in _NUMBERS and not isinstance(values[0], str):
+        return None if values[0] is None else _NUMBERS[values[1]](values[0])
     raise NotExpressible(f"function {node.name}")

@@ -111,13 +111,20 @@ REFUSED = [
     ("from A on total within '2018-**-** **:**:**' per 'days'", 1, 11, "must be a bool"),
     ("from A within '2018-**-** **:**:**' per 'days' select nosuch", 1, 55, "unknown attribute 'nosuch'"),
     ("from A within '2018-**-** **:**:**' per 'days' limit -1", 1, 54, "whole number"),
-    ("from A within '2018-**-** **:**:**' per 'days' select k, sum(n) as s", 1, 55, "neither aggregated nor in"),
     ("from A within '2018-**-** **:**:**' per", 1, 37, "unexpected the end"),
     ("select * from A within '2018-**-** **:**:**' per 'weeks'", 1, 15, "unknown duration 'weeks'"),
     ("select *\nfrom Nowhere within '2018-**-** **:**:**' per 'days'", 2, 6, "unknown aggregation"),
     ("select nosuch from A within '2018-**-** **:**:**' per 'days'", 1, 8, "nosuch"),
     ("select * from A within $start per 'days'", 1, 15, "parameter $start has no value"),
     ("drop table A", 1, 1, "one SELECT"),
+    ("", 1, 1, "one SELECT"),
+    ("select k,, n\nfrom A within '2018-**-** **:**:**' per 'days'", 1, 10, "syntax error"),
+    ("select k\nfrom A within '2018-**-** **:**:**' per 'days'\ngroup by", 3, 7, "syntax error"),
+    ("select k,\n  foo(n) from A within '2018-**-** **:**:**' per 'days'", 2, 3, "name foo does not exist"),
+    ("select k, sum(n) from A within '2018-**-** **:**:**' per 'days'", 1, 8, "GROUP BY"),
+    ("select * from A within '2018-**-** **:**:**' per 'days' order by 17", 1, 66, "ORDER term"),
+    ("select k from A within '2018-**-** **:**:**' per 'days' where n > '", 1, 67, "open quote"),
+    ("select 1 as x union select k, n from A within '2018-**-** **:**:**' per 'days'", 1, 1, "Set operations"),
 ]
 
 

@@ -58,7 +58,7 @@ def relations(host: LocalHost, ask: Ask) -> Relations:
     store, aggregation = host.stores["A"], ask.aggregation
     stored = {name: store.rows_after(level, None) for name, level in ask.relations.items()}
     ledger = store.snapshot().ledger()
-    numbered = ledger.append_column("commit", pa.array(range(ledger.num_rows), pa.int64()))
+    numbered = ledger.append_column("AGG_COMMIT", pa.array(range(ledger.num_rows), pa.int64()))
     opened = open_rows(host.engine, aggregation, host.pipelines["A"].state)
     late = {"late": late_rows(host.engine, aggregation, numbered)} if ask.late else {}
     return {**stored, "open": opened, **late, **ask.tables()}

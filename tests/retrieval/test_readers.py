@@ -5,14 +5,18 @@ These are tests of real concurrency, with threads over one reader and a writer w
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from rollup.ask import Asker
+from rollup.conf import load
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, app, asker, delta_host
 
 
@@ -88,3 +92,40 @@ def test_a_reader_sees_the_next_commit_at_once(tmp_path: Path) -> None:
     began = time.perf_counter()
     assert reader.query(text)["n"].to_pylist() == [5]
     assert time.perf_counter() - began < 2
+
+
+OTHER = """
+import shutil, sys
+from pathlib import Path
+from tests.retrieval.trades import START, HOUR, SECOND, app, delta_host
+folder, how, value = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+if how != "continue":
+    store = delta_host(folder, app()).stores["A"]
+    store.forget() if how == "forget" else store.drop()
+host = delta_host(folder, app())
+for n in range(3):
+    host.send("S", [("a", value, START + n * HOUR)])
+"""
+
+
+@pytest.mark.parametrize("how", ["forget", "drop"])
+def test_a_reader_follows_a_store_that_another_process_has_made_anew(tmp_path: Path, how: str) -> None:
+    def write(how: str, value: int) -> None:
+        command = [sys.executable, "-c", OTHER, str(tmp_path), how, str(value)]
+        subprocess.run(command, cwd=Path(__file__).parents[2], check=True, timeout=60)
+
+    questions = [
+        f"from A within '2018-**-** **:**:**' per '{per}' select AGG_TIMESTAMP, k, total order by AGG_TIMESTAMP"
+        for per in ("seconds", "hours", "years")
+    ] + ["select AGG_TIMESTAMP, k, total from A within '2018-**-** **:**:**' per 'hours' order by 1"]
+    write("drop", 1)
+    reader = asker(tmp_path)
+    before = [reader.query(text) for text in questions]
+    assert before[1]["total"].to_pylist() == [1, 1, 1]
+    write(how, 10)
+    fresh = Asker(load(tmp_path / "conf.toml"))
+    numbers = reader.store("A").snapshot().number, fresh.store("A").snapshot().number
+    after = [reader.query(text) for text in questions]
+    assert after == [fresh.query(text) for text in questions]
+    assert after != before and numbers[0] == numbers[1]
+    assert 10 in after[1]["total"].to_pylist()

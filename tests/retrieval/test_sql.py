@@ -6,13 +6,21 @@ The rewriting itself is tested text by text in tests/lang; here the rewritten te
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rollup.ask import Asker
 from rollup.errors import RollupError
-from tests.retrieval.trades import DAY, START
+from rollup.hosts.local import LocalHost
+from rollup.plan.program import compile_app
+from rollup.stores.postgres import store_of
+from rollup.stores.sql_snapshot import SqlSnapshot
+from tests.retrieval.trades import DAY, START, app, asker
+
+if TYPE_CHECKING:
+    from tests.servers.postgres import PostgresServer
 
 PLAIN = "from A within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, total order by AGG_TIMESTAMP, k"
 SELECT = "select AGG_TIMESTAMP, k, total from {} order by 1, 2 nulls first"
@@ -78,3 +86,29 @@ def test_sql_without_our_tables_is_plain_sql_and_only_questions_are_asked(trades
 def test_a_variable_of_ours_is_no_table(trades: Asker) -> None:
     with pytest.raises(RollupError, match="does not exist"):
         trades.query("select * from trades")
+
+
+def test_all_sources_of_a_statement_over_postgresql_read_one_commit(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, sent = postgres.new_database(), list[int]()
+    (tmp_path / "app.siddhi").write_text(app())
+    store = f'[store]\nkind = "sql"\nurl = "{url}"\n'
+    (tmp_path / "conf.toml").write_text(f'app = "app.siddhi"\ncheckpoint = "checkpoint"\n{store}')
+    host = LocalHost(compile_app(app()), lambda aggregation, engine: store_of(aggregation, engine, url))
+    host.send("S", [("a", 1, START)])
+    answer = SqlSnapshot.answer
+
+    def and_then_commit(self: SqlSnapshot, *given: Any, **tables: Any) -> Any:
+        found = answer(self, *given, **tables)
+        if len(sent) < 1:
+            sent.append(1)
+            host.send("S", [("a", 1, START + DAY)])
+        return found
+
+    monkeypatch.setattr(SqlSnapshot, "answer", and_then_commit)
+    source = "(select sum(n) from A within '2018-**-** **:**:**' per '{}')"
+    text = f"select {source.format('years')}, {source.format('seconds')}, {source.format('days')}"
+    asked = asker(tmp_path)
+    assert rows(asked.query(text)) == [(1, 1, 1)]
+    assert rows(asked.query(text)) == [(2, 2, 2)]

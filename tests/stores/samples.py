@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from rollup.hosts.local import LocalHost, StoreFactory
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.program import compile_app
@@ -14,6 +16,16 @@ FIRST = 1_514_764_790_000  # ten seconds before 2018: all six levels close soon
 STREAM = "define stream S (k string, i int, d double, s string, b bool, ts long);"
 SELECT = """select k, sum(i) as total, avg(d) as mean, stdDev(d) as spread, count() as n, min(s) as low, max(d) as high,
     distinctCount(s) as kinds, distinctCount(i) as numbers, s as newest, last(i) as latest"""
+
+NUL_EVENTS = [
+    [
+        ("x\x00", 1, 1.0, "a\x00b", True, FIRST),
+        ("x\x01", 2, 2.0, "\x00", True, FIRST),
+        ("x", 3, 3.0, "\x01", True, FIRST),
+    ],
+    [("x\x00", 4, 1.0, "\x01\x02", True, FIRST + 10**8), ("x\x00", 5, 1.0, "a\x00", True, FIRST + 5)],
+]
+"""Batches with the character NUL in keys and values, and with those that stand for it in PostgreSQL."""
 
 
 def app(annotations: str = "", select: str = SELECT, by: str = "ts", group: str = "k") -> str:
@@ -58,6 +70,12 @@ def batches(seed: int, number: int = 8, size: int = 40) -> list[list[tuple[Any, 
 def host(text: str, store: StoreFactory) -> LocalHost:
     """A host of an app on a store."""
     return LocalHost(compile_app(text), store)
+
+
+def added(old: LocalHost, new: Aggregation) -> pa.Schema:
+    """The columns that the tables of a job's aggregation lack for a later declaration."""
+    known = old.program.aggregations["Agg"].table_schema.names
+    return pa.schema([field for field in new.table_schema if field.name not in known])
 
 
 def answers(host: LocalHost, columns: str = "*") -> dict[str, list[tuple[Any, ...]]]:

@@ -204,6 +204,68 @@ def test_an_old_job_that_was_paused_cannot_write_after_another_took_over(new_url
     assert answers(new) == before
 
 
+PAUSED = """
+import os, signal, sys
+import rollup.stores.postgres as sql
+from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
+from tests.stores.samples import host
+job = host(TEXT, lambda a, e: sql.store_of(a, e, sys.argv[1], patience=20))
+job.send("S", EVENTS[0])
+def pause(name):
+    if name == sys.argv[2]:
+        print("paused", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+sql.point = pause
+try:
+    feed(job, 1)
+except sql.FencedError as problem:
+    print("fenced", problem, flush=True)
+"""
+
+
+@pytest.mark.parametrize("where", ["commit.begin", "commit.open"])
+def test_a_job_paused_inside_its_transaction_holds_nobody_up_and_can_never_commit(
+    where: str, new_url: NewUrl, wanted: Answers
+) -> None:
+    url = new_url()
+    paused = subprocess.Popen(
+        [sys.executable, "-c", PAUSED, url, where],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert paused.stdout is not None and paused.stdout.readline() == "paused\n"
+        second = host(TEXT, lambda a, e: store_of(a, e, url, patience=20))
+        assert second.pipelines["Agg"].number == 1
+        second.send("S", EVENTS[1])
+        os.kill(paused.pid, signal.SIGCONT)
+        assert "fenced commit 2 of Agg is taken (another job writes this aggregation)" in paused.stdout.read()
+    finally:
+        paused.kill()
+        paused.wait()
+    for batch in EVENTS[2:]:
+        second.send("S", batch)
+    assert answers(second) == wanted
+    assert execute(url, 'select count(*), max(number) from "Agg_COMMIT"') == [(len(EVENTS), len(EVENTS))]
+
+
+def test_a_snapshot_goes_on_after_a_lost_connection_only_when_there_was_no_commit(new_url: NewUrl) -> None:
+    url = new_url() + "%20-capplication_name%3Drollup_ended"
+    job = host(TEXT, lambda a, e: store_of(a, e, url))
+    job.send("S", EVENTS[0])
+    snapshot = job.stores["Agg"].snapshot()
+    root = job.program.aggregations["Agg"].root
+    assert snapshot.loaded().number == 1
+    rows = snapshot.rows(root).num_rows
+    execute(url, END)
+    assert snapshot.rows(root).num_rows == rows > 0 and snapshot.number == 1
+    execute(url, END)
+    job.send("S", EVENTS[1])
+    with pytest.raises(StoreError, match="lost while commit 1 was read, and the newest is 2 now"):
+        snapshot.extent(root)
+
+
 def test_a_server_that_stays_away_is_reported_with_what_to_do() -> None:
     port = free_port()
     with pytest.raises(StoreError, match=r"Agg: prepare: the database does not answer: .*refused.*start again"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from rollup.aggregation.engine import Engine
@@ -17,7 +16,7 @@ from rollup.errors import FencedError, StoreError
 from rollup.stores.base import Commit, Rewrite
 from rollup.stores.memory import MemoryStore
 from rollup.stores.postgres import SqlStore, store_of
-from tests.stores.samples import FIRST, aggregation, answers, app, batches, host
+from tests.stores.samples import FIRST, NUL_EVENTS, added, aggregation, answers, app, batches, host
 
 
 def _at(path: Path) -> str:
@@ -53,6 +52,16 @@ def test_nan_infinity_and_wide_sums_survive(tmp_path: Path) -> None:
     assert max(
         value for name in wide.schema.names if name.startswith("AGG_SUM_ts") for value in wide[name].to_pylist()
     ) == 2 * (2**63 - 1)
+
+
+def test_text_with_a_nul_comes_back_as_it_went_in(tmp_path: Path) -> None:
+    text = app("@OutOfOrder('correct')")
+    memory, stored = host(text, MemoryStore), host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
+    for batch in NUL_EVENTS:
+        memory.send("S", batch)
+        stored.send("S", batch)
+        assert answers(stored) == answers(memory)
+        stored = host(text, lambda a, e: store_of(a, e, _at(tmp_path)))
 
 
 def test_sketches_come_back(tmp_path: Path) -> None:
@@ -100,12 +109,16 @@ def test_columns_are_added_and_the_past_is_rewritten(tmp_path: Path) -> None:
     old = host(app(select="select k, count() as n"), lambda a, e: store_of(a, e, _at(tmp_path)))
     old.send("S", [("x", 5, 1.0, "a", True, FIRST + 1_000 * second) for second in range(3)])
     text = app(select="select k, count() as n, sum(i) as total")
-    store = store_of(host(text, MemoryStore).program.aggregations["Agg"], Engine(), _at(tmp_path))
+    new = host(text, MemoryStore).program.aggregations["Agg"]
+    store = store_of(new, Engine(), _at(tmp_path))
     for _ in range(2):
-        store.evolve(pa.schema([("AGG_SUM_i", pa.int64())]), [])
+        store.evolve(added(old, new), [])
     loaded, stored = store.load(), store.snapshot().rows(Duration.SECONDS)
     assert loaded is not None
-    nothing = Rewrite(None, FIRST + 1_000, stored.slice(0, 0))
+    removal = Rewrite(None, FIRST + 1_000, stored.slice(0, 0))
+    with pytest.raises(StoreError, match="Agg_MINUTES has 0 events where Agg_SECONDS has 1: nothing was removed"):
+        store.commit(Commit(loaded.number + 1, loaded.state, {}, rewrites={Duration.SECONDS: removal}))
+    nothing = Rewrite(FIRST, FIRST + 1_000, stored.slice(0, 0))
     store.commit(Commit(loaded.number + 1, loaded.state, {}, rewrites={Duration.SECONDS: nothing}))
     assert store.snapshot().extent(Duration.SECONDS) == (FIRST + 1_000, FIRST + 1_000)
     assert [size.rows for size in store.snapshot().sizes().values()] == [1, 0, 0, 0, 0, 0]

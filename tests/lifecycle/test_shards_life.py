@@ -1,0 +1,73 @@
+"""The lifecycle commands on an aggregation whose step runs in shards: its open rows are in several files, which only the
+job itself writes, so a commit of another hand between two of its batches must be one that it can go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rollup.stores.delta_record import RecordFolder
+from tests.job.jobs import Job
+from tests.lifecycle.conftest import trades
+from tests.lifecycle.filejob import APP, MIDNIGHT, Place
+from tests.lifecycle.opened import Opened, everything, spoil
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RANGE = ("--from", "2018-01-01", "--to", "2018-01-04")
+
+
+def open_files(conf: Path) -> set[str]:
+    """How the open rows of the newest commit are kept."""
+    record = Opened.of(conf).store.snapshot().record  # type: ignore[attr-defined]
+    return {type(found).__name__ for found in record.open.values()}
+
+
+@pytest.mark.spark
+def test_verify_replay_and_recover_between_batches_in_shards(
+    tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]
+) -> None:
+    events = trades(400)
+    files = Place(tmp_path)
+    (tmp_path / "incoming").mkdir()
+    app = APP.format(annotations="@OutOfOrder('correct') ", extra="")
+    source = {"kind": "parquet", "path": str(tmp_path / "incoming")}
+    for host in ("driver", "shards"):
+        (tmp_path / host).mkdir()
+    sharded = Job(tmp_path / "shards", source, app=app, more='[cascade]\nhost = "shards"\nshards = 2')
+    single = Job(tmp_path / "driver", source, app=app)
+    conf = sharded.path
+
+    files.add(*events[:200])
+    sharded.run(spark)
+    before = everything(conf)
+    assert open_files(conf) == {"list"}, "a file a shard"
+    assert rollup("verify", conf, "--raw")[0] == 0
+    spoil(conf, MIDNIGHT, MIDNIGHT + 86_400_000)
+    assert rollup("verify", conf)[0] == 1
+    code, output = rollup("replay", conf, *RANGE)
+    assert code == 0, output
+    assert everything(conf) == before
+    assert open_files(conf) == {"str"}, "a replay writes them whole"
+
+    files.add(*events[200:300])
+    sharded.run(spark)
+    assert open_files(conf) == {"list"}
+    code, output = rollup("recover", conf)
+    assert code == 0 and "nothing to recover" in output
+    records = RecordFolder(tmp_path / "shards" / "tables" / "_rollup" / "TradeAgg")
+    *_, whole, newest = records.numbers()
+    records.path(newest).write_text("{")
+    code, output = rollup("recover", conf)
+    assert code == 2 and f"--to-commit {whole}" in output
+    assert rollup("recover", conf, "--to-commit", whole)[0] == 0
+
+    files.add(*events[300:])
+    sharded.run(spark)
+    single.run(spark)
+    assert everything(conf) == everything(single.path)
+    assert rollup("verify", conf, "--raw")[0] == 0
