@@ -7,6 +7,7 @@ of its query and its number, both in the commit.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from rollup.hosts.session import session
 from rollup.hosts.shards import shifted
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
 from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, received, run, unpack_row
+from rollup.hosts.upkeep import Upkeep
 from rollup.plan.aggregation import Clock
 from rollup.sources.base import DEAD
 from rollup.sources.registry import source
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _STOPPED = "stopped between two batches"
-_MAINTAIN_EVERY, _MAINTAIN_SECONDS = 8, 2.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class SparkHost:
         self._started = threading.Event()
         self._stop = threading.Event()
         self._exchange = Exchange()
+        self._upkeep = Upkeep(list(stores.values()))
 
     def run(self, once: bool = False) -> None:
         """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
@@ -100,6 +102,7 @@ class SparkHost:
         queries = [self._query(stream, once) for stream in self.program.inputs]
         self._ids.update({stream: str(query.id) for stream, query in zip(self.program.inputs, queries, strict=True)})
         self._started.set()
+        gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
         try:
             self._wait(queries, once)
         finally:
@@ -165,7 +168,7 @@ class SparkHost:
             self.reporter.batch(
                 BatchReport(stream, number, results.events, began, ended, letters.num_rows, advances, self.pipelines)
             )
-            self._maintain(number)
+            self._upkeep.after_batch()
             point("batch.end")
 
     def _fed(self, stream: str, pipelines: list[Pipeline], results: _Results) -> list[Pipeline]:
@@ -241,12 +244,6 @@ class SparkHost:
             bases,
             numbered,
         )
-
-    def _maintain(self, number: int) -> None:
-        if number % _MAINTAIN_EVERY:
-            return
-        for pipeline in self.pipelines.values():
-            pipeline.store.maintain(_MAINTAIN_SECONDS)
 
 
 def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:
