@@ -21,7 +21,7 @@ from rollup.aggregation.admission import Admitted
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
-from rollup.plan.aggregation import OVERFLOWS, TIMESTAMP, Aggregation, Value, column
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
 from rollup.plan.dialects import to_sql
 from rollup.untyped import pc
 
@@ -208,16 +208,15 @@ def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:
 
 
 def narrowed(aggregation: Aggregation, table: pa.Table) -> pa.Table:
-    """Rows as their table has them: exact sums as longs, null beyond 64 bits, which AGG_OVERFLOWS then says."""
+    """Rows as their table has them: exact sums as longs, null beyond 64 bits, which its AGG_OVERFLOW then says."""
     if table.schema == aggregation.table_schema:
         return table
     columns = {name: table[name] for name in aggregation.kinds}
-    for bit, name in enumerate(aggregation.exact):
+    for name, overflow in aggregation.exact.items():
         columns[name] = _to_long(table[name])
         if columns[name].null_count > table[name].null_count:
             gone = pc.and_(columns[name].is_null(), table[name].is_valid())
-            marked = pc.bit_wise_or(columns[OVERFLOWS].fill_null(0), 1 << bit)
-            columns[OVERFLOWS] = pc.if_else(gone, marked, columns[OVERFLOWS])
+            columns[overflow] = pc.if_else(gone, True, columns[overflow])
     return pa.table(columns, schema=aggregation.table_schema)
 
 

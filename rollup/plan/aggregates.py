@@ -99,11 +99,10 @@ def _long_sum(x: exp.Expr) -> exp.Expr:
     return exp.cast(exp.Sum(this=x.copy()), Type.LONG.sql)
 
 
-def guarded(merge: exp.Expr, overflows: exp.Expr, bit: int) -> exp.Expr:
-    """The merge of an exact sum, null when one of the rows has lost it: when bit number `bit` of its column of overflows is set."""
-    known = exp.func("COALESCE", exp.BitwiseOrAgg(this=overflows), exp.Literal.number(0))
-    lost = exp.paren(exp.BitwiseAnd(this=known, expression=exp.Literal.number(1 << bit)))
-    return exp.Case(ifs=[exp.If(this=exp.EQ(this=lost, expression=exp.Literal.number(0)), true=merge)])
+def guarded(merge: exp.Expr, overflow: exp.Expr) -> exp.Expr:
+    """The merge of an exact sum, null when `overflow` says of one of the rows that it has lost its own."""
+    lost = exp.func("COALESCE", exp.LogicalOr(this=overflow), exp.false())
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=lost), true=merge)])
 
 
 def _merge_m2(columns: Columns) -> exp.Expr:

@@ -24,10 +24,9 @@ from rollup.plan.options import Clock, Options, Policy
 from rollup.plan.retention import retention
 from rollup.plan.types import Type
 
-TIMESTAMP, ZONE, EVENTS, OVERFLOWS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS", "AGG_OVERFLOWS"
+TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
 KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 """Columns of the ledger of late events: what was done with them, and in which commit."""
-_MAX_SUMS = 62
 _RESERVED = re.compile(r"AGG_|__", re.IGNORECASE)
 
 
@@ -121,9 +120,9 @@ class Aggregation:
         }
 
     @cached_property
-    def exact(self) -> tuple[str, ...]:
-        """The sums of whole numbers; the place in here is the bit of AGG_OVERFLOWS."""
-        return tuple(value.name for value in self.values if value.kind is EXACT)
+    def exact(self) -> Mapping[str, str]:
+        """The sums of whole numbers, each with the column that says it left 64 bits."""
+        return {value.name: overflow_of(value.name) for value in self.values if value.kind is EXACT}
 
     @cached_property
     def state_schema(self) -> pa.Schema:
@@ -229,7 +228,7 @@ class _Builder:
 
     def values(self) -> tuple[Value, ...]:
         """Plain values, the columns that order them, base columns, the count of events, and which sums are lost."""
-        overflows = [_overflows()] if any(value.kind is EXACT for value in self._partials.values()) else []
+        overflows = [_overflow(value.name) for value in self._partials.values() if value.kind is EXACT]
         return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_events(), *overflows)
 
     def _key(self, node: exp.Expr) -> Key:
@@ -323,18 +322,9 @@ class _Builder:
         helper = None if partial.helper is None else (f"__mean_{suffix}", *partial.helper(siblings))
         merge = partial.merge(siblings)
         if stored is EXACT:
-            merge = guarded(merge, column(OVERFLOWS), self._bit(name))
+            merge = guarded(merge, column(overflow_of(name)))
         self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)
         return name
-
-    def _bit(self, name: str) -> int:
-        """The place of an exact sum in the column of overflows."""
-        exact = [known.name for known in self._partials.values() if known.kind is EXACT]
-        if name in exact:
-            return exact.index(name)
-        if len(exact) == _MAX_SUMS:
-            raise PlanError(f"an aggregation keeps at most {_MAX_SUMS} sums of whole numbers, {name} is one more")
-        return len(exact)
 
     def _ordering(self) -> Iterable[Value]:
         """The (event time, arrival) that plain, first and last values are chosen by, so that parts still merge."""
@@ -381,10 +371,15 @@ def _count_events() -> Value:
     return Value(EVENTS, LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column(EVENTS)), LONG.sql))
 
 
-def _overflows() -> Value:
+def overflow_of(total: str) -> str:
+    """The column that goes with an exact sum: true where the sum left 64 bits and is null, otherwise null."""
+    return total.replace("AGG_SUM", "AGG_OVERFLOW", 1)
+
+
+def _overflow(total: str) -> Value:
     """No event has lost a sum; a level's row has, when it was stored with a sum beyond 64 bits."""
-    merge = exp.BitwiseOrAgg(this=column(OVERFLOWS))
-    return Value(OVERFLOWS, LONG, exp.cast(exp.Null(), LONG.sql), exp.cast(merge, LONG.sql))
+    kind, name = Kind.of(Type.BOOL), overflow_of(total)
+    return Value(name, kind, exp.cast(exp.Null(), kind.sql), exp.LogicalOr(this=column(name)))
 
 
 def _constant(node: exp.Expr) -> exp.Expr:

@@ -62,7 +62,7 @@ def test_a_group_key_must_not_have_a_name_of_ours() -> None:
         compile_app(app + "group by AGG_KIND aggregate by ts every sec;")
 
 
-@pytest.mark.parametrize("order", permutations(range(4)))
+@pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_stored_parts_merge_to_null_in_any_order_and_grouping_when_one_of_them_left_64_bits(
     order: tuple[int, ...],
 ) -> None:
