@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rollup.conf import Conf
 from rollup.errors import ConfigError
 from rollup.plan.program import Program
 from rollup.sources.registry import source
+from rollup.stores.sql_options import StoreOptions
 
 _OWNER = "rollup.json"
 
@@ -17,10 +19,9 @@ _OWNER = "rollup.json"
 def claim(conf: Conf, program: Program) -> None:
     """Take the checkpoint of a configuration for its app, and let sources look before their first batch.
 
-    Raises ConfigError when it belongs to another app, when its tables are gone, or when it cannot be written.
+    Raises ConfigError when it belongs to another app, or when it cannot be written.
     """
     _own(conf, program)
-    _tables_are_there(conf, program)
     for stream in program.inputs:
         begin = getattr(source(program.streams[stream], conf.sources[stream]), "begin", None)
         if begin is not None and not _begun(conf, stream):
@@ -44,7 +45,10 @@ def _own(conf: Conf, program: Program) -> None:
 def _identity(conf: Conf, program: Program) -> dict[str, Any]:
     """What must stay for a checkpoint to stay: the streams, where each comes from, where tables go."""
     streams = {name: {key: conf.sources[name].get(key) for key in ("kind", "path", "topic")} for name in program.inputs}
-    return {"streams": streams, "store": {key: conf.store.get(key) for key in ("kind", "path", "url")}}
+    store = {key: conf.store.get(key) for key in ("kind", "path")}
+    url = conf.store.get("url")
+    # A password may change, and has no place in a folder that more people read.
+    return {"streams": streams, "store": store | {"url": None if url is None else StoreOptions.of(url).shown}}
 
 
 def _compare(folder: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
@@ -71,13 +75,16 @@ def _begun(conf: Conf, stream: str) -> bool:
     return commits.is_dir() and any(file.name.isdigit() for file in commits.iterdir())
 
 
-def _tables_are_there(conf: Conf, program: Program) -> None:
-    """Sources do not send again what the checkpoint has behind it, so without tables it would be lost silently."""
-    if conf.store["kind"] != "delta" or not any(_begun(conf, stream) for stream in program.inputs):
-        return
-    roots = [conf.tables / aggregation.table(aggregation.root) for aggregation in program.aggregations.values()]
-    if roots and not any(root.exists() for root in roots):
+def refuse_without_tables(conf: Conf, program: Program, commits: Mapping[str, int]) -> None:
+    """Sources do not send again what the checkpoint has behind it, so without tables it would be lost silently.
+
+    `commits` has the number of the last commit of each aggregation. Raises ConfigError.
+    """
+    begun = [stream for stream in program.inputs if _begun(conf, stream)]
+    reached = {name for stream in begun for name in (stream, *(each.target for each in program.fed_by(stream)))}
+    fed = [name for name in commits if program.aggregations[name].stream in reached]
+    if fed and not any(commits.values()):
         raise ConfigError(
-            f"the checkpoint {conf.checkpoint} has batches behind it, but {roots[0]} is gone",
-            hint="remove the checkpoint to read the sources from the start",
+            f"the checkpoint {conf.checkpoint} has batches behind it, but the store has no rows of {', '.join(fed)}",
+            hint="bring the tables back, or remove the checkpoint to read the sources from the start",
         )

@@ -22,6 +22,7 @@ from rollup.aggregation.pipeline import Advance, Pipeline
 from rollup.conf import Conf, check
 from rollup.errors import RollupError
 from rollup.hosts.answers import Answers
+from rollup.hosts.checkpoint import refuse_without_tables
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
@@ -99,6 +100,7 @@ class SparkHost:
         """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
         for pipeline in self.pipelines.values():
             pipeline.start()
+        refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
         queries = [self._query(stream, once) for stream in self.program.inputs]
         self._ids.update({stream: str(query.id) for stream, query in zip(self.program.inputs, queries, strict=True)})
         self._started.set()
