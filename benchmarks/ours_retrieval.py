@@ -19,7 +19,7 @@ class Rollup:
 
     def prepare(self, rows: int) -> Path:
         """Run our job over the events, then `rollup maintain`, unless the store is there; the configuration file."""
-        folder = cache_dir() / f"rollup-{rows}"
+        folder = cache_dir() / f"rollup-year-{rows}"
         conf = folder / "bench.toml"
         if not (folder / "maintained").exists():
             shutil.rmtree(folder, ignore_errors=True)

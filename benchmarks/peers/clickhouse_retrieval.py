@@ -24,7 +24,7 @@ class ClickHouse:
 
     def prepare(self, rows: int) -> Path:
         """Load all six tables through the chain of views unless they are there."""
-        folder = cache_dir() / f"clickhouse-{rows}"
+        folder = cache_dir() / f"clickhouse-year-{rows}"
         if not (folder / "complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
             _load(folder / "data", rows)
