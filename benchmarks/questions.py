@@ -16,8 +16,8 @@ from benchmarks.common import FILE_ROWS, FIRST_MS, SEED, Events, cache_dir, writ
 KEYS = 100
 YEAR_HOURS = 8_760
 HOURS = YEAR_HOURS + 48
-"""Two days more than the year: after them all its hours and days are closed, so that an engine that reads only our tables
-has every answer too."""
+"""Two days more than the year: after them all its hours and days are closed, and who reads only our tables has every
+answer too."""
 DENSE_HOUR = 63 * 24  # 2018-03-05 00:00 UTC, where the dense run begins
 FIRST = datetime(2018, 1, 1, tzinfo=UTC)
 
