@@ -26,7 +26,7 @@ from rollup.aggregation.partials import FIRST, LAST, STEP
 from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.errors import StoreError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
+from rollup.plan.aggregation import COMMIT, EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import ledger_schema
 from rollup.stores.delta_record import RecordFolder
 from rollup.stores.delta_write import write_files
@@ -147,9 +147,7 @@ def run_shard(engine: Engine, cascade: Cascade, spec: ShardSpec, shard: int) -> 
         if rows.num_rows
     }
     if admitted.ledger.num_rows:
-        numbered = admitted.ledger.append_column(
-            "commit", pa.array([spec.number] * admitted.ledger.num_rows, pa.int64())
-        )
+        numbered = admitted.ledger.append_column(COMMIT, pa.array([spec.number] * admitted.ledger.num_rows, pa.int64()))
         added[LATE] = _add(cascade.aggregation, spec, None, numbered)
     names = {
         level.table_suffix: _keep(records, spec, level, shard, before.open[level], rows)

@@ -138,6 +138,7 @@ class SparkHost:
         # Not under the lock: a batch that waits for it would keep its query from ending, and both would wait for ever.
         for query in queries:
             query.stop()
+        gc.unfreeze()
         self._exchange.close()
         self.reporter.close()
 
