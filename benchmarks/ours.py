@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,21 @@ class CascadeRun:
 # --- plug: the configuration file and the command line of the job ----------------------------------------------------
 
 
-def write_conf(folder: Path, files: Sequence[Path], batch_files: int = 4, database: str | None = None) -> Path:
+def write_conf(
+    folder: Path,
+    files: Sequence[Path],
+    batch_files: int = 4,
+    database: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Path:
     """Write the app and the configuration for a job over Parquet files; returns the TOML file.
 
-    It writes into a Delta store, or into the PostgreSQL of a `database` URL.
+    It writes into a Delta store, or into the PostgreSQL of a `database` URL; `settings` are Spark's.
     """
     app, conf = folder / "trades.siddhi", folder / "bench.toml"
     store = f'kind = "delta"\npath = "{folder / "store"}"' if database is None else f'kind = "sql"\nurl = "{database}"'
+    lines = [f'"{name}" = "{value}"' for name, value in (settings or {}).items()]
+    spark = "\n".join(["\n[spark]", *lines, ""]) if lines else ""
     app.write_text(APP)
     conf.write_text(f"""app = "{app}"
 checkpoint = "{folder / "checkpoint"}"
@@ -66,7 +74,7 @@ max_files_per_batch = {batch_files}
 
 [store]
 {store}
-""")
+{spark}""")
     return conf
 
 
@@ -179,11 +187,16 @@ def run_maintain(conf: Path, timeout: float = 3600) -> float:
 
 
 def run_cascade(
-    files: Sequence[Path], keys: int, folder: Path, batch_files: int = 4, database: str | None = None
+    files: Sequence[Path],
+    keys: int,
+    folder: Path,
+    batch_files: int = 4,
+    database: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""
     metrics = folder / "metrics.jsonl"
-    total_seconds = run_job(write_conf(folder, files, batch_files, database), metrics)
+    total_seconds = run_job(write_conf(folder, files, batch_files, database, settings), metrics)
     batches = [json.loads(row) for row in metrics.read_text().splitlines() if row.strip()]
     return asdict(summarise(batches, total_seconds)) | {"keys": keys}
 

@@ -6,93 +6,27 @@ where a hidden dependence on one process would show.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rollup.java import java_home
-from rollup.stores.pgserver import free_port
 from tests.job.contents import contents
-from tests.job.jobs import ROOT, Job
+from tests.job.jobs import Job
+from tests.servers.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEPLOY = "org.apache.spark.deploy"
-
-
-def spark_class(name: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """A daemon of Spark, with pyspark's own start script."""
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
-    home = Path(spec.origin).parent
-    environment = os.environ | {
-        "SPARK_HOME": str(home),
-        "JAVA_HOME": str(java_home()),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    with (folder / f"{name}-{len(list(folder.glob('*.log')))}.log").open("wb") as log:
-        return subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"{DEPLOY}.{name}", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-
-
-def ended(process: subprocess.Popen[bytes]) -> None:
-    """End a daemon."""
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A master and two workers of one core each; the master's URL."""
-    folder, port = tmp_path / "cluster", free_port()
-    folder.mkdir()
-    with ExitStack() as running:
-        master = spark_class(
-            "master.Master", folder, "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())
-        )
-        running.callback(ended, master)
-        deadline = time.monotonic() + 120
-        while True:
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert master.poll() is None and time.monotonic() < deadline, (folder / "master.Master-0.log").read_text()
-            time.sleep(0.2)
-        for number in range(2):
-            options = [
-                "--host",
-                "127.0.0.1",
-                "--cores",
-                "1",
-                "--memory",
-                "700m",
-                "--webui-port",
-                str(free_port()),
-                "--work-dir",
-                str(folder / f"w{number}"),
-            ]
-            running.callback(ended, spark_class("worker.Worker", folder, *options, f"spark://127.0.0.1:{port}"))
-        yield f"spark://127.0.0.1:{port}"
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A master and two workers of one core each."""
+    with Cluster(tmp_path / "cluster") as running:
+        yield running
 
 
 def events(folder: Path) -> None:
@@ -115,17 +49,12 @@ def events(folder: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.cluster
-def test_a_job_on_a_cluster_leaves_what_a_local_one_leaves(tmp_path: Path, spark: SparkSession, cluster: str) -> None:
+def test_a_job_on_a_cluster_leaves_what_a_local_one_leaves(
+    tmp_path: Path, spark: SparkSession, cluster: Cluster
+) -> None:
     events(tmp_path / "events")
     source = {"kind": "json", "path": str(tmp_path / "events"), "max_files_per_batch": 2}
-    settings = {
-        "spark.master": cluster,
-        "spark.driver.host": "127.0.0.1",
-        "spark.executor.memory": "512m",
-        "spark.cores.max": "2",
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
-    }
-    more = "[spark]\n" + "\n".join(f'"{name}" = "{value}"' for name, value in settings.items())
+    more = "[spark]\n" + "\n".join(f'"{name}" = "{value}"' for name, value in cluster.settings().items())
     (tmp_path / "there").mkdir()
     (tmp_path / "here").mkdir()
     there, here = Job(tmp_path / "there", source, more=more), Job(tmp_path / "here", source)
