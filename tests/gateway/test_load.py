@@ -53,6 +53,7 @@ def test_64_clients_at_once_each_get_their_own_answers(gateway: Running) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_64_clients_for_minutes(gateway: Running) -> None:
     took = _loaded(gateway.port, 60 * float(os.environ.get("ROLLUP_LOAD_MINUTES", "10")))
     p50, p99 = (took[int(len(took) * part)] * 1000 for part in (0.5, 0.99))
