@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import shutil
 import socket
 import struct
@@ -100,19 +101,34 @@ def test_psycopg_binds_on_the_server_prepares_and_reads_binary(login: Login) -> 
             assert b"".join(copy).startswith(b"PGCOPY")
 
 
-def test_psycopg_pipeline_mode_gives_the_error_to_the_statement_that_earned_it(login: Login) -> None:
+def next_result(wire: psycopg.pq.abc.PGconn) -> psycopg.pq.abc.PGresult | None:
+    """The next result, waited for on the socket: libpq's own wait holds the interpreter that the gateway needs too."""
+    while wire.is_busy():
+        select.select([wire.socket], [], [], 10)
+        wire.consume_input()
+    return wire.get_result()
+
+
+def test_libpq_pipeline_mode_gives_the_error_to_the_statement_that_earned_it(login: Login) -> None:
+    """Spoken through libpq's own calls: psycopg's pipeline raises at whichever statement happens to read the error."""
     with psycopg.connect(**login, autocommit=True) as connection:
-        with connection.pipeline() as pipeline:
-            good = connection.execute("SELECT n FROM ANSWER WHERE n = %s", (42,))
-            pipeline.sync()
-            bad = connection.execute("SELECT %s, REFUSED FROM ANSWER", (1,))
-            skipped = connection.execute("SELECT %s::int", (2,))
-            with pytest.raises(psycopg.errors.SyntaxError, match="this is refused"):
-                pipeline.sync()
-                bad.fetchall()
-            with pytest.raises(psycopg.ProgrammingError, match="no result"):
-                skipped.fetchall()
-            assert good.fetchone() == (42,)
+        wire = connection.pgconn
+        wire.enter_pipeline_mode()
+        wire.send_query_params(b"SELECT n FROM ANSWER WHERE n = $1", [b"42"])
+        wire.pipeline_sync()
+        wire.send_query_params(b"SELECT $1, REFUSED FROM ANSWER", [b"1"])
+        wire.send_query_params(b"SELECT $1::int", [b"2"])
+        wire.pipeline_sync()
+        answers = [next_result(wire) for _ in range(8)]
+        states = [psycopg.pq.ExecStatus(answer.status).name if answer else None for answer in answers]
+        assert states == [
+            *("TUPLES_OK", None, "PIPELINE_SYNC"),
+            *("FATAL_ERROR", None, "PIPELINE_ABORTED", None, "PIPELINE_SYNC"),
+        ]
+        good, bad = answers[0], answers[3]
+        assert good and good.get_value(0, 0) == b"42"
+        assert bad and b"this is refused" in bad.error_message
+        wire.exit_pipeline_mode()
         assert connection.execute("SELECT n FROM ANSWER").fetchone() == (42,)
 
 
