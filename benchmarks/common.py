@@ -146,7 +146,12 @@ def run_module(module: str, *arguments: object, timeout: float = 3600) -> list[L
     lines = [json.loads(row) for row in done.stdout.splitlines() if row.startswith("{")]
     for line in lines:
         print(json.dumps(line), flush=True)
-    return lines if done.returncode == 0 else [*lines, _failed(module, done.stderr[-1500:])]
+    return lines if done.returncode == 0 else [*lines, _failed(module, _said(done.stderr))]
+
+
+def _said(errors: str) -> str:
+    """The end of what a process said, without the frames of Java's stack traces."""
+    return "\n".join(line for line in errors.splitlines() if not line.lstrip().startswith("at "))[-1500:]
 
 
 def _failed(module: str, reason: str) -> Line:

@@ -5,7 +5,6 @@ Every thread has its own engine, its own view of the stores and its own connecti
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import pyarrow as pa
-from pyarrow import csv
 from sqlglot import exp
 
 from rollup.aggregation.answer import bucket_rows
@@ -34,6 +32,7 @@ from rollup.plan.dialects import to_sql
 from rollup.plan.program import Program
 from rollup.stores.base import Snapshot
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot
+from rollup.stores.sql_copy import READ_SIZE, CopyRows
 from rollup.untyped import pc
 
 Where = tuple[tuple[str, tuple[str | int, ...]], ...]
@@ -179,14 +178,11 @@ class Loader:
 
     def _copied(self, ddl: str, table: str, rows: pa.Table) -> Load:
         """Frozen in the transaction that makes the table, the rows are seen by older snapshots as well."""
-        sink = io.BytesIO()
-        csv.write_csv(rows, sink, csv.WriteOptions(include_header=False))
-        sink.seek(0)
         place = name(table, INNER)
 
         def work(cursor: Any) -> Load:
             cursor.execute(f"begin; {ddl}")
-            cursor.copy_expert(f"copy {place} from stdin (format csv, freeze)", sink)
+            cursor.copy_expert(f"copy {place} from stdin (format binary, freeze)", CopyRows(rows), READ_SIZE)
             cursor.execute("select pg_total_relation_size(%s::regclass)", (place,))
             size = int(cursor.fetchone()[0])
             cursor.execute("commit")

@@ -17,19 +17,18 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from rollup.aggregation.retrieval import bounds, per_level
 from rollup.conf import Conf
-from rollup.errors import ConfigError, QueryError, RollupError, StoreError
+from rollup.errors import ConfigError, RollupError, StoreError
 from rollup.gateway import refusal
-from rollup.gateway.catalog import call_of, name
+from rollup.gateway.catalog import call_of
+from rollup.gateway.inside import inside
 from rollup.gateway.loader import Loader, delta_folders
 from rollup.gateway.options import ServeOptions
 from rollup.gateway.private import DATABASE, Mail, PrivateServer
 from rollup.gateway.proxy import Gateway
 from rollup.gateway.session import VISITOR, Session
 from rollup.gateway.slices import Budget, Slices, request
-from rollup.gateway.sources import TIME, Reader, Source
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.gateway.sources import Reader, Source
 from rollup.plan.program import Program
 from rollup.stores.sql_options import StoreOptions
 
@@ -226,35 +225,6 @@ class PostgresEndpoint:
             raise StoreError(f"{self.store.shown}: {problem.args[0]}") from None
         finally:
             engine.dispose()
-
-
-def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
-    """The query that gives a source's rows in the store's own server."""
-    time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
-    if source.given.get("fill"):
-        problem = QueryError(
-            "gaps are not filled inside PostgreSQL", hint="leave FILL out, or join with generate_series"
-        )
-        raise problem.at(*source.position)
-    if source.given.get("view"):
-        level = source.per.strip("'")
-        tests = [
-            f"{name(TIMESTAMP)} {sign} {bound}"
-            for sign, bound in ((">=", source.low), ("<", source.high))
-            if bound != "null::bigint"
-        ]
-        where = f" where {' and '.join(tests)}" if tests else ""
-        return f"(select *, {time} from {name(f'{aggregation.name}_{level}', schema)}{where})"
-    arguments = [source.low, *([source.high] if source.high != "null" else []), source.per]
-    if source.values is not None:
-        low, high, per = source.values
-        try:
-            level = per_level(aggregation, per)
-            found = bounds([low] if high is None else [low, high])
-        except RollupError as problem:
-            raise problem.at(*source.position) from None
-        arguments = [f"({found[0]})::bigint", f"({found[1]})::bigint", f"'{level.plural}'"]
-    return f"(select *, {time} from {name(aggregation.name, schema)}({', '.join(arguments)}))"
 
 
 async def _listening(gateway: Gateway, options: ServeOptions) -> int:

@@ -230,7 +230,8 @@ class SqlStore:
         times = rows[TIMESTAMP].to_numpy()
         low, high = int(times.min()), int(times.max())
         if low > newest:
-            session.append(table, rows)
+            # In the order of the table's index: rows in any other take the database twice as long.
+            session.append(table, rows.sort_by([(key, "ascending") for key in self.aggregation.identity]))
         else:
             self._merge_into(session, table, rows)
         return max(newest, high)

@@ -21,10 +21,11 @@ from rollup.aggregation.retrieval import Ask, Question
 from rollup.calendar import Duration
 from rollup.errors import QueryError, StoreError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
+from rollup.stores.sql_copy import READ_SIZE, CopyRows
 from rollup.stores.sql_ddl import Tables, fill, uses_sketch
 from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
-from rollup.stores.sql_rows import copy_text, described, to_arrow
+from rollup.stores.sql_rows import described, to_arrow
 from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record
 from rollup.stores.sql_text import decode_rows, encode, encoded
 from rollup.stores.sql_types import column_type, quoted, type_name
@@ -227,8 +228,8 @@ class PostgresSession:
 
     def append(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(map(name, rows.schema.names))
-        copy = f"copy {name(table)} ({columns}) from stdin (format csv)"
-        self._cursor.copy_expert(self._message(copy), copy_text(rows))
+        copy = f"copy {name(table)} ({columns}) from stdin (format binary)"
+        self._cursor.copy_expert(self._message(copy), CopyRows(rows), READ_SIZE)
 
     def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
         columns = ", ".join(map(name, schema.names))

@@ -1,64 +1,11 @@
-"""Rows on their way: Arrow to the text that COPY reads, and rows of a cursor to Arrow."""
+"""Rows on their way out of a database: those of a cursor to Arrow."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv
-
-from rollup.stores.sql_text import encode_rows
-
-_QUOTED = re.compile(r'(["\\])')
-_NUL, _MARK = b"\x00", b"\x01"
-
-
-def copy_text(rows: pa.Table) -> io.BytesIO:
-    """The rows as CSV without header, as PostgreSQL's COPY reads it: null is nothing, text is always in quotes."""
-    found = _csv(rows)
-    text = found.getvalue()
-    return _csv(encode_rows(rows)) if _NUL in text or _MARK in text else found
-
-
-def _csv(rows: pa.Table) -> io.BytesIO:
-    out = io.BytesIO()
-    if not rows.num_rows:
-        return out
-    whole = rows.combine_chunks()  # the CSV writer puts NULs before a column whose first chunk is empty
-    flat = pa.table([_flat(column) for column in whole.columns], names=[str(i) for i in range(rows.num_columns)])
-    csv.write_csv(flat, out, csv.WriteOptions(include_header=False, quoting_style="needed"))
-    out.seek(0)
-    return out
-
-
-def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_list(kind):
-        column = pa.chunked_array([pa.array([_array(value) for value in column.to_pylist()], pa.string())])
-    elif pa.types.is_binary(kind):
-        texts = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
-        column = pa.chunked_array([pa.array(texts, pa.string())])
-    return column
-
-
-def _array(values: Sequence[Any] | None) -> str | None:
-    """A list as PostgreSQL spells an array.
-
-    >>> _array(["a", "b,c", None]), _array([1, 2.5]), _array([True])
-    ('{"a","b,c",NULL}', '{1,2.5}', '{true}')
-    """
-    return None if values is None else "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return '"' + _QUOTED.sub(r"\\\1", value) + '"' if isinstance(value, str) else repr(value)
 
 
 def to_arrow(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:

@@ -42,14 +42,16 @@ def encoded(value: Any) -> Any:
 
 
 def encode_rows(rows: pa.Table) -> pa.Table:
-    """Rows whose text has no NUL."""
+    """Rows whose text has no NUL; quick where there is nothing to do."""
+    if not any(_holds(column, plain) for column in rows.columns for plain, _ in _PAIRS):
+        return rows
     columns = [_each(column, _PAIRS, encode) for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def decode_rows(rows: pa.Table) -> pa.Table:
     """What `encode_rows` was given; quick where there is nothing to do."""
-    if not any(_marked(column) for column in rows.columns):
+    if not any(_holds(column, _MARK) for column in rows.columns):
         return rows
     columns = [_each(column, tuple((b, a) for a, b in reversed(_PAIRS)), decode) for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)
@@ -66,10 +68,10 @@ def _each(column: pa.ChunkedArray, pairs: tuple[tuple[str, str], ...], one: Any)
     return column
 
 
-def _marked(column: pa.ChunkedArray) -> bool:
+def _holds(column: pa.ChunkedArray, text: str) -> bool:
     if _texts(column.type):
         column = pc.list_flatten(column)
-    return bool(pa.types.is_string(column.type) and pc.any(pc.match_substring(column, _MARK)).as_py())
+    return bool(pa.types.is_string(column.type) and pc.any(pc.match_substring(column, text)).as_py())
 
 
 def _texts(kind: pa.DataType) -> bool:

@@ -99,6 +99,30 @@ def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
         assert caught.value.diag.statement_position == "15"
 
 
+def test_gaps_are_filled_and_levels_stitched_inside_the_server(login: dict[str, Any]) -> None:
+    week = f"{at('2018-01-27T00:00:00')}, {at('2018-02-03T00:00:00')}"
+    with psycopg.connect(**login, autocommit=True) as client:
+        for word, gap in (("zero", 0.0), ("previous", 28.0), ("linear", 14.5), ("null", None)):
+            text = (
+                f"SELECT total / 3 FROM TradeAgg WITHIN {week} PER 'days' FILL ({word}) t WHERE symbol = 'A'"
+                f" AND \"AGG_TIME\" = '2018-01-30Z'"
+            )
+            assert client.execute(text).fetchall() == [(gap,)], word
+        whole = client.execute(
+            "SELECT symbol, sum(total) FROM TradeAgg WITHIN '2018-**-** **:**:**' PER 'auto' GROUP BY 1"
+        )
+        assert sorted(whole.fetchall()) == [("A", 1383.0), ("B", 2766.0)]
+        cut = f"{at('2018-01-31T00:00:00')}, {at('2018-02-02T10:00:00')}"
+        rows = client.execute(f"SELECT sum(total), count(*) FROM TradeAgg({cut}, 'auto') WHERE symbol = 'A'")
+        assert rows.fetchone() == (1 * 3 + 2 * 1, 2)
+        with pytest.raises(psycopg.errors.DatabaseError, match="FILL needs a constant range"):
+            client.execute("SELECT * FROM TradeAgg WITHIN %s PER 'days' FILL (zero)", ("2018-**-** **:**:**",))
+        with pytest.raises(psycopg.errors.DatabaseError, match="over more than 100,000 seconds"):
+            client.execute(
+                "SELECT * FROM TradeAgg('2018-01-01 00:00:00', '2018-01-03 00:00:00', 'seconds', fill => 'zero')"
+            )
+
+
 def test_only_named_users_and_the_stores_database(login: dict[str, Any]) -> None:
     for changed, message in (({"user": "rollup"}, "not permitted"), ({"dbname": "postgres"}, "is not served here")):
         with pytest.raises(psycopg.OperationalError, match=message):
