@@ -53,6 +53,9 @@ class Filed:
 
 
 FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
+_CODEC = "snappy"
+"""Not lz4, although it is as quick: Spark 4.2's Parquet reader fails on dictionaries of more than 8 KiB in it when a
+query filters by their column (apache/parquet-java#3478)."""
 SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
 """How the names of files begin that are sorted by keys, and the size of their row groups: one key reads one or two."""
 _pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
@@ -118,7 +121,7 @@ def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], 
     relative = name if period is None else f"{PERIOD}={period}/{name}"
     target = path / relative
     target.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, target, compression="lz4", row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS)
+    pq.write_table(rows, target, compression=_CODEC, row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS)
     stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
     values = {} if period is None else {PERIOD: period}
     return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), changed, json.dumps(stats))
