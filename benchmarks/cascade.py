@@ -65,13 +65,16 @@ PEERS: dict[str, Callable[[Events], list[Line]]] = {
 }
 
 
-def ours(events: Events) -> dict[str, Any] | None:
-    """Run our job and print its two rates; None when it failed, which is printed too."""
+def ours(events: Events, batch_files: int) -> dict[str, Any] | None:
+    """Run our job and print its two rates; None when it failed, which is printed too.
+
+    At least two batches, so that one of them is hot; at most `batch_files` files each.
+    """
     from benchmarks.ours import OursFailed, run_cascade
 
     try:
         with scratch("cascade") as folder:
-            found = run_cascade(events.files, events.keys, folder, batch_files=max(1, min(10, len(events.files) // 2)))
+            found = run_cascade(events.files, events.keys, folder, max(1, min(batch_files, len(events.files) // 2)))
     except (OursFailed, OSError) as error:
         print_failure(str(error))
         return None
@@ -111,11 +114,11 @@ def same_counts(events: Events, peers: dict[str, list[Line]]) -> bool:
     return False
 
 
-def compare(keys: int, count: int, names: list[str], with_ours: bool) -> bool:
+def compare(keys: int, count: int, names: list[str], batch_files: int, with_ours: bool) -> bool:
     """One comparison at one number of keys; whether everything that was not skipped worked."""
     events = event_files(keys, count)
     peers = {name: PEERS[name](events) for name in names}
-    found = ours(events) if with_ours else None
+    found = ours(events, batch_files) if with_ours else None
     if found is not None:
         ratios(events, found, peers)
     elif not with_ours:
@@ -131,12 +134,13 @@ def main() -> int:
     parser.add_argument("--keys", type=int, nargs="+", default=KEYS)
     parser.add_argument("--events", type=int, help="instead of ROLLUP_BENCH_EVENTS or 20 million")
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--batch-files", type=int, default=10, help="files of a million events in a batch of ours")
     parser.add_argument("--peers-only", action="store_true", help="leave our own side out")
     options = parser.parse_args()
     machine(BENCH)
     count = options.events or bench_events(options.smoke)
     keys = options.keys[:1] if options.smoke else options.keys
-    worked = [compare(each, count, options.peers, not options.peers_only) for each in keys]
+    worked = [compare(each, count, options.peers, options.batch_files, not options.peers_only) for each in keys]
     return 0 if all(worked) else 1
 
 

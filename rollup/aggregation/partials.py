@@ -16,8 +16,9 @@ from rollup.aggregation import buckets
 from rollup.aggregation.engine import Engine
 from rollup.calendar import normal_zone, offset_ms
 from rollup.errors import TimeError
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Clock, column
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock, column
 from rollup.plan.dialects import to_sql
+from rollup.untyped import pc
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
 _STAMP = (
@@ -63,6 +64,10 @@ class Partials:
         with engine.tables(tables):
             found = engine.run(self._stepped.replace("__events", events))
         return found.cast(self.schema().append(pa.field(STEP, pa.int64())))
+
+    def hold_all(self, rows: pa.Table, events: int) -> bool:
+        """Whether partial rows count so many events: then none was refused, and `refused` need not look for any."""
+        return self.aggregation.filter is None and (pc.sum(rows[EVENTS]).as_py() or 0) == events
 
     def refused(self, engine: Engine, events: str) -> pa.Table:
         """The events whose time cannot be read: `__arrival`, `reason` and `raw` (JSON of the event)."""
@@ -149,12 +154,13 @@ class Partials:
 
     def _grouped(self, timed: exp.Select, *extra: exp.Column) -> exp.Select:
         aggregation = self.aggregation
-        names = [column(TIMESTAMP), column(ZONE)]
+        zone = column(ZONE) if self._zoned else exp.Literal.string(aggregation.zone).as_(ZONE, quoted=True)
         keys = [exp.alias_(key.expression.copy(), key.name, quoted=True) for key in aggregation.keys]
         values = [exp.alias_(value.prepare.copy(), value.name, quoted=True) for value in aggregation.values]
         span = [exp.Min(this=exp.column("__arrival")).as_(FIRST), exp.Max(this=exp.column("__arrival")).as_(LAST)]
-        groups = [*(name.copy() for name in names), *(key.expression.copy() for key in aggregation.keys), *extra]
-        query = exp.select(*names, *keys, *values, *span, *(node.copy() for node in extra))
+        names = [column(TIMESTAMP), *([column(ZONE)] if self._zoned else [])]  # one zone for all need not be compared
+        groups = [*names, *(key.expression.copy() for key in aggregation.keys), *extra]
+        query = exp.select(column(TIMESTAMP), zone, *keys, *values, *span, *(node.copy() for node in extra))
         return query.from_(timed.subquery("t")).group_by(*groups)
 
     def _zones(self, engine: Engine, events: str) -> dict[str, pa.Table]:

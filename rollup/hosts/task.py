@@ -118,7 +118,10 @@ def _results(
                     _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view)),
                 )
             continue
-        yield "partials", name, _shared(spec, worker, partials, partials.fold(worker.engine, view))
+        rows = partials.fold(worker.engine, view)
+        yield "partials", name, _shared(spec, worker, partials, rows)
+        if view == part.view and partials.hold_all(rows, part.rows):
+            continue
         refused = partials.refused(worker.engine, view)
         if refused.num_rows:
             yield "dead", name, _letters(worker.engine, part, partials.aggregation.stream, refused)

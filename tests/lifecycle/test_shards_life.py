@@ -71,3 +71,33 @@ def test_verify_replay_and_recover_between_batches_in_shards(
     single.run(spark)
     assert everything(conf) == everything(single.path)
     assert rollup("verify", conf, "--raw")[0] == 0
+
+
+@pytest.mark.spark
+def test_a_rebuild_from_the_tables_after_shards_is_that_of_the_driver(
+    tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]
+) -> None:
+    events = trades(300)
+    files = Place(tmp_path)
+    (tmp_path / "incoming").mkdir()
+    app = APP.format(annotations="", extra="")
+    source = {"kind": "parquet", "path": str(tmp_path / "incoming")}
+    for host in ("driver", "shards"):
+        (tmp_path / host).mkdir()
+    sharded = Job(tmp_path / "shards", source, app=app, more='[cascade]\nhost = "shards"\nshards = 2')
+    single = Job(tmp_path / "driver", source, app=app)
+
+    files.add(*events[:200])
+    for job in (sharded, single):
+        job.run(spark)
+        code, output = rollup("recover", job.path, "--rebuild")
+        assert code == 0 and "lost: what was still open at seconds" in output, output
+    assert open_files(sharded.path) == {"str"}, "a rebuild writes them whole"
+    assert everything(sharded.path) == everything(single.path)
+
+    files.add(*events[200:])
+    for job in (sharded, single):
+        job.run(spark)
+        assert rollup("verify", job.path)[0] == 0
+    assert open_files(sharded.path) == {"list"}, "the next batch splits them again"
+    assert everything(sharded.path) == everything(single.path)
