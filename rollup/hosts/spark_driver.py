@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rollup.aggregation.engine import Engine
-from rollup.aggregation.partials import FIRST, LAST
 from rollup.aggregation.pipeline import Advance, Pipeline
 from rollup.conf import Conf, check
 from rollup.errors import RollupError
 from rollup.hosts.answers import Answers
 from rollup.hosts.checkpoint import refuse_without_tables
 from rollup.hosts.exchange import Exchange
+from rollup.hosts.numbering import Numbering
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.session import session
 from rollup.hosts.shards import shifted
@@ -36,7 +36,6 @@ from rollup.sources.registry import source
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
-from rollup.untyped import pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,26 +48,14 @@ _STOPPED = "stopped between two batches"
 class _Results:
     """What the tasks of a batch gave, in order of arrival."""
 
-    events: int
+    numbering: Numbering
     partials: Mapping[str, list[Any]]  # pa.Table, or Split where the step runs in shards
     dead: pa.Table
     forwarded: Mapping[str, pa.Table]
-    bases: Mapping[str, int]
-    numbered: bool
 
     def bounds(self, name: str, known: int) -> tuple[int, int]:
-        """(what to add to an aggregation's arrivals, the first arrival of the next batch); `known` is that of this one.
-
-        A source with numbers of its own may begin again where the batch before ended, or before it: what comes in a
-        later batch has arrived later.
-        """
-        if not self.numbered:
-            return known, known + self.events
-        tables = [getattr(part, "summary", part) for part in self.partials.get(name, [])]
-        firsts = [pc.min(table[FIRST]).as_py() for table in tables if table.num_rows]
-        lasts = [pc.max(table[LAST]).as_py() for table in tables if table.num_rows]
-        base = max(0, known - min(firsts, default=known))
-        return base, max([known, *(last + base + 1 for last in lasts)])
+        """As `Numbering.bounds`, of the partial rows of an aggregation."""
+        return self.numbering.bounds([getattr(part, "summary", part) for part in self.partials.get(name, [])], known)
 
 
 class SparkHost:
@@ -169,7 +156,9 @@ class SparkHost:
             self.dead_letters.append(letters, query, number)
             ended = time.time()
             self.reporter.batch(
-                BatchReport(stream, number, results.events, began, ended, letters.num_rows, advances, self.pipelines)
+                BatchReport(
+                    stream, number, results.numbering.events, began, ended, letters.num_rows, advances, self.pipelines
+                )
             )
             self._upkeep.after_batch()
             point("batch.end")
@@ -185,7 +174,7 @@ class SparkHost:
         base, following = results.bounds(name, _arrivals(pipeline, stream))
 
         def refold(steps: pa.Table, suspects: pa.Table) -> list[Any]:
-            bases = {origin: base + offset for origin, offset in results.bases.items()}
+            bases = {origin: base + offset for origin, offset in results.numbering.bases.items()}
             spec = replace(self._spec(stream), refold={name: (pack(steps), pack(suspects))}, bases=bases)
             rows = self._rows(frame, spec)
             return [received(row) for row in rows if row["kind"] == "partials"]
@@ -217,15 +206,8 @@ class SparkHost:
 
     def _collect(self, stream: str, frame: DataFrame, spec: TaskSpec) -> _Results:
         rows = self._rows(frame, spec)
-        parts = sorted({(row["position"], row["origin"], row["rows"]) for row in rows if row["kind"] == "part"})
-        bases, events = dict[str, int](), 0
-        for position, origin, count in parts:
-            bases[origin] = 0 if position < 0 else events
-            events += count
-        numbered = any(position < 0 for position, _, _ in parts)
-        if numbered:
-            events = sum(row["rows"] for row in rows if row["kind"] == "part")
-        order = {origin: index for index, (_, origin, _) in enumerate(parts)}
+        numbering = Numbering.of(rows)
+        bases, order = numbering.bases, numbering.order
         rows.sort(key=lambda row: order[row["origin"]])
         partials, forwarded, dead = dict[str, list[Any]](), dict[str, list[pa.Table]](), [DEAD.empty_table()]
         for row in rows:
@@ -239,14 +221,8 @@ class SparkHost:
                 dead.append(table.cast(DEAD))
             else:
                 forwarded.setdefault(row["name"], []).append(shifted(table, bases[row["origin"]]))
-        return _Results(
-            events,
-            partials,
-            pa.concat_tables(dead),
-            {name: pa.concat_tables(tables) for name, tables in forwarded.items()},
-            bases,
-            numbered,
-        )
+        whole = {name: pa.concat_tables(tables) for name, tables in forwarded.items()}
+        return _Results(numbering, partials, pa.concat_tables(dead), whole)
 
 
 def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:

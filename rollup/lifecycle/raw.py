@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.partials import FIRST, LAST
 from rollup.conf import Conf
 from rollup.errors import ConfigError
+from rollup.hosts.numbering import Numbering
 from rollup.hosts.shards import shifted
 from rollup.hosts.task import TaskSpec, pack, unpack_row
 from rollup.lifecycle.raw_files import FILES, FileReader, RawFile
@@ -28,7 +28,6 @@ from rollup.plan.program import Program
 from rollup.plan.retention import period
 from rollup.plan.types import Type
 from rollup.sources.delta import WITHIN
-from rollup.untyped import pc
 
 _SLACK = "1 day"
 
@@ -198,31 +197,16 @@ class _Share:
 
     @classmethod
     def of(cls, rows: list[dict[str, Any]], name: str, known: int) -> _Share:
-        """Of the results of a piece; `known` is the arrival of its first event.
-
-        As in a batch of the job: parts are put in order and numbered one after the other, unless the source numbers
-        them itself; then what comes later has arrived later.
-        """
-        parts = sorted({(row["position"], row["origin"], row["rows"]) for row in rows if row["kind"] == "part"})
+        """Of the results of a piece; `known` is the arrival of its first event."""
+        numbering = Numbering.of(rows)
+        order = numbering.order
         found = [row for row in rows if row["kind"] == "partials" and row["name"] == name]
+        found.sort(key=lambda row: order[row["origin"]])
         tables = [(row["origin"], unpack_row(row["payload"], row["file"])) for row in found]
         filled = [(origin, table) for origin, table in tables if table.num_rows]
-        events = sum(count for _, _, count in parts)
-        if any(position < 0 for position, _, _ in parts):
-            events = sum(row["rows"] for row in rows if row["kind"] == "part")  # two tasks may give as many of a topic
-            base = max(0, known - min((pc.min(table[FIRST]).as_py() for _, table in filled), default=known))
-            following = max([known, *(pc.max(table[LAST]).as_py() + base + 1 for _, table in filled)])
-            return cls(
-                [shifted(table, base) for _, table in filled],
-                dict.fromkeys((p[1] for p in parts), base),
-                events,
-                following,
-            )
-        bases, following = dict[str, int](), known
-        for _, origin, count in parts:
-            bases[origin], following = following, following + count
-        filled.sort(key=lambda one: bases[one[0]])
-        return cls([shifted(table, bases[origin]) for origin, table in filled], bases, events, following)
+        base, following = numbering.bounds([table for _, table in filled], known)
+        bases = {origin: base + offset for origin, offset in numbering.bases.items()}
+        return cls([shifted(table, bases[origin]) for origin, table in filled], bases, numbering.events, following)
 
 
 def batches(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

@@ -52,13 +52,15 @@ class Filed:
     rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
 
 
-FILE_ROWS, _GROUP_ROWS = 1024 * 1024, 128 * 1024
+FILE_ROWS, _LEAST_ROWS, _GROUP_ROWS = 1024 * 1024, 256 * 1024, 128 * 1024
+"""Rows of a file at most; rows below which a batch is not shared out to more cores; rows of a row group."""
 _CODEC = "snappy"
 """Not lz4, although it is as quick: Spark 4.2's Parquet reader fails on dictionaries of more than 8 KiB in it when a
 query filters by their column (apache/parquet-java#3478)."""
 SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
 """How the names of files begin that are sorted by keys, and the size of their row groups: one key reads one or two."""
-_pool = ThreadPoolExecutor(os.cpu_count() or 2, thread_name_prefix="encode")
+_CORES = os.cpu_count() or 2
+_pool = ThreadPoolExecutor(_CORES, thread_name_prefix="encode")
 
 
 def append(
@@ -101,10 +103,11 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
-    """Slices of at most FILE_ROWS rows, each within one period."""
+    """Slices each within one period, and small enough that every core has one to encode."""
+    size = min(FILE_ROWS, max(_LEAST_ROWS, -(-rows.num_rows // _CORES)))
     for name, part in [(None, rows)] if period is None else _by_period(rows, *period):
-        for at in range(0, part.num_rows, FILE_ROWS):
-            yield name, part.slice(at, FILE_ROWS)
+        for at in range(0, part.num_rows, size):
+            yield name, part.slice(at, size)
 
 
 def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str, pa.Table]]:

@@ -1,0 +1,56 @@
+"""How the parts of a batch are put in order and their events numbered: by the job, and by whoever reads its past again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.aggregation.partials import FIRST, LAST
+from rollup.untyped import pc
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Where each part begins, in the order of the parts; how many events there are; whether the source numbers them."""
+
+    bases: Mapping[str, int]
+    events: int
+    numbered: bool
+
+    @classmethod
+    def of(cls, results: Sequence[Mapping[str, Any]]) -> Numbering:
+        """From the result rows of the tasks of a batch.
+
+        >>> rows = [{"kind": "part", "position": p, "origin": o, "rows": 5} for p, o in ((2, "b"), (1, "a"))]
+        >>> Numbering.of(rows)
+        Numbering(bases={'a': 0, 'b': 5}, events=10, numbered=False)
+        """
+        found = [(row["position"], row["origin"], row["rows"]) for row in results if row["kind"] == "part"]
+        bases, events = dict[str, int](), 0
+        for position, origin, count in sorted(set(found)):
+            bases[origin] = 0 if position < 0 else events
+            events += count
+        numbered = any(position < 0 for position, _, _ in found)
+        if numbered:  # two tasks may give as many of a topic
+            events = sum(count for _, _, count in found)
+        return cls(bases, events, numbered)
+
+    @property
+    def order(self) -> Mapping[str, int]:
+        """The place of each part among them."""
+        return {origin: index for index, origin in enumerate(self.bases)}
+
+    def bounds(self, partials: Sequence[pa.Table], known: int) -> tuple[int, int]:
+        """(what to add to the arrivals of partial rows, the first arrival of the next batch); `known` is that of this one.
+
+        A source with numbers of its own may begin again where the batch before ended, or before it: what comes in a
+        later batch has arrived later.
+        """
+        if not self.numbered:
+            return known, known + self.events
+        filled = [table for table in partials if table.num_rows]
+        base = max(0, known - min((pc.min(table[FIRST]).as_py() for table in filled), default=known))
+        return base, max([known, *(pc.max(table[LAST]).as_py() + base + 1 for table in filled)])
