@@ -21,7 +21,7 @@ from rollup.aggregation.state import State
 from rollup.calendar import Duration, bucket_start
 from rollup.lang.siddhi import parse_query
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.base import Commit
 from rollup.stores.pgserver import PgServer
 from rollup.stores.postgres import store_of

@@ -13,7 +13,7 @@ from rollup.ask import query
 from rollup.conf import Conf, load
 from rollup.errors import RollupError
 from rollup.hosts.spark_read import read, register_functions
-from rollup.plan.program import Program
-from rollup.plan.program import compile_app as parse
+from rollup.program import Program
+from rollup.program import compile_app as parse
 
 __all__ = ["Conf", "Program", "RollupError", "load", "open", "parse", "query", "read", "register_functions"]

@@ -37,7 +37,7 @@ from typing import Any
 
 from rollup.calendar import GMT
 from rollup.errors import ConfigError
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from rollup.sources.lateness import buffered
 
 Options = Mapping[str, Any]

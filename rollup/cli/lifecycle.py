@@ -18,7 +18,7 @@ from rollup.lifecycle.book import Book
 from rollup.lifecycle.compare import Difference
 from rollup.lifecycle.verify import Verifier
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.stores.base import Store
 from rollup.stores.registry import open_store
 

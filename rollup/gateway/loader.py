@@ -29,7 +29,7 @@ from rollup.gateway.sources import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.plan.dialects import to_sql
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.stores.base import Snapshot
 from rollup.stores.delta_read import DeltaReader, DeltaSnapshot
 from rollup.stores.sql_copy import READ_SIZE, CopyRows

@@ -29,7 +29,7 @@ from rollup.gateway.proxy import Gateway
 from rollup.gateway.session import VISITOR, Session
 from rollup.gateway.slices import Budget, Slices, request
 from rollup.gateway.sources import Reader, Source
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.stores.sql_options import StoreOptions
 
 log = logging.getLogger(__name__)

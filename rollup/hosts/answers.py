@@ -16,7 +16,7 @@ from rollup.aggregation.requests import Requests
 from rollup.conf import Conf
 from rollup.errors import ConfigError, RollupError
 from rollup.plan.dialects import to_sql
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.sources.base import DEAD
 from rollup.stores.base import Store
 

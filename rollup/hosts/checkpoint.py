@@ -9,7 +9,7 @@ from typing import Any
 
 from rollup.conf import Conf
 from rollup.errors import ConfigError
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.sources.registry import source
 from rollup.stores.sql_options import StoreOptions
 

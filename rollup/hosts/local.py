@@ -16,7 +16,7 @@ from rollup.errors import QueryError, RollupError
 from rollup.lang.siddhi import parse_query
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.dialects import to_sql
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
 

@@ -47,7 +47,7 @@ from rollup.hosts.shards import (
     split,
 )
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.base import Rewrite, Store
 from rollup.stores.delta import DeltaStore
 from rollup.stores.delta_write import Filed

@@ -21,7 +21,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import Partials
 from rollup.hosts.shards import Split, split
 from rollup.plan.dialects import to_sql
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.records import quoted
 from rollup.sources.registry import source

@@ -29,8 +29,8 @@ from rollup.lifecycle.recompute import TrueRows
 from rollup.lifecycle.retention import Purge, purge
 from rollup.lifecycle.verify import Verifier
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import Program
 from rollup.plan.retention import retention
+from rollup.program import Program
 from rollup.stores.delta_record import write_durably
 from rollup.stores.registry import open_store
 

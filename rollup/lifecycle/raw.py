@@ -24,9 +24,9 @@ from rollup.lifecycle.raw_kafka import KafkaReader
 from rollup.lifecycle.rebuild import Span
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.app import Annotation
-from rollup.plan.program import Program
 from rollup.plan.retention import period
 from rollup.plan.types import Type
+from rollup.program import Program
 from rollup.sources.delta import WITHIN
 
 _SLACK = "1 day"

@@ -10,7 +10,7 @@ from rollup.conf import Conf
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import notes
 from rollup.lifecycle.compare import readable
-from rollup.plan.program import Program
+from rollup.program import Program
 
 
 def remarks(conf: Conf, program: Program, text: str) -> list[str]:

@@ -15,8 +15,8 @@ from rollup.calendar import bucket_end
 from rollup.errors import ConfigError, PlanError
 from rollup.plan.aggregation import Aggregation, Clock
 from rollup.plan.app import AggregationDef, Annotation
-from rollup.plan.program import Program, compile_app
 from rollup.plan.retention import period
+from rollup.program import Program, compile_app
 
 
 def buffered(text: str, zone: str, sources: Mapping[str, Mapping[str, Any]]) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.state import State
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.memory import MemoryStore
 from tests.oracle import local_time as time
 from tests.oracle.answers import App

@@ -13,7 +13,7 @@ from rollup.calendar import within_range
 from rollup.errors import PlanError
 from rollup.hosts.local import LocalHost, StoreFactory
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.memory import MemoryStore
 from tests.aggregation.test_merge_laws import law
 from tests.conformance.stores import STORES

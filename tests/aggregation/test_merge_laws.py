@@ -20,7 +20,7 @@ from rollup.aggregation.cascade import Cascade
 from rollup.aggregation.partials import Partials
 from rollup.hosts.local import LocalHost
 from rollup.plan.aggregates import AGGREGATES, PARTIALS
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from tests.aggregation.rig import shared_engine
 from tests.profiles import examples
 

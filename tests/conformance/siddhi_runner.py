@@ -14,7 +14,7 @@ from rollup.aggregation.engine import Engine
 from rollup.calendar import Duration
 from rollup.errors import RollupError
 from rollup.hosts.local import LocalHost, StoreFactory
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from tests.conformance.compare import Case, Mismatch, Rows, check, number
 
 NOW = 1_700_000_000_000

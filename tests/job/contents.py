@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from rollup.plan.program import Program
+from rollup.program import Program
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.delta_record import RecordFolder

@@ -23,7 +23,7 @@ import pyarrow as pa
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Pipeline
 from rollup.calendar import Duration
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from rollup.sources.base import DEAD
 from rollup.stores.base import Rewrite
 from rollup.stores.dead_letters import DeadLetters

@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from rollup.aggregation.engine import Engine
 from rollup.errors import ConfigError
 from rollup.hosts.task import TaskSpec, run, unpack
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.sources.base import Part, Source
 from rollup.sources.registry import source
 from tests.job.jobs import TRADES, Job, answers

@@ -19,7 +19,7 @@ from rollup.aggregation.retrieval import Ask, plan
 from rollup.errors import RollupError
 from rollup.lang.siddhi import parse_query
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import Program, compile_app
+from rollup.program import Program, compile_app
 from tests.profiles import examples
 
 FOR_QUERIES = (

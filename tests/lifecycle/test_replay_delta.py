@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.sources.delta import WITHIN, Delta
 from tests.job.jobs import Job
 from tests.lifecycle.conftest import trades

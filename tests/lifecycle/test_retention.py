@@ -11,8 +11,8 @@ import pytest
 from rollup.calendar import Duration
 from rollup.errors import PlanError
 from rollup.lifecycle.chores import Chores
-from rollup.plan.program import compile_app
 from rollup.plan.retention import retention
+from rollup.program import compile_app
 from rollup.stores import delta
 from rollup.stores import postgres as sql
 from rollup.stores.base import Rewrite

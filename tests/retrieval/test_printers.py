@@ -17,7 +17,7 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.retrieval import Ask, late_rows, open_rows, plan
 from rollup.hosts.local import LocalHost
 from rollup.lang.siddhi import parse_query
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from tests.retrieval.trades import DAY, EVENTS, HOUR, START
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rollup.aggregation.retrieval import plan
 from rollup.calendar import Duration
 from rollup.hosts.local import LocalHost
 from rollup.lang.siddhi import parse_query
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, grouped
 
 PROGRAM = compile_app(app("correct"))

@@ -14,7 +14,7 @@ import pytest
 from rollup.ask import Asker
 from rollup.errors import RollupError
 from rollup.hosts.local import LocalHost
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.postgres import store_of
 from rollup.stores.sql_snapshot import SqlSnapshot
 from tests.retrieval.trades import DAY, START, app, asker

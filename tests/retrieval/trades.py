@@ -8,7 +8,7 @@ from pathlib import Path
 from rollup.ask import Asker, opened
 from rollup.calendar import Duration, bucket_start
 from rollup.hosts.local import LocalHost
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.delta import DeltaStore
 
 Event = tuple[str | None, int, int]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollup.hosts.local import LocalHost, StoreFactory
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 
 FIRST = 1_514_764_790_000  # ten seconds before 2018: all six levels close soon
 STREAM = "define stream S (k string, i int, d double, s string, b bool, ts long);"

@@ -6,7 +6,7 @@ import pytest
 
 from rollup.aggregation.engine import Engine
 from rollup.errors import StoreError
-from rollup.plan.program import compile_app
+from rollup.program import compile_app
 from rollup.stores.postgres import store_of
 from rollup.stores.sql_ddl import Tables, table_ddl
 from rollup.stores.sql_options import StoreOptions

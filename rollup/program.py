@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rollup.aggregation.requests import Requests
 from rollup.calendar import GMT
 from rollup.errors import PlanError
 from rollup.lang.siddhi import parse_app
@@ -36,6 +37,9 @@ class Program:
     streams: Mapping[str, StreamDef]
     aggregations: Mapping[str, Aggregation]
     derivations: tuple[Derivation, ...]
+
+    def __repr__(self) -> str:
+        return f"<Program: streams {', '.join(self.streams)}; aggregations {', '.join(self.aggregations) or 'none'}>"
 
     @property
     def joins(self) -> tuple[JoinQuery, ...]:
@@ -148,8 +152,6 @@ def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -
 
 
 def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:
-    from rollup.aggregation.requests import Requests
-
     if join.source.stream not in streams:
         raise PlanError(
             f"stream {join.source.stream!r} is not defined",
