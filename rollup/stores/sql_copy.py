@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 from pgpq import ArrowToPostgresBinaryEncoder
 
-from rollup.stores.sql_text import encode_rows
-
 READ_SIZE = 1 << 16
 """Bytes for a driver to read at a time; psycopg2 by itself reads 8 KiB."""
 _PIECE = 20_000
@@ -27,7 +25,7 @@ class CopyRows(io.RawIOBase):
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        self._pieces = _encoded(encode_rows(rows))
+        self._pieces = _encoded(rows)
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:

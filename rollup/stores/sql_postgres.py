@@ -27,7 +27,7 @@ from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
 from rollup.stores.sql_rows import described, to_arrow
 from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record
-from rollup.stores.sql_text import decode_rows, encode, encoded
+from rollup.stores.sql_text import decode_rows, encode, encode_rows, encoded
 from rollup.stores.sql_types import column_type, quoted, type_name
 
 _KEPT = 1000
@@ -229,7 +229,7 @@ class PostgresSession:
     def append(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(map(name, rows.schema.names))
         copy = f"copy {name(table)} ({columns}) from stdin (format binary)"
-        self._cursor.copy_expert(self._message(copy), CopyRows(rows), READ_SIZE)
+        self._cursor.copy_expert(self._message(copy), CopyRows(encode_rows(rows)), READ_SIZE)
 
     def at(self, table: str, schema: pa.Schema, times: Sequence[int]) -> pa.Table:
         columns = ", ".join(map(name, schema.names))

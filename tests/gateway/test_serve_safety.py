@@ -107,7 +107,21 @@ def test_names_and_values_with_quotes_stay_names_and_values() -> None:
         "define stream S (k string, v double, ts long); define aggregation Odd from S"
         " select k, sum(v) as total, max(v) as high group by k aggregate by ts every sec ... year;"
     )
-    values = ["it's", 'a"b', "back\\slash", "$1", "{brace}", "%s", "ÄÖ€🙂", "nul\0", "line\nbreak", ",", "", "\\."]
+    values = [
+        "it's",
+        'a"b',
+        "back\\slash",
+        "$1",
+        "{brace}",
+        "%s",
+        "ÄÖ€🙂",
+        "nul\0",
+        "one\1",
+        "line\nbreak",
+        ",",
+        "",
+        "\\.",
+    ]
     with folder() as made:
         conf = configuration(made, app)
         host(conf).send("S", [(value, float(index), 0) for index, value in enumerate(values)])
