@@ -80,7 +80,7 @@ class Slices:
         if aggregation is None:
             raise QueryError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(self.aggregations)}")
         _check(spec)
-        start, end, per = _range(aggregation, spec, values)
+        start, end, per = asked_range(aggregation, spec, values)
         if name not in moment:
             moment[name] = await self._newest(name)
         loaded = _loaded(aggregation, spec.get("columns"))
@@ -188,7 +188,8 @@ Values = tuple[Any, Any, Any]
 """Start, end and level as the client gave them; the end is None for one pattern."""
 
 
-def _range(aggregation: Aggregation, spec: Mapping[str, Any], values: Values) -> tuple[int, int, str]:
+def asked_range(aggregation: Aggregation, spec: Mapping[str, Any], values: Values) -> tuple[int, int, str]:
+    """Start, end and level's word of a source's values. Raises RollupError when one of them is wrong."""
     low, high, per = values
     auto = isinstance(per, str) and per.strip().lower() == AUTO
     word = AUTO if auto else per_level(aggregation, per).plural

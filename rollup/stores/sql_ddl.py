@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -181,6 +181,17 @@ def answerable(aggregation: Aggregation) -> tuple[tuple[Output, ...], tuple[str,
     """The outputs PostgreSQL can compute, and the names of those it cannot, because they read a sketch."""
     inside = tuple(o for o in aggregation.outputs if not uses_sketch(to_sql(o.final)))
     return inside, tuple(o.name for o in aggregation.outputs if o not in inside)
+
+
+def relation(alias: str, query: str) -> str:
+    """A relation of a question as a part of its `with` clause; relations are not quoted in a question's text."""
+    return f"{alias} as not materialized ({query})"
+
+
+def stored_relations(tables: Tables, levels: Mapping[str, Duration], place: Callable[[str], str]) -> list[str]:
+    """The relations of stored rows, by their level, and of the open ones; `place` gives a table's quoted name."""
+    found = {**{alias: tables.aggregation.table(level) for alias, level in levels.items()}, "open": tables.open}
+    return [relation(alias, f"select * from {place(table)}") for alias, table in found.items()]
 
 
 def uses_sketch(sql: str) -> bool:

@@ -22,7 +22,7 @@ from rollup.calendar import Duration
 from rollup.errors import QueryError, StoreError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
 from rollup.stores.sql_copy import READ_SIZE, CopyRows
-from rollup.stores.sql_ddl import Tables, fill, uses_sketch
+from rollup.stores.sql_ddl import Tables, fill, relation, stored_relations, uses_sketch
 from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
 from rollup.stores.sql_rows import described, to_arrow
@@ -310,11 +310,9 @@ class PostgresSession:
         if own or uses_sketch(sql):  # the points of `fill` may be millions: they stay here
             return None
         stored: Mapping[str, Duration] = getattr(question, "relations", {"closed": question.per})
-        relations = {alias: self.tables.aggregation.table(level) for alias, level in stored.items()}
-        relations["open"] = self.tables.open
-        parts = [_view(alias, f"select * from {name(table)}") for alias, table in relations.items()]
+        parts = stored_relations(self.tables, stored, name)
         if getattr(question, "late", False):
-            parts.append(_view("late", self._late()))
+            parts.append(relation("late", self._late()))
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
         bounds = {"start": question.start, "end": question.end}
         return self._asked(f"with {', '.join(parts)} {encode(fill(sql, bounds))}")
@@ -345,11 +343,6 @@ class PostgresSession:
 
     def _literal(self, value: Any) -> str:
         return self._cursor.mogrify("%s", (encoded(value),)).decode()
-
-
-def _view(alias: str, query: str) -> str:
-    """A relation of a question; relations are not quoted in its text."""
-    return f"{alias} as not materialized ({query})"
 
 
 def _where(within: Range | None) -> str:
