@@ -6,10 +6,9 @@ processes of their own, and partial rows reach the driver through Spark instead 
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from benchmarks.common import bench_events, emit, event_files, machine, scratch
+from benchmarks.common import emit, four_batches, scratch
 from benchmarks.ours import run_cascade
 from tests.servers.cluster import Cluster
 
@@ -18,13 +17,7 @@ BENCH = "cluster"
 
 def main() -> None:
     """Print the two rates and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="200,000 events: proves that it runs")
-    parser.add_argument("--keys", type=int, default=100)
-    options = parser.parse_args()
-    machine(BENCH)
-    events = event_files(options.keys, bench_events(options.smoke))
-    batch = max(1, len(events.files) // 4)
+    events, batch = four_batches(BENCH, __doc__)
     found: dict[str, dict[str, Any]] = {}
     with scratch("local") as folder:
         found["local"] = run_cascade(events.files, events.keys, folder, batch)

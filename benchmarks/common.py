@@ -6,6 +6,7 @@ use included) or ``hot``; a comparison adds ``ratio`` and ``peer`` (ours divided
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -210,3 +211,14 @@ def write_parquet(file: Path, rows: str) -> None:
     with duckdb.connect(config={"threads": THREADS}) as connection:
         connection.execute(f"COPY ({rows}) TO '{half}' (FORMAT parquet, COMPRESSION snappy)")
     half.rename(file)
+
+
+def four_batches(bench: str, description: str | None) -> tuple[Events, int]:
+    """The events that a benchmark's command line asks for, and the files of a quarter of them; prints the machine."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--smoke", action="store_true", help="200,000 events: proves that it runs")
+    parser.add_argument("--keys", type=int, default=100)
+    options = parser.parse_args()
+    machine(bench)
+    events = event_files(options.keys, bench_events(options.smoke))
+    return events, max(1, len(events.files) // 4)

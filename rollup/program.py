@@ -11,7 +11,7 @@ from rollup.aggregation.requests import Requests
 from rollup.calendar import GMT
 from rollup.errors import PlanError
 from rollup.lang.siddhi import parse_app
-from rollup.plan.aggregation import Aggregation, column, compile_aggregation, safe
+from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined, safe
 from rollup.plan.app import App, Item, JoinQuery, Source, StreamDef, StreamQuery
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.types import Type
@@ -103,14 +103,7 @@ def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef])
 
 
 def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation:
-    source = streams.get(query.source.stream)
-    if source is None:
-        raise PlanError(
-            f"stream {query.source.stream!r} is not defined",
-            line=query.source.line,
-            column=query.source.column,
-            hint=f"streams are {', '.join(streams)}",
-        )
+    source = defined(query.source, streams)
     selection = query.selection
     if selection.group_by or selection.having or selection.order_by or selection.limit or selection.offset:
         raise PlanError(
@@ -152,13 +145,6 @@ def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -
 
 
 def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:
-    if join.source.stream not in streams:
-        raise PlanError(
-            f"stream {join.source.stream!r} is not defined",
-            line=join.source.line,
-            column=join.source.column,
-            hint=f"streams are {', '.join(streams)}",
-        )
-    requests = Requests.of(join, streams[join.source.stream], aggregations[join.retrieval.aggregation])
+    requests = Requests.of(join, defined(join.source, streams), aggregations[join.retrieval.aggregation])
     if join.target in streams:
         _fits(streams[join.target], requests.outputs, join.source)

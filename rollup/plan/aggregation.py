@@ -16,7 +16,7 @@ from sqlglot import exp
 from rollup.calendar import GMT, Duration, normal_zone
 from rollup.errors import PlanError
 from rollup.plan.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, guarded, narrowed
-from rollup.plan.app import AggregationDef, Annotation, Item, StreamDef, position
+from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, position
 from rollup.plan.dialects import LastBy
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
@@ -140,19 +140,24 @@ class Aggregation:
         return any(pa.types.is_binary(value.kind.arrow) for value in self.values)
 
 
+def defined(source: Source, streams: Mapping[str, StreamDef]) -> StreamDef:
+    """The stream that a query reads. Raises PlanError where it is named when there is none of that name."""
+    if source.stream not in streams:
+        raise PlanError(
+            f"stream {source.stream!r} is not defined",
+            line=source.line,
+            column=source.column,
+            hint=f"streams are {', '.join(streams) or 'none'}",
+        )
+    return streams[source.stream]
+
+
 def compile_aggregation(definition: AggregationDef, streams: Mapping[str, StreamDef], zone: str = GMT) -> Aggregation:
     """The aggregation that a definition describes, over the streams of its app; `zone` is that of times without one.
 
     Raises PlanError with the position of what is wrong.
     """
-    stream = streams.get(definition.source.stream)
-    if stream is None:
-        raise PlanError(
-            f"stream {definition.source.stream!r} is not defined",
-            line=definition.source.line,
-            column=definition.source.column,
-            hint=f"streams are {', '.join(streams) or 'none'}",
-        )
+    stream = defined(definition.source, streams)
     scope = Scope.of(stream.attributes, stream.name)
     options = Options.read(definition)
     clock, time = _clock(definition, scope)

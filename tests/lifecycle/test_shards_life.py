@@ -27,19 +27,22 @@ def open_files(conf: Path) -> set[str]:
     return {type(found).__name__ for found in record.open.values()}
 
 
+def two_jobs(folder: Path, annotations: str = "") -> tuple[Place, Job, Job]:
+    """Where the files go, and two jobs over them: one whose step runs in shards, and one whose runs in the driver."""
+    for name in ("incoming", "driver", "shards"):
+        (folder / name).mkdir()
+    app = APP.format(annotations=annotations, extra="")
+    source = {"kind": "parquet", "path": str(folder / "incoming")}
+    sharded = Job(folder / "shards", source, app=app, more='[cascade]\nhost = "shards"\nshards = 2')
+    return Place(folder), sharded, Job(folder / "driver", source, app=app)
+
+
 @pytest.mark.spark
 def test_verify_replay_and_recover_between_batches_in_shards(
     tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]
 ) -> None:
     events = trades(400)
-    files = Place(tmp_path)
-    (tmp_path / "incoming").mkdir()
-    app = APP.format(annotations="@OutOfOrder('correct') ", extra="")
-    source = {"kind": "parquet", "path": str(tmp_path / "incoming")}
-    for host in ("driver", "shards"):
-        (tmp_path / host).mkdir()
-    sharded = Job(tmp_path / "shards", source, app=app, more='[cascade]\nhost = "shards"\nshards = 2')
-    single = Job(tmp_path / "driver", source, app=app)
+    files, sharded, single = two_jobs(tmp_path, "@OutOfOrder('correct') ")
     conf = sharded.path
 
     files.add(*events[:200])
@@ -78,14 +81,7 @@ def test_a_rebuild_from_the_tables_after_shards_is_that_of_the_driver(
     tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]
 ) -> None:
     events = trades(300)
-    files = Place(tmp_path)
-    (tmp_path / "incoming").mkdir()
-    app = APP.format(annotations="", extra="")
-    source = {"kind": "parquet", "path": str(tmp_path / "incoming")}
-    for host in ("driver", "shards"):
-        (tmp_path / host).mkdir()
-    sharded = Job(tmp_path / "shards", source, app=app, more='[cascade]\nhost = "shards"\nshards = 2')
-    single = Job(tmp_path / "driver", source, app=app)
+    files, sharded, single = two_jobs(tmp_path)
 
     files.add(*events[:200])
     for job in (sharded, single):
