@@ -28,6 +28,10 @@ class Sink(Protocol):
         """Write the rows of one batch."""
         ...
 
+    def forget(self, query: str, batch: int) -> None:
+        """Take back the rows of batches after one, where that can be: they will come again, cut in other batches."""
+        ...
+
 
 class FileSink:
     """Parquet files in a folder, one a batch, named by it: a batch that comes again replaces its own file."""
@@ -41,6 +45,11 @@ class FileSink:
         pq.write_table(rows, draft)
         draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
 
+    def forget(self, query: str, batch: int) -> None:
+        for file in self.folder.glob(f"{query}-*.parquet"):
+            if int(file.stem.removeprefix(f"{query}-")) > batch:
+                file.unlink()
+
 
 class ConsoleSink:
     """JSON lines on standard output."""
@@ -51,6 +60,9 @@ class ConsoleSink:
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         for row in rows.to_pylist():
             print(json.dumps(row, default=str), file=self.stream, flush=True)
+
+    def forget(self, query: str, batch: int) -> None:
+        """What is printed stays printed."""
 
 
 class KafkaSink:
@@ -71,6 +83,9 @@ class KafkaSink:
             self.producer.produce(self.topic, json.dumps(row, default=str).encode())
             self.producer.poll(0)
         self.producer.flush()
+
+    def forget(self, query: str, batch: int) -> None:
+        """What is sent stays sent."""
 
 
 _SINKS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -121,6 +136,11 @@ class Answers:
             if name in self.sinks and tables:
                 self.sinks[name].write(pa.concat_tables(tables), query, batch)
         return pa.Table.from_pylist(dead, schema=DEAD)
+
+    def forget(self, query: str, batch: int) -> None:
+        """Take back what left in the batches after one, which will be read again."""
+        for each in self.sinks.values():
+            each.forget(query, batch)
 
     def _answer(self, requests: Requests, events: pa.Table, dead: list[dict[str, Any]]) -> list[pa.Table]:
         answers: list[pa.Table] = []

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 if TYPE_CHECKING:
     from rollup.aggregation.pipeline import Advance, Pipeline
+    from rollup.hosts.trailing import Made
 
 _BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
 
@@ -32,6 +33,14 @@ class BatchReport:
     dead: int
     advances: Mapping[str, Advance]
     pipelines: Mapping[str, Pipeline]
+
+    def completed(self, made: Mapping[str, Made]) -> BatchReport:
+        """When commits were made after the batch had handed them over: with their length, ended when they were."""
+        advances = {
+            name: replace(advance, commit_seconds=made[name].seconds) if name in made else advance
+            for name, advance in self.advances.items()
+        }
+        return replace(self, advances=advances, ended=max([self.ended, *(each.at for each in made.values())]))
 
     @property
     def late(self) -> dict[str, int]:

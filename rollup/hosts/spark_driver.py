@@ -10,11 +10,14 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import structlog
 
 from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Advance, Pipeline
@@ -25,14 +28,17 @@ from rollup.hosts.checkpoint import refuse_without_tables
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.rewind import beyond, query_of, remove
 from rollup.hosts.session import session
 from rollup.hosts.shards import shifted
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
 from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, pack, received, run, unpack_row
+from rollup.hosts.trailing import Made, TrailingStore
 from rollup.hosts.upkeep import Upkeep
 from rollup.plan.aggregation import Clock
 from rollup.sources.base import DEAD
 from rollup.sources.registry import source
+from rollup.stores.base import Store
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
@@ -67,7 +73,9 @@ class SparkHost:
         check(conf, self.program)
         self.engine = Engine()
         kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
-        stores = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
+        stores = {name: _trailing(open_store(conf, a, self.engine)) for name, a in self.program.aggregations.items()}
+        self._trailing = {name: store for name, store in stores.items() if isinstance(store, TrailingStore)}
+        self._unreported = deque[tuple[BatchReport, Mapping[str, Future[Made]]]]()
         self.pipelines = {
             name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark)
             for name, a in self.program.aggregations.items()
@@ -88,6 +96,8 @@ class SparkHost:
         for pipeline in self.pipelines.values():
             pipeline.start()
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
+        for stream in self.program.inputs:
+            self._rewind(stream)
         queries = [self._query(stream, once) for stream in self.program.inputs]
         self._ids.update({stream: str(query.id) for stream, query in zip(self.program.inputs, queries, strict=True)})
         self._started.set()
@@ -96,10 +106,26 @@ class SparkHost:
             self._wait(queries, once)
         finally:
             self._end(queries)
+        for store in self._trailing.values():
+            store.settle()
 
     def stop(self) -> None:
         """Ask the host to end between two batches; safe in a signal handler."""
         self._stop.set()
+
+    def _rewind(self, stream: str) -> None:
+        """Let a query go on where the tables are that are behind it, and take back what it left beside them."""
+        checkpoint = self.conf.checkpoint / stream
+        query = query_of(checkpoint)
+        marks = [pipeline.source.get(stream) for pipeline in self.pipelines.values()]
+        batches = [int(mark["batch"]) for mark in marks if mark is not None and mark["query"] == query]
+        later = beyond(checkpoint, min(batches)) if batches else []
+        if query is None or not later:
+            return
+        self.dead_letters.forget(query, min(batches))
+        self.answers.forget(query, min(batches))
+        remove(later)
+        structlog.get_logger("rollup").info("the stream goes back to the tables", stream=stream, batch=min(batches))
 
     def _query(self, stream: str, once: bool) -> StreamingQuery:
         frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)
@@ -126,11 +152,21 @@ class SparkHost:
         for query in queries:
             query.stop()
         gc.unfreeze()
+        for store in self._trailing.values():
+            store.close()
+        self._report()
         self._exchange.close()
         self.reporter.close()
 
     def _tick(self) -> None:
-        """Aggregations by arrival time close their buckets although nothing arrives."""
+        """Aggregations by arrival time close their buckets although nothing arrives; commits that trail are looked at."""
+        for store in self._trailing.values():
+            store.check()
+        if self._lock.acquire(blocking=False):
+            try:
+                self._report()
+            finally:
+                self._lock.release()
         now = int(time.time() * 1000)
         for pipeline in self.pipelines.values():
             if pipeline.aggregation.clock is Clock.ARRIVAL and pipeline.due(now):
@@ -154,14 +190,25 @@ class SparkHost:
             }
             letters = pa.concat_tables([results.dead, self.answers.process(results.forwarded, query, number)])
             self.dead_letters.append(letters, query, number)
-            ended = time.time()
-            self.reporter.batch(
-                BatchReport(
-                    stream, number, results.numbering.events, began, ended, letters.num_rows, advances, self.pipelines
-                )
+            report = BatchReport(
+                stream, number, results.numbering.events, began, time.time(), letters.num_rows, advances, self.pipelines
             )
+            self._unreported.append((report, self._on_their_way(advances)))
+            self._report()
             self._upkeep.after_batch()
             point("batch.end")
+
+    def _on_their_way(self, names: Iterable[str]) -> dict[str, Future[Made]]:
+        """The commits of some aggregations that are being made by another process."""
+        newest = {name: self._trailing[name].newest_commit for name in names if name in self._trailing}
+        return {name: commit for name, commit in newest.items() if commit is not None}
+
+    def _report(self) -> None:
+        """Report the batches, in their order, whose commits have been made; the one of a failed commit never is."""
+        while self._unreported and all(commit.done() for commit in self._unreported[0][1].values()):
+            report, commits = self._unreported.popleft()
+            if not any(commit.exception() for commit in commits.values()):
+                self.reporter.batch(report.completed({name: commit.result() for name, commit in commits.items()}))
 
     def _fed(self, stream: str, pipelines: list[Pipeline], results: _Results) -> list[Pipeline]:
         reached = {stream, *(derivation.target for derivation in self.program.fed_by(stream))}
@@ -223,6 +270,10 @@ class SparkHost:
                 forwarded.setdefault(row["name"], []).append(shifted(table, bases[row["origin"]]))
         whole = {name: pa.concat_tables(tables) for name, tables in forwarded.items()}
         return _Results(numbering, partials, pa.concat_tables(dead), whole)
+
+
+def _trailing(store: Store) -> Store:
+    return TrailingStore(store) if store.apart else store
 
 
 def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from rollup.aggregation.pipeline import Pipeline
 from rollup.calendar import Duration
 from rollup.conf import Conf
 from rollup.errors import StoreError
+from rollup.hosts.rewind import beyond, query_of
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.compare import readable
 from rollup.lifecycle.lease import Lease
@@ -63,8 +63,8 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
     """Make an aggregation startable again.
 
     Without options, records that are whole are left alone, and open rows are rebuilt from the finer tables only when
-    there is no usable record. `to_commit` goes back to an older record and takes the streaming query's log back with
-    it, so that what came after is taken again. Raises StoreError when a job is running or going back is not possible.
+    there is no usable record. `to_commit` goes back to an older record, and the next start of the job takes the
+    streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running or going back is not possible.
     """
     lease = Lease(folder(conf, aggregation.name), "recover")
     if not lease.take():
@@ -116,7 +116,7 @@ def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
             f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}"
         )
     marks = records.read(number).source
-    lines = [_rewind(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
+    lines = [_going_on(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
     gone = [n for n in records.numbers() if n > number]
     _aside(records, gone)
     Book.of(conf, aggregation.name).note("recover", to_commit=number, removed=gone)
@@ -125,36 +125,18 @@ def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
     )
 
 
-def _rewind(checkpoint: Path, mark: Mapping[str, Any]) -> str:
-    """Let a streaming query forget the batches after that of a commit. Raises StoreError before it removes anything."""
-    metadata = checkpoint / "metadata"
-    if not metadata.exists():
+def _going_on(checkpoint: Path, mark: Mapping[str, Any]) -> str:
+    """What the next start does about the batches after that of a commit. Raises StoreError when it cannot."""
+    query, batch = query_of(checkpoint), int(mark["batch"])
+    if query is None:
         return (
             f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; "
             "events already in the tables are late or counted again: use --rebuild"
         )
-    if json.loads(metadata.read_text())["id"] != mark["query"]:
+    if query != mark["query"]:
         raise StoreError(f"{checkpoint} is of another query than the commit", hint="--rebuild uses the tables alone")
-    batch = int(mark["batch"])
-    if not (checkpoint / "offsets" / str(batch)).exists():
-        raise StoreError(
-            f"{checkpoint} no longer knows batch {batch}",
-            hint="choose a newer commit, or --rebuild and `rollup replay`",
-        )
-    later = [
-        path
-        for part in ("commits", "offsets")
-        for path in (checkpoint / part).iterdir()
-        if _number(path) is not None and (_number(path) or 0) > batch
-    ]
-    for path in later:
-        path.unlink()
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    beyond(checkpoint, batch)
     return f"{checkpoint.name}: goes on after batch {batch}"
-
-
-def _number(path: Path) -> int | None:
-    return int(path.name) if path.name.isdigit() else None
 
 
 def _aside(records: RecordFolder, numbers: list[int]) -> None:

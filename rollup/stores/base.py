@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -121,12 +121,21 @@ class Snapshot(Protocol):
 class Store(Tables, Protocol):
     """The tables of one aggregation."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether commits are the work of another process, such as a database, which a job need not stand by for."""
+        ...
+
     def load(self) -> Loaded | None:
         """The newest commit, with all leftovers of an unfinished one removed; None when there is none."""
         ...
 
     def commit(self, commit: Commit) -> None:
         """Make a commit visible. Raises FencedError when its number is taken."""
+        ...
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        """Do what of a commit needs neither the store nor the commit before it; calling what is returned makes it."""
         ...
 
     def snapshot(self) -> Snapshot:

@@ -49,6 +49,19 @@ class DeadLetters:
         except (DeltaError, OSError) as problem:
             raise StoreError(f"cannot write dead letters to {self.path}: {problem}") from None
 
+    def forget(self, query: str, batch: int) -> None:
+        """Remove the letters of a query's batches after one, which will be read again. Raises StoreError."""
+        if not DeltaTable.is_deltatable(str(self.path)):
+            return
+        table = self._table()
+        if (table.transaction_version(query) or 0) <= batch:
+            return
+        marked = CommitProperties(app_transactions=[Transaction(query, batch)])
+        try:
+            table.delete(f"query = '{query}' and batch > {batch}", commit_properties=marked)
+        except (DeltaError, OSError) as problem:
+            raise StoreError(f"cannot write dead letters to {self.path}: {problem}") from None
+
     def read(self) -> pa.Table:
         """All letters, `SCHEMA`."""
         if not DeltaTable.is_deltatable(str(self.path)):

@@ -40,6 +40,8 @@ _VACUUM_EVERY = 600.0
 class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
 
+    apart = False
+
     compact_after = 8
     """Files of about one size before they are put together; see `rollup.stores.delta_compact`."""
     vacuum_hours = 1
@@ -110,6 +112,10 @@ class DeltaStore:
         self._torn = True
         self._commit(commit)
         self._torn = False
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        """There is nothing to do before: the whole commit is made when the result is called."""
+        return partial(self.commit, commit)
 
     def _commit(self, commit: Commit | Filed) -> None:
         point("commit.begin")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -19,6 +20,8 @@ from rollup.untyped import pc
 
 class MemoryStore:
     """An aggregation's tables as Arrow tables."""
+
+    apart = False
 
     def __init__(self, aggregation: Aggregation, engine: Engine) -> None:
         self.aggregation = aggregation
@@ -43,6 +46,9 @@ class MemoryStore:
             self.ledgers.append(commit.ledger)
         self.last = commit
         self.at = time.time()
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        return partial(self.commit, commit)
 
     def snapshot(self) -> MemorySnapshot:
         last = self.last

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from uuid import uuid4
 
@@ -50,6 +51,7 @@ class SqlStore:
         self._open: dict[Duration, pa.Table] = {}
         self._newest: dict[Duration, int] = {}
         self._prepared = False
+        self.apart = database.apart
 
     def load(self) -> Loaded | None:
         """The newest commit, None when there is none; tables, functions and views are made when they are missing."""
@@ -73,6 +75,15 @@ class SqlStore:
 
         Raises FencedError when another job has written its number, and StoreError when the database stays away.
         """
+        self.begin(commit)()
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        """Put closed rows in the order of their tables' indexes: in any other the database takes twice as long."""
+        order = [(key, "ascending") for key in self.aggregation.identity]
+        closed = {level: rows.sort_by(order) for level, rows in commit.closed.items()}
+        return partial(self._make, replace(commit, closed=closed))
+
+    def _make(self, commit: Commit) -> None:
         self._prepare()
         token = uuid4().hex
         for level, rows in (*commit.closed.items(), *((level, each.rows) for level, each in commit.rewrites.items())):
@@ -160,12 +171,7 @@ class SqlStore:
         point("commit.begin")
         with self.database.writing() as session:
             if not session.claim(_record(commit, token)):
-                found = session.latest(commit.number)
-                if found is None or found.token != token:
-                    raise FencedError(
-                        f"commit {commit.number} of {self.aggregation.name} is taken",
-                        hint="another job writes this aggregation",
-                    )
+                self._landed(session, commit.number, token)
                 return 0
             newest = dict(self._newest)
             self._retain(session, commit.rewrites)
@@ -186,6 +192,22 @@ class SqlStore:
         point("commit.record")
         self._newest = newest
         return deleted
+
+    def _landed(self, session: Session, number: int, token: str) -> None:
+        """Raise unless the commit of a number is ours: another job made it, or the database has lost those before."""
+        found, newest = session.latest(number), session.latest()
+        if found is not None and found.token == token:
+            return
+        last = 0 if newest is None else newest.number
+        if last >= number:
+            raise FencedError(
+                f"commit {number} of {self.aggregation.name} is taken", hint="another job writes this aggregation"
+            )
+        raise StoreError(
+            f"the newest commit of {self.aggregation.name} is {last} where this job has made {number - 1}: the database "
+            "has gone back, as it does when a standby takes over that was behind",
+            hint="start the job again: it goes on from there and reads the events since then again",
+        )
 
     def _retain(self, session: Session, rewrites: Mapping[Duration, Rewrite]) -> None:
         """Before rows are removed by retention: their parents have all their events, and the ledger follows them.
@@ -230,8 +252,7 @@ class SqlStore:
         times = rows[TIMESTAMP].to_numpy()
         low, high = int(times.min()), int(times.max())
         if low > newest:
-            # In the order of the table's index: rows in any other take the database twice as long.
-            session.append(table, rows.sort_by([(key, "ascending") for key in self.aggregation.identity]))
+            session.append(table, rows)
         else:
             self._merge_into(session, table, rows)
         return max(newest, high)

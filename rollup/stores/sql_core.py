@@ -34,6 +34,8 @@ _MANY = 500
 class CoreDatabase:
     """The tables of one aggregation."""
 
+    apart = False  # SQLite works in our own process
+
     def __init__(self, tables: Tables, engine: sa.Engine) -> None:
         self.tables = tables
         self.engine = engine
@@ -125,7 +127,7 @@ class CoreSession:
 
     def claim(self, record: Record) -> bool:
         latest = self.latest()
-        if latest is not None and latest.number >= record.number:
+        if (0 if latest is None else latest.number) != record.number - 1:
             return False
         values = {field.name: value for field, value in zip(fields(Record), astuple(record), strict=True)}
         self.connection.execute(self.meta[self.tables.commit].insert(), [{**values, "written": time.time()}])

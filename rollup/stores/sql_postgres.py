@@ -64,6 +64,8 @@ def pg_type(arrow: pa.DataType) -> str:
 class PostgresDatabase:
     """The tables of one aggregation in a PostgreSQL (15 or later) that SQLAlchemy's engine connects to."""
 
+    apart = True
+
     def __init__(self, tables: Tables, engine: sa.Engine, partition: str | None = None) -> None:
         self.tables = tables
         self.engine = engine
@@ -208,8 +210,8 @@ class PostgresSession:
         table = name(self.tables.commit)
         self.run(
             f"insert into {table} (number, token, clocks, source, resume) select %s::bigint, %s, %s, %s, %s::bigint"
-            f" where not exists (select from {table} where number >= %s) on conflict do nothing",
-            (*astuple(record), record.number),
+            f" where (select coalesce(max(number), 0) from {table}) = %s on conflict do nothing",
+            (*astuple(record), record.number - 1),
         )
         taken = self._cursor.rowcount == 1
         if taken and record.number % _KEPT == 0:

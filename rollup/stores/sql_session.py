@@ -41,7 +41,7 @@ class Session(Protocol):
     """One transaction."""
 
     def claim(self, record: Record) -> bool:
-        """Write a commit record; False when its number or a later one is there already."""
+        """Write a commit record behind the newest one; False when that is not the one before it."""
         ...
 
     def latest(self, number: int | None = None) -> Record | None:
@@ -113,7 +113,9 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database that is there, with the tables of one aggregation."""
+    """A database that is there, with the tables of one aggregation; `apart` as a `Store` has it."""
+
+    apart: bool
 
     def prepare(self) -> None:
         """Make the tables that are missing.

@@ -1,0 +1,50 @@
+"""A streaming query taken back to where the tables are: what Spark has behind it and they lack, it reads again.
+
+Spark notes that a batch is done when `foreachBatch` returns. The tables may know less: they were brought back from a
+backup, a standby that was behind has taken over, or the job died while a commit was still on its way. What is cut off
+is Spark's log alone, so sources give the same events again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rollup.errors import StoreError
+
+
+def query_of(checkpoint: Path) -> str | None:
+    """The id of the streaming query of a checkpoint; None when it has none yet."""
+    metadata = checkpoint / "metadata"
+    return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
+
+
+def beyond(checkpoint: Path, batch: int) -> list[Path]:
+    """What the log of a query has after a batch, in the order to remove it in; removed half, the rest is found again.
+
+    The plan of the next batch is not among it, so that it brings what it brought; those after it are planned anew.
+    Raises StoreError when the log no longer has the plans that Spark needs to go on after the batch.
+    """
+    done, plans = checkpoint / "commits", checkpoint / "offsets"
+    later = [path for path in _entries(done) if int(path.name) > batch]
+    later += [path for path in _entries(plans) if int(path.name) > batch + 1]
+    for needed in (batch, batch + 1) if later else ():
+        if not (plans / str(needed)).exists():
+            raise StoreError(
+                f"the tables end with batch {batch} of {checkpoint.name}, and {checkpoint} no longer knows batch {needed}",
+                hint="bring back newer tables, or go on without what lies between: `rollup recover CONF --rebuild`, "
+                "then `rollup replay`",
+            )
+    return sorted(later, key=lambda path: -int(path.name))
+
+
+def remove(entries: Iterable[Path]) -> None:
+    """Remove entries of a query's log."""
+    for path in entries:
+        path.unlink()
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def _entries(log: Path) -> Iterator[Path]:
+    yield from (path for path in log.iterdir() if path.name.isdigit()) if log.is_dir() else ()

@@ -1,0 +1,113 @@
+"""A store whose commits trail the job: while the database writes one batch, Spark reads and folds the next ones.
+
+That is for stores whose commit is another process's work. Spark counts a batch as done while its commit is on its way;
+should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.rewind`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from rollup.calendar import Duration
+from rollup.stores.base import Commit, Loaded, Snapshot, Store
+
+_AHEAD = 2
+"""Commits begun and not made, at most: one is written, one waits for its turn, so that neither side stands still."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """When a commit was made, seconds since the epoch, and how long it took."""
+
+    at: float
+    seconds: float
+
+
+class TrailingStore:
+    """A `Store` over another one: commits are made in a thread of their own, in order; all else waits for them.
+
+    What a commit raised is raised by whatever comes next, and by everything after that. A commit that is not simply
+    the next batch of the same queries, such as the first one or a rewrite, is waited for: then nothing is behind.
+    """
+
+    apart = True
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._begun = deque[Future[Made]]()
+        self._queries: set[tuple[str, str]] = set()
+
+    @property
+    def newest_commit(self) -> Future[Made] | None:
+        """What comes of the commit that was begun last; None before the first."""
+        return self._begun[-1] if self._begun else None
+
+    def check(self) -> None:
+        """Raise what went wrong with a commit that has ended."""
+        for commit in self._begun:
+            if commit.done():
+                commit.result()
+
+    def settle(self) -> Store:
+        """Wait for the commits that are on their way; the store, with everything in it."""
+        for commit in self._begun:
+            commit.result()
+        return self._store
+
+    def close(self) -> None:
+        """Let the commits that are on their way end; what they raise waits for `settle`."""
+        self._thread.shutdown()
+
+    def commit(self, commit: Commit) -> None:
+        """Begin a commit, when no more than `_AHEAD` are on their way with it."""
+        make = self._store.begin(commit)
+        while len(self._begun) >= _AHEAD:
+            self._begun[0].result()
+            self._begun.popleft()
+        self._begun.append(self._thread.submit(_make, make, self.newest_commit))
+        queries = {(stream, mark["query"]) for stream, mark in commit.source.items()}
+        if commit.rewrites or not queries or not queries <= self._queries:
+            self.settle()
+        self._queries = queries
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        return partial(self.commit, commit)
+
+    def load(self) -> Loaded | None:
+        return self.settle().load()
+
+    def snapshot(self) -> Snapshot:
+        return self.settle().snapshot()
+
+    def newest(self, level: Duration) -> dict[str, int]:
+        return self.settle().newest(level)
+
+    def rows_after(self, level: Duration, start: int | None) -> pa.Table:
+        return self.settle().rows_after(level, start)
+
+    def forget(self) -> None:
+        self.settle().forget()
+
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        self.settle().evolve(added, retired)
+
+    def maintain(self, budget: float) -> dict[str, int]:
+        """As the store; it does not wait, so there is nothing to do while a commit is on its way."""
+        return self.settle().maintain(budget) if all(commit.done() for commit in self._begun) else {}
+
+
+def _make(make: Callable[[], None], before: Future[Made] | None) -> Made:
+    if before is not None:
+        before.result()  # nothing is written behind a commit that failed
+    began = time.time()
+    make()
+    at = time.time()
+    return Made(at, at - began)
