@@ -43,6 +43,7 @@ class Job:
         streams: tuple[str, ...] = ("Trades",),
         more: str = "",
         top: str = "",
+        store: str = 'kind = "delta"\npath = "tables"',
     ) -> None:
         self.folder = folder
         self.path = folder / "job.toml"
@@ -52,7 +53,7 @@ class Job:
             tables.append(
                 "\n".join([f"[sources.{stream}]", *(f"{name} = {_toml(value)}" for name, value in options.items())])
             )
-        tables.append('[store]\nkind = "delta"\npath = "tables"')
+        tables.append(f"[store]\n{store}")
         self.path.write_text("\n\n".join([*tables, more]) + "\n")
 
     @property

@@ -26,7 +26,7 @@ from rollup.hosts.local import LocalHost
 from rollup.stores.memory import MemoryStore
 from rollup.stores.pgserver import PgServer, free_port
 from rollup.stores.postgres import store_of
-from tests.stores.conftest import NewUrl, execute
+from tests.stores.conftest import Backup, NewUrl, execute
 from tests.stores.samples import FIRST, answers, app, batches, host
 
 pytestmark = pytest.mark.postgres
@@ -248,6 +248,26 @@ def test_a_job_paused_inside_its_transaction_holds_nobody_up_and_can_never_commi
         second.send("S", batch)
     assert answers(second) == wanted
     assert execute(url, 'select count(*), max(number) from "Agg_COMMIT"') == [(len(EVENTS), len(EVENTS))]
+
+
+def test_a_database_that_has_gone_back_is_noticed_and_the_next_start_goes_on_from_there(
+    new_url: NewUrl, wanted: Answers
+) -> None:
+    url = new_url()
+    job = host(TEXT, lambda a, e: store_of(a, e, url))
+    for batch in EVENTS[:2]:
+        job.send("S", batch)
+    backup = Backup(url)
+    for batch in EVENTS[2:4]:
+        job.send("S", batch)
+    backup.restore()
+    lost = r"newest commit of Agg is 2 where this job has made 4: the database has gone back.*start the job again"
+    with pytest.raises(StoreError, match=lost):
+        job.send("S", EVENTS[4])
+    assert execute(url, 'select max(number) from "Agg_COMMIT"') == [(2,)]
+    again = host(TEXT, lambda a, e: store_of(a, e, url))
+    feed(again, again.pipelines["Agg"].number)
+    assert answers(again) == wanted
 
 
 def test_a_snapshot_goes_on_after_a_lost_connection_only_when_there_was_no_commit(new_url: NewUrl) -> None:

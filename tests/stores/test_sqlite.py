@@ -127,3 +127,23 @@ def test_columns_are_added_and_the_past_is_rewritten(tmp_path: Path) -> None:
     again.send("S", [("x", 5, 1.0, "a", True, FIRST + 9_000)])
     question = "within '2017-12-31 23:59:55', '2018-02-03 00:00:00' per 'auto' select sum(n) as n, sum(total) as t"
     assert again.query(f"from Agg {question}").to_pylist() == [{"n": 1, "t": 5}]
+
+
+def test_a_file_that_was_put_back_is_noticed_and_the_next_start_goes_on_from_there(tmp_path: Path) -> None:
+    events = batches(5)
+    memory, stored = host(app(), MemoryStore), host(app(), lambda a, e: store_of(a, e, _at(tmp_path)))
+    for batch in events:
+        memory.send("S", batch)
+    stored.send("S", events[0])
+    with sqlite3.connect(tmp_path / "agg.db") as now, sqlite3.connect(tmp_path / "backup.db") as backup:
+        now.backup(backup)
+    for batch in events[1:3]:
+        stored.send("S", batch)
+    with sqlite3.connect(tmp_path / "agg.db") as now, sqlite3.connect(tmp_path / "backup.db") as backup:
+        backup.backup(now)
+    with pytest.raises(StoreError, match="newest commit of Agg is 1 where this job has made 3"):
+        stored.send("S", events[3])
+    again = host(app(), lambda a, e: store_of(a, e, _at(tmp_path)))
+    for batch in events[again.pipelines["Agg"].number :]:
+        again.send("S", batch)
+    assert answers(again) == answers(memory)

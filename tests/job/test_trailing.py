@@ -1,0 +1,148 @@
+"""Commits that trail the job: made in order, waited for where that matters, and nothing behind one that failed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rollup.aggregation.engine import Engine
+from rollup.aggregation.state import State
+from rollup.calendar import Duration
+from rollup.errors import StoreError
+from rollup.hosts.trailing import TrailingStore
+from rollup.program import compile_app
+from rollup.stores.base import Commit, Rewrite
+from rollup.stores.memory import MemoryStore
+
+AGGREGATION = compile_app("""define stream S (k string, v double, ts long);
+define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec, min;""").aggregations["A"]
+
+
+class Slow(MemoryStore):
+    """A store that makes commits from the second on only as they are let through, and that can fail."""
+
+    def __init__(self) -> None:
+        super().__init__(AGGREGATION, Engine(threads=1))
+        self.gate = threading.Semaphore(1)
+        self.made: list[int] = []
+        self.failing: int | None = None
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        return partial(self._gated, commit)
+
+    def _gated(self, commit: Commit) -> None:
+        assert self.gate.acquire(timeout=20), "let through in time"
+        if commit.number == self.failing:
+            raise StoreError("the disk is full")
+        super().commit(commit)
+        self.made.append(commit.number)
+
+    def open(self) -> None:
+        """Let all through."""
+        self.gate.release(99)
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def trailing(slow: Slow) -> Iterator[TrailingStore]:
+    store = TrailingStore(slow)
+    store.commit(commit(1))
+    yield store
+    slow.open()
+    store.close()
+
+
+def commit(number: int, query: str = "q", **more: Any) -> Commit:
+    """A commit of one batch."""
+    empty = dict.fromkeys(AGGREGATION.levels, AGGREGATION.table_schema.empty_table())
+    return Commit(number, State.empty(AGGREGATION), empty, None, {"S": {"query": query, "batch": number}}, **more)
+
+
+def begun(action: Callable[[], object]) -> threading.Thread:
+    """An action in a thread; give it a moment to get stuck."""
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    thread.join(0.2)
+    return thread
+
+
+def test_the_first_commit_is_waited_for_and_two_are_on_their_way_at_most(slow: Slow, trailing: TrailingStore) -> None:
+    assert slow.made == [1]
+    trailing.commit(commit(2))
+    trailing.commit(commit(3))
+    assert slow.made == [1]
+    third = begun(lambda: trailing.commit(commit(4)))
+    assert third.is_alive(), "the job waits for the store"
+    slow.gate.release()
+    third.join(20)
+    assert not third.is_alive() and slow.made == [1, 2]
+    slow.open()
+    trailing.settle()
+    assert slow.made == [1, 2, 3, 4]
+
+
+def test_whoever_reads_waits_and_sees_every_commit(slow: Slow, trailing: TrailingStore) -> None:
+    trailing.commit(commit(2))
+    numbers: list[int] = []
+    reader = begun(lambda: numbers.append(trailing.snapshot().number))
+    assert reader.is_alive()
+    slow.open()
+    reader.join(20)
+    assert numbers == [2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        commit(2, rewrites={Duration.SECONDS: Rewrite(None, 5, AGGREGATION.table_schema.empty_table())}),
+        commit(2, query="another"),
+        Commit(2, State.empty(AGGREGATION), {}, None, {}),
+    ],
+    ids=["a rewrite", "another query", "a rebuild"],
+)
+def test_a_commit_that_is_not_the_next_batch_is_waited_for(slow: Slow, trailing: TrailingStore, other: Commit) -> None:
+    job = begun(lambda: trailing.commit(other))
+    assert job.is_alive()
+    slow.open()
+    job.join(20)
+    assert slow.made == [1, 2]
+
+
+def test_behind_a_commit_that_failed_nothing_is_written_and_every_call_says_why(
+    slow: Slow, trailing: TrailingStore
+) -> None:
+    slow.failing = 2
+    trailing.commit(commit(2))
+    trailing.commit(commit(3))
+    trailing.check()
+    slow.open()
+    trailing.close()
+    for call in (trailing.check, trailing.settle, trailing.snapshot, lambda: trailing.commit(commit(4))):
+        with pytest.raises(StoreError, match="the disk is full"):
+            call()
+    assert slow.made == [1]
+
+
+def test_upkeep_does_not_wait_for_a_commit(slow: Slow, trailing: TrailingStore) -> None:
+    trailing.commit(commit(2))
+    assert trailing.maintain(1.0) == {}
+    assert slow.made == [1]
+
+
+def test_the_length_of_a_commit_is_that_of_the_store_s_work(slow: Slow, trailing: TrailingStore) -> None:
+    trailing.commit(commit(2))
+    second = trailing.newest_commit
+    trailing.commit(commit(3))
+    third = trailing.newest_commit
+    assert second is not None and third is not None and second is not third
+    slow.open()
+    assert second.result(20).at <= third.result(20).at
+    assert third.result().seconds <= third.result().at - second.result().at + 0.001, "waiting for its turn is no work"
