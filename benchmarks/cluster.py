@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.common import emit, four_batches, scratch
+from benchmarks.common import batches, emit, scratch
 from benchmarks.ours import run_cascade
 from tests.servers.cluster import Cluster
 
@@ -17,7 +17,7 @@ BENCH = "cluster"
 
 def main() -> None:
     """Print the two rates and their ratio."""
-    events, batch = four_batches(BENCH, __doc__)
+    events, batch = batches(BENCH, __doc__)
     found: dict[str, dict[str, Any]] = {}
     with scratch("local") as folder:
         found["local"] = run_cascade(events.files, events.keys, folder, batch)

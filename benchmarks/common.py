@@ -213,12 +213,15 @@ def write_parquet(file: Path, rows: str) -> None:
     half.rename(file)
 
 
-def four_batches(bench: str, description: str | None) -> tuple[Events, int]:
-    """The events that a benchmark's command line asks for, and the files of a quarter of them; prints the machine."""
+def batches(bench: str, description: str | None, number: int = 4) -> tuple[Events, int]:
+    """The events that a benchmark's command line asks for, and the files of one of so many batches; prints the machine.
+
+    A batch has a quarter of `bench_events`, however many there are.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--smoke", action="store_true", help="200,000 events: proves that it runs")
     parser.add_argument("--keys", type=int, default=100)
     options = parser.parse_args()
     machine(bench)
-    events = event_files(options.keys, bench_events(options.smoke))
-    return events, max(1, len(events.files) // 4)
+    events = event_files(options.keys, bench_events(options.smoke) * number // 4)
+    return events, max(1, len(events.files) // number)

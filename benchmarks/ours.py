@@ -52,15 +52,16 @@ def write_conf(
     folder: Path,
     files: Sequence[Path],
     batch_files: int = 4,
-    database: str | None = None,
+    database: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the app and the configuration for a job over Parquet files; returns the TOML file.
 
-    It writes into a Delta store, or into the PostgreSQL of a `database` URL; `settings` are Spark's.
+    It writes into a Delta store, or into a `database`: its `url` and further options; `settings` are Spark's.
     """
     app, conf = folder / "trades.siddhi", folder / "bench.toml"
-    store = f'kind = "delta"\npath = "{folder / "store"}"' if database is None else f'kind = "sql"\nurl = "{database}"'
+    options = {"kind": "delta", "path": folder / "store"} if database is None else {"kind": "sql", **database}
+    store = "\n".join(f'{name} = "{value}"' for name, value in options.items())
     lines = [f'"{name}" = "{value}"' for name, value in (settings or {}).items()]
     spark = "\n".join(["\n[spark]", *lines, ""]) if lines else ""
     app.write_text(APP)
@@ -191,7 +192,7 @@ def run_cascade(
     keys: int,
     folder: Path,
     batch_files: int = 4,
-    database: str | None = None,
+    database: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""

@@ -1,42 +1,50 @@
 """The job into PostgreSQL beside the same job into Delta: events/s over the same files (aim: 0.6 at 100 keys).
 
-``python -m benchmarks.stores`` (``--smoke`` for a tiny run). The server is a private one with its usual, durable
-settings: every commit waits for the disk.
+``python -m benchmarks.stores`` (``--smoke`` for a tiny run): 32 batches of 5 M events. The server is a private one with
+its usual, durable settings: every commit waits for the disk. Commits trail there; a rate goes to the end of the last.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import emit, four_batches, scratch
+from benchmarks.common import Events, batches, emit, scratch
 from benchmarks.ours import run_cascade
 from rollup.stores.pgserver import PgServer
 
 BENCH = "stores"
 AIM = 0.6
+TEMPERATURES = (("hot", "hot_rate"), ("cold", "total_rate"))
 
 
 def main() -> None:
-    """Print the two rates and their ratio."""
-    events, batch = four_batches(BENCH, __doc__)
-    found: dict[str, dict[str, Any]] = {}
+    """Print the rates and their ratios."""
+    events, batch = batches(BENCH, __doc__, number=32)
     with scratch("delta") as folder:
-        found["delta"] = run_cascade(events.files, events.keys, folder, batch)
+        delta = run_cascade(events.files, events.keys, folder, batch)
+    _emit("delta", delta, events.keys)
+    for name, more in (("postgresql", {}), ("postgresql, partitions of an hour", {"partition": "hour"})):
+        run = _into_postgresql(events, batch, more)
+        _emit(name, run, events.keys)
+        for temperature, rate in TEMPERATURES:
+            if delta[rate]:
+                found, said = run[rate] / delta[rate], {"aim": AIM, "peer": "delta", "temperature": temperature}
+                emit(BENCH, f"{name} / delta", found, "ratio", ratio=found, **said)
+
+
+def _into_postgresql(events: Events, batch: int, options: Mapping[str, str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rollup-bench-") as place, scratch("postgresql") as folder:
         Path(place).chmod(0o755)
         with PgServer(Path(place)) as server:
-            found["postgresql"] = run_cascade(events.files, events.keys, folder, batch, server.url)
-    for store, run in found.items():
-        for temperature, rate in (("hot", run["hot_rate"]), ("cold", run["total_rate"])):
-            emit(BENCH, f"sec…year into {store}", rate, "events/s", temperature=temperature, keys=events.keys)
-    for temperature, name in (("hot", "hot_rate"), ("cold", "total_rate")):
-        if found["delta"][name]:
-            ratio = found["postgresql"][name] / found["delta"][name]
-            emit(
-                BENCH, "postgresql / delta", ratio, "ratio", ratio=ratio, aim=AIM, peer="delta", temperature=temperature
-            )
+            return run_cascade(events.files, events.keys, folder, batch, {"url": server.url, **options})
+
+
+def _emit(store: str, run: Mapping[str, Any], keys: int) -> None:
+    for temperature, rate in TEMPERATURES:
+        emit(BENCH, f"sec…year into {store}", run[rate], "events/s", temperature=temperature, keys=keys)
 
 
 if __name__ == "__main__":

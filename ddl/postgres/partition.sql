@@ -1,6 +1,9 @@
--- One month (or day, or year) of a partitioned level: made beside the table and attached, so that readers and the job
--- are held up for a moment only. {low} and {high} are milliseconds since 1970.
+-- One hour, day, month or year of a partitioned level, made and filled inside the transaction of the commit whose rows need
+-- it: filled before it is attached, it gets its index in one go, and nobody sees or waits for it until then. {low} and
+-- {high} are milliseconds since 1970.
 
-create table if not exists {partition} (like {table} including all);
+create table {partition} (like {table} including all excluding indexes);
+
+-- The rows are copied in here.
 
 alter table {table} attach partition {partition} for values from ({low}) to ({high});

@@ -34,7 +34,6 @@ _SETTINGS = {
     # each the JVM starts a `chmod`.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
-    "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

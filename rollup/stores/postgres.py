@@ -86,9 +86,6 @@ class SqlStore:
     def _make(self, commit: Commit) -> None:
         self._prepare()
         token = uuid4().hex
-        for level, rows in (*commit.closed.items(), *((level, each.rows) for level, each in commit.rewrites.items())):
-            if rows.num_rows:
-                self._patiently("partition", lambda level=level, rows=rows: self.database.before_closed(level, rows))
         try:
             deleted = self._patiently("commit", lambda: self._commit(commit, token))
         except AlreadyThere:  # somebody else wrote rows: merge with all that is there

@@ -79,9 +79,6 @@ class CoreDatabase:
         with self._errors(), self.engine.begin() as connection:
             yield CoreSession(self, connection)
 
-    def before_closed(self, level: Duration, rows: pa.Table) -> None:
-        """Nothing to do."""
-
     def after_commit(self, deleted: int) -> None:
         """Nothing to do."""
 

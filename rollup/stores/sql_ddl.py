@@ -112,7 +112,7 @@ def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False)
         by_time = (
             f" partition by range ({tables.quote(TIMESTAMP)})" if partitioned and level <= Duration.MINUTES else ""
         )
-        statements += _split(
+        statements += split(
             template(
                 f"{folder}/level.sql",
                 table=tables.quote(aggregation.table(level)),
@@ -129,7 +129,7 @@ def table_ddl(aggregation: Aggregation, dialect: str, partitioned: bool = False)
         f"{name}_columns": _columns(tables, found, "number" if name == "commit" else "")
         for name, found in columns.items()
     }
-    return statements + _split(template(f"{folder}/tables.sql", **parts))
+    return statements + split(template(f"{folder}/tables.sql", **parts))
 
 
 def _columns(tables: Tables, columns: Columns, key: str = "") -> str:
@@ -147,7 +147,7 @@ def _index(table: str, dialect: str) -> str:
     return name
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """The statements of a template that has no bodies in dollar quotes."""
     return [part.strip() for part in re.split(r";\s*(?:\n|$)", text) if part.strip()]
 

@@ -3,43 +3,105 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import psycopg2.errors
 import pyarrow as pa
 
 from rollup.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.errors import StoreError
 from rollup.plan.aggregation import TIMESTAMP
-from rollup.stores.sql_ddl import Tables, template
+from rollup.stores.sql_ddl import Tables, split, template
+from rollup.stores.sql_types import check_name
 
-_END = re.compile(r" TO \('(-?\d+)'\)")
-WIDTHS = {"day": Duration.DAYS, "month": Duration.MONTHS, "year": Duration.YEARS}
+_BOUNDS = re.compile(r"FROM \('(-?\d+)'\) TO \('(-?\d+)'\)")
+WIDTHS: Mapping[str, tuple[Duration, Duration]] = {
+    "hour": (Duration.HOURS, Duration.DAYS),
+    "day": (Duration.DAYS, Duration.DAYS),
+    "month": (Duration.MONTHS, Duration.MONTHS),
+    "year": (Duration.YEARS, Duration.YEARS),
+}
+"""What a partition of seconds, and one of minutes, is cut by: an hour of minutes would be hardly any rows."""
+
+Times = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One partition of a table: AGG_TIMESTAMP from `low` to before `high`, ms."""
+
+    table: str
+    name: str
+    low: int
+    high: int
 
 
 class Partitions:
-    """Which partitions exist, and the statements for those that rows still need."""
+    """Which partitions exist, and which ones rows still need."""
 
     def __init__(self, tables: Tables, width: str | None) -> None:
         if width is not None and width not in WIDTHS:
             raise StoreError(f"@store: partition={width!r} is not known", hint=", ".join(WIDTHS))
-        self.width = None if width is None else WIDTHS[width]
+        self.on = width is not None
         self._tables = tables
-        self._made: set[str] = set()
+        fine = zip((Duration.SECONDS, Duration.MINUTES), () if width is None else WIDTHS[width], strict=False)
+        levels = {level: cut for level, cut in fine if level in tables.aggregation.levels}
+        self._widths = {tables.aggregation.table(level): cut for level, cut in levels.items()}
+        self._there: dict[str, dict[str, tuple[int, int]]] = {table: {} for table in self._widths}
+        for table in self._widths:
+            check_name(self._part(table, 0).name, "the partition", "postgresql")
 
-    def missing(self, level: Duration, rows: pa.Table) -> Iterator[str]:
-        """The statements that make the partitions of a level's rows, one a partition."""
-        if self.width is None or level > Duration.MINUTES:
-            return
-        table, seen = self._tables.aggregation.table(level), set[int]()
-        for time in rows[TIMESTAMP].unique().to_pylist():
-            seen.add(bucket_start(time, self.width))
-        for low in sorted(seen):
-            partition = f"{table}_{to_local(low, 'Z'):%Y%m%d}"
-            if partition not in self._made:
-                yield self._statement(table, partition, low)
-                self._made.add(partition)
+    def fill(self, cursor: Any, table: str, rows: pa.Table, copy: Callable[[str, pa.Table], None]) -> pa.Table:
+        """Make the partitions that rows need and that are not there, each with its rows; the rows that are left.
+
+        It is part of the cursor's transaction, so that a partition and what is in it appear together or not at all.
+        """
+        if table not in self._widths:
+            return rows
+        times = rows[TIMESTAMP].to_numpy()
+        for part in self._missing(cursor, table, times):
+            make, attach = split(self._sql(part))
+            inside = (part.low <= times) & (times < part.high)
+            cursor.execute(make)
+            copy(part.name, rows.filter(pa.array(inside)))
+            cursor.execute(attach)
+            rows, times = rows.filter(pa.array(~inside)), times[~inside]
+        return rows
+
+    def _missing(self, cursor: Any, table: str, times: Times) -> list[Part]:
+        """The partitions that times need and that are not there; the database is asked unless all are known."""
+        left = self._outside(table, np.unique(times))
+        if left.size:
+            # One that is made now is looked up again by the next who needs it: its transaction may yet fail.
+            self._there[table] = self._bounds(cursor, table)
+            left = self._outside(table, left)
+        parts = list[Part]()
+        while left.size:
+            parts.append(self._part(table, int(left[0])))
+            left = left[left >= parts[-1].high]
+        return parts
+
+    def _outside(self, table: str, times: Times) -> Times:
+        """Those of some times that are in no partition that is known."""
+        for low, high in self._there[table].values():
+            times = times[(times < low) | (times >= high)]
+        return times
+
+    def _part(self, table: str, time: int) -> Part:
+        """The partition for a time that is in none. The width may have been another: it ends where others begin."""
+        width, there = self._widths[table], self._there[table].values()
+        start = bucket_start(time, width)
+        low = max([start, *(end for _, end in there if end <= time)])
+        high = min([bucket_end(start, width), *(begin for begin, _ in there if begin > time)])
+        hourly = width is Duration.HOURS or low != bucket_start(low, Duration.DAYS)
+        return Part(table, f"{table}_{to_local(low, 'Z'):{'%Y%m%d%H' if hourly else '%Y%m%d'}}", low, high)
+
+    def _sql(self, part: Part) -> str:
+        names = {"partition": self._tables.quote(part.name), "table": self._tables.quote(part.table)}
+        return template("postgres/partition.sql", **names, low=str(part.low), high=str(part.high))
 
     def drop(self, cursor: Any, table: str, end: int) -> None:
         """Drop the partitions of a table that are over before `end`, inside the cursor's transaction.
@@ -47,31 +109,27 @@ class Partitions:
         Whoever reads the table has a lock on it. One that does not let go within a second is not held up: rows of its
         partition are then deleted like any others, and the empty partition goes the next time.
         """
-        for partition in self._over(cursor, table, end) if self.width is not None else ():
+        for name in self._over(cursor, table, end):
             try:
-                cursor.execute(f"savepoint part; set local lock_timeout = '1s'; drop table {partition}")
+                cursor.execute(f"savepoint part; set local lock_timeout = '1s'; drop table {self._tables.quote(name)}")
             except (psycopg2.errors.LockNotAvailable, psycopg2.errors.InsufficientPrivilege):
                 cursor.execute("rollback to savepoint part")
             else:
                 cursor.execute("set local lock_timeout = '10s'; release savepoint part")
-                self._made = {name for name in self._made if self._tables.quote(name) != partition}
+                self._there[table].pop(name, None)
 
     def _over(self, cursor: Any, table: str, end: int) -> list[str]:
-        """The partitions of a table whose rows are all before `end`, as quoted names."""
+        """The partitions of a table whose rows are all before `end`."""
+        if table not in self._widths:
+            return []
+        return [name for name, (_, high) in self._bounds(cursor, table).items() if high <= end]
+
+    def _bounds(self, cursor: Any, table: str) -> dict[str, tuple[int, int]]:
+        """The partitions a table has, and from when to when (excluded) they are, ms."""
         cursor.execute(
-            "select quote_ident(c.relname), pg_get_expr(c.relpartbound, c.oid) from pg_inherits i"
+            "select c.relname, pg_get_expr(c.relpartbound, c.oid) from pg_inherits i"
             " join pg_class c on c.oid = i.inhrelid where i.inhparent = to_regclass(%s)",
             (self._tables.quote(table),),
         )
-        bounds = ((partition, _END.search(text)) for partition, text in cursor.fetchall())
-        return [partition for partition, found in bounds if found is not None and int(found[1]) <= end]
-
-    def _statement(self, table: str, partition: str, low: int) -> str:
-        assert self.width is not None
-        quote = self._tables.quote
-        high = bucket_end(low, self.width)
-        make = template(
-            "postgres/partition.sql", partition=quote(partition), table=quote(table), low=str(low), high=str(high)
-        )
-        there = quote(partition).replace("'", "''")
-        return f"do $body$ begin if to_regclass('{there}') is null then {make} end if; end $body$"
+        found = ((name, _BOUNDS.search(text)) for name, text in cursor.fetchall())
+        return {name: (int(bounds[1]), int(bounds[2])) for name, bounds in found if bounds is not None}

@@ -75,7 +75,7 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Make the tables, functions and views that are missing."""
         with self.writing() as session:
-            Preparation(self.tables, session.cursor).run(self.partitions.width is not None)
+            Preparation(self.tables, session.cursor).run(self.partitions.on)
 
     def end_others(self) -> None:
         """End the transaction of a job that was paused, or cut off, in the middle of a commit."""
@@ -98,12 +98,6 @@ class PostgresDatabase:
         """A transaction that sees one moment."""
         with self._connection() as connection, connection.cursor() as cursor:
             yield PostgresSession(self, cursor, _READ)
-
-    def before_closed(self, level: Duration, rows: pa.Table) -> None:
-        """Make the partitions that rows need."""
-        for statement in self.partitions.missing(level, rows):
-            with self._connection() as connection, connection.cursor() as cursor:
-                cursor.execute(statement)
 
     def after_commit(self, deleted: int) -> None:
         """Vacuum the open rows when many dead ones have gathered: readers scan the whole table."""
@@ -229,6 +223,12 @@ class PostgresSession:
         return None if found is None else Record(*found)
 
     def append(self, table: str, rows: pa.Table) -> None:
+        if self.partitions.on:
+            rows = self.partitions.fill(self.cursor, table, rows, self._copy)
+        if rows.num_rows:
+            self._copy(table, rows)
+
+    def _copy(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(map(name, rows.schema.names))
         copy = f"copy {name(table)} ({columns}) from stdin (format binary)"
         self._cursor.copy_expert(self._message(copy), CopyRows(encode_rows(rows)), READ_SIZE)
@@ -240,6 +240,8 @@ class PostgresSession:
 
     def replace(self, table: str, rows: pa.Table) -> None:
         """Through a temporary table, whose rows then win over those with the same key."""
+        if self.partitions.on:
+            rows = self.partitions.fill(self.cursor, table, rows, self._copy)
         identity = self.tables.aggregation.identity
         values = [column for column in rows.schema.names if column not in identity]
         self.run(f"create temp table rollup_new (like {name(table)}) on commit drop")

@@ -136,10 +136,6 @@ class Database(Protocol):
         """A transaction that sees one moment."""
         ...
 
-    def before_closed(self, level: Duration, rows: pa.Table) -> None:
-        """Called outside a transaction with rows about to be written."""
-        ...
-
     def after_commit(self, deleted: int) -> None:
         """Called outside a transaction with the number of open rows that were deleted."""
         ...

@@ -6,6 +6,7 @@ What is compared is all there is: answers of every level with open buckets, late
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import time
@@ -18,7 +19,7 @@ import pytest
 
 from rollup.calendar import Duration
 from tests.job.jobs import TRADES, Job, answers
-from tests.job.test_crash import write_events
+from tests.job.test_crash import duration, write_events
 from tests.servers.postgres import PostgresServer
 from tests.stores.conftest import Backup, execute
 
@@ -109,5 +110,21 @@ def test_a_database_brought_back_from_a_backup_is_caught_up_with(
     assert everything(real) == whole
     backup.restore()
     assert everything(real) != whole
+    real.run(spark)
+    assert everything(real) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_ten_times_at_random_moments_it_ends_as_if_it_never_was(
+    tmp_path: Path, whole: dict[str, Any], postgres: PostgresServer, spark: SparkSession, seed: int
+) -> None:
+    real, moments = job(tmp_path / "real", postgres.new_database()), random.Random(seed)
+    for _ in range(10):
+        process = real.process("--once", start_new_session=True)
+        time.sleep(moments.uniform(0.3, 1.2) * duration())
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
     real.run(spark)
     assert everything(real) == whole

@@ -40,7 +40,9 @@ def left(folder: Path) -> tuple[list[int], list[int]]:
     ("plans", "done", "why"),
     [(4, 4, "all is done"), (5, 4, "killed inside batch 4"), (5, 3, "batch 3 is in the tables, and Spark was killed")],
 )
-def test_a_query_that_is_not_ahead_of_the_tables_stays_as_it_is(tmp_path: Path, plans: int, done: int, why: str) -> None:
+def test_a_query_that_is_not_ahead_of_the_tables_stays_as_it_is(
+    tmp_path: Path, plans: int, done: int, why: str
+) -> None:
     assert beyond(checkpoint(tmp_path, plans, done), 3) == [], why
 
 

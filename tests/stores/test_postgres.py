@@ -344,19 +344,103 @@ def test_a_reader_may_ask_the_functions_and_write_nothing(new_url: NewUrl, datab
 # Partitions
 
 
-def test_fine_levels_are_cut_into_partitions_that_appear_when_they_are_needed(new_url: NewUrl) -> None:
-    url = new_url()
-    text = app("@OutOfOrder('correct')")
-    stored = LocalHost(
-        host(text, MemoryStore).program,
-        lambda a, e: store_of(a, e, {"type": "rdbms", "url": url, "partition": "month"}),
-    )
-    memory = host(text, MemoryStore)
-    for batch in batches(11, 5):
+DAY = 24 * 3600 * 1000
+
+
+def parts(url: str, level: str) -> list[str]:
+    """The partitions of a level that are attached and have a whole, unique index."""
+    query = f"""select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        join pg_index x on x.indrelid = c.oid and x.indisunique and x.indnullsnotdistinct and x.indisvalid
+        where i.inhparent = '"Agg_{level}"'::regclass order by 1"""
+    return [str(part) for (part,) in execute(url, query)]
+
+
+def partitioned(url: str, width: str, text: str) -> LocalHost:
+    options = {"type": "rdbms", "url": url, "partition": width}
+    return LocalHost(host(text, MemoryStore).program, lambda a, e: store_of(a, e, options))
+
+
+@pytest.mark.parametrize(
+    ("width", "seconds", "minutes"),
+    [
+        ("hour", ["2017123123", "2018010100", "2018010101"], ["20171231", "20180101", "20180102"]),
+        ("day", ["20171231", "20180101", "20180102"], ["20171231", "20180101", "20180102"]),
+        ("month", ["20171201", "20180101"], ["20171201", "20180101"]),
+    ],
+)
+@pytest.mark.parametrize("annotations", ["", "@OutOfOrder('correct')"])
+def test_fine_levels_are_cut_into_partitions_that_appear_when_they_are_needed(
+    annotations: str, width: str, seconds: list[str], minutes: list[str], new_url: NewUrl
+) -> None:
+    url, text = new_url(), app(annotations)
+    stored, memory = partitioned(url, width, text), host(text, MemoryStore)
+    for number, batch in enumerate(batches(11, 5)):
         stored.send("S", batch)
         memory.send("S", batch)
+        if number == 2:
+            stored = partitioned(url, width, text)
     assert answers(stored) == answers(memory)
-    parts = execute(
-        url, "select inhrelid::regclass::text from pg_inherits where inhparent = '\"Agg_SECONDS\"'::regclass order by 1"
-    )
-    assert [part for (part,) in parts][:2] == ['"Agg_SECONDS_20171201"', '"Agg_SECONDS_20180101"']
+    assert parts(url, "SECONDS")[: len(seconds)] == [f"Agg_SECONDS_{day}" for day in seconds]
+    assert parts(url, "MINUTES")[: len(minutes)] == [f"Agg_MINUTES_{day}" for day in minutes]
+
+
+@pytest.mark.parametrize(("was", "then"), [("day", "hour"), ("hour", "day"), ("month", "hour"), ("hour", "year")])
+def test_partitions_of_another_width_go_on_beside_those_that_are_there(was: str, then: str, new_url: NewUrl) -> None:
+    url, text = new_url(), app("@OutOfOrder('correct')")
+    memory, events = host(text, MemoryStore), batches(11, 5)
+    for batch in events:
+        memory.send("S", batch)
+    stored = partitioned(url, was, text)
+    for batch in events[:2]:
+        stored.send("S", batch)
+    before = parts(url, "SECONDS")
+    stored = partitioned(url, then, text)
+    for batch in events[2:]:
+        stored.send("S", batch)
+    assert answers(stored) == answers(memory)
+    assert set(before) <= set(parts(url, "SECONDS"))
+
+
+def test_a_commit_that_fails_leaves_no_partition(new_url: NewUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = new_url()
+    stored, memory = partitioned(url, "day", app()), host(app(), MemoryStore)
+    first, second = [("x", 1, 1.0, "a", True, FIRST)], [("x", 2, 1.0, "a", True, FIRST + 3 * DAY)]
+
+    def fail(name: str) -> None:
+        if name == "commit.open":
+            raise OSError("no more")
+
+    stored.send("S", first)
+    with monkeypatch.context() as patch:
+        patch.setattr("rollup.stores.postgres.point", fail)
+        with pytest.raises(OSError, match="no more"):
+            stored.send("S", second)
+    assert parts(url, "SECONDS") == []
+    again = partitioned(url, "day", app())
+    again.send("S", second)
+    for batch in (first, second):
+        memory.send("S", batch)
+    assert parts(url, "SECONDS") == ["Agg_SECONDS_20171231"]
+    assert answers(again) == answers(memory)
+
+
+def test_a_new_partition_waits_for_no_reader_and_is_not_seen_by_those_who_read_an_earlier_moment(
+    new_url: NewUrl,
+) -> None:
+    url = new_url()
+    stored = partitioned(url, "day", app())
+    for day in (0, 1):
+        stored.send("S", [("x", 1, 1.0, "a", True, FIRST + day * DAY)])
+    reader = psycopg2.connect(url)
+    try:
+        reader.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        with reader.cursor() as cursor:
+            cursor.execute('select count(*) from "Agg_SECONDS"')
+            assert cursor.fetchone() == (1,)
+            stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 2 * DAY)])
+            assert parts(url, "SECONDS") == ["Agg_SECONDS_20171231", "Agg_SECONDS_20180101"]
+            cursor.execute('select count(*) from "Agg_SECONDS"')
+            assert cursor.fetchone() == (1,)
+    finally:
+        reader.close()
+    assert execute(url, 'select count(*) from "Agg_SECONDS"') == [(2,)]

@@ -67,7 +67,7 @@ def test_the_store_of_the_page_says_which_driver_is_missing() -> None:
 def test_partitions_need_postgresql_and_a_known_width() -> None:
     with pytest.raises(StoreError, match="partition='month' needs PostgreSQL, not sqlite"):
         store_of(aggregation(), Engine(), {"url": "sqlite://", "partition": "month"})
-    with pytest.raises(StoreError, match=r"partition='week' is not known.*day, month, year"):
+    with pytest.raises(StoreError, match=r"partition='week' is not known.*hour, day, month, year"):
         store_of(aggregation(), Engine(), {"url": "postgresql://localhost/x", "partition": "week"})
 
 
@@ -118,6 +118,19 @@ def test_a_name_that_the_database_would_cut_off_is_refused(dialect: str, longest
             StoreError, match=rf"the table 'T+_SECONDS' has {longest + 9} .*{dialect} allows.*shorter name"
         ):
             named(longest + 1)
+
+
+def test_a_name_too_long_for_its_partitions_is_refused_where_there_are_any() -> None:
+    name = "T" * 46
+    long = compile_app(PAGE.format(url="x", name=name)).aggregations[name]
+    options = {"url": "postgresql://localhost/x"}
+    assert store_of(long, Engine(), options)
+    with pytest.raises(StoreError, match=r"the partition 'T+_SECONDS_19700101' has 64 .*choose"):
+        store_of(
+            compile_app(PAGE.format(url="x", name=name + "T")).aggregations[name + "T"],
+            Engine(),
+            {**options, "partition": "day"},
+        )
 
 
 def test_a_column_that_would_be_cut_off_is_refused() -> None:
