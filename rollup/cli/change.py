@@ -9,7 +9,7 @@ import typer
 from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
 from rollup.errors import StoreError
 from rollup.lifecycle.change import compare, declaration, settle
-from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import lease_of
 from rollup.lifecycle.status import newest_state
 
 
@@ -29,7 +29,7 @@ def change(
             print(f"{one.aggregation.name}: {line}")
         refused |= bool(found and found.refused)
         if found and accept:
-            lease = Lease(one.book.folder, "change")
+            lease = lease_of(one.conf, one.aggregation, "change")
             if not lease.take():
                 raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
             try:

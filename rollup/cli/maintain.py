@@ -10,7 +10,7 @@ from rollup.aggregation.pipeline import Pipeline
 from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
 from rollup.errors import StoreError
 from rollup.lifecycle.chores import Chores
-from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import lease_of
 
 
 def maintain(
@@ -20,7 +20,7 @@ def maintain(
 ) -> None:
     """Remove rows whose time is over, put small files together. A running job does both, so this is then refused."""
     for one in chosen(conf, aggregation):
-        lease = Lease(one.book.folder, "maintain")
+        lease = lease_of(one.conf, one.aggregation, "maintain")
         if not lease.take():
             raise StoreError(f"{lease.holder()} is at work", hint="it does this by itself between its batches")
         try:

@@ -22,7 +22,7 @@ from rollup.conf import Conf
 from rollup.errors import RollupError, StoreError
 from rollup.lifecycle import change
 from rollup.lifecycle.book import Book, folder
-from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import lease_of
 from rollup.lifecycle.raw import RawSource
 from rollup.lifecycle.rebuild import Rebuilder, Rebuilt, Span
 from rollup.lifecycle.recompute import TrueRows
@@ -167,7 +167,7 @@ def submit(
 
     Raises StoreError when it is refused, or when the live job does not answer for `patience` seconds.
     """
-    home, lease = folder(conf, aggregation.name), Lease(folder(conf, aggregation.name), request.kind)
+    home, lease = folder(conf, aggregation.name), lease_of(conf, aggregation, request.kind)
     path = home / "requests" / f"{uuid.uuid4().hex}.json"
     until = time.monotonic() + patience
     asked = False

@@ -10,10 +10,11 @@ from rollup.conf import Conf
 from rollup.errors import StoreError
 from rollup.hosts.progress import Reporter
 from rollup.hosts.spark_driver import SparkHost
-from rollup.lifecycle.book import Book, folder
+from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.chores import Chores
-from rollup.lifecycle.lease import TIMEOUT, Lease
+from rollup.lifecycle.lease import TIMEOUT
+from rollup.lifecycle.lease_places import lease_of
 from rollup.lifecycle.status import newest_state
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Job(SparkHost):
     ) -> None:
         super().__init__(conf, spark, reporter)
         self.standby = standby
-        self.leases = [Lease(folder(conf, name), "run", takeover) for name in sorted(self.pipelines)]
+        aggregations = self.program.aggregations
+        self.leases = [lease_of(conf, aggregations[name], "run", takeover) for name in sorted(aggregations)]
         self.chores = [Chores(conf, self.program, pipeline) for pipeline in self.pipelines.values()]
 
     def run(self, once: bool = False) -> None:
@@ -59,7 +61,7 @@ class Job(SparkHost):
             while not lease.take():
                 if not self.standby and time.monotonic() > until:
                     raise StoreError(
-                        f"{lease.holder()} writes {lease.folder.name} already",
+                        f"{lease.holder()} writes {lease.name} already",
                         hint="`rollup run --standby` waits until it is gone",
                     )
                 if not said:

@@ -1,8 +1,9 @@
 """Who may write an aggregation: a lease that one job holds, with a heartbeat, and that another takes when it stops.
 
-A lease is a file `lease-<n>.json` made with `link`, which fails when the name exists: of two jobs that take over at the
-same moment one gets number n + 1. Whoever sees a number above its own has lost. The lease decides who tries; that two
-can never both commit is the commit number's doing (`FencedError`), also when a paused job wakes up late.
+A lease has a number that can be made once: of two jobs that take over at the same moment one gets n + 1, and whoever
+sees a number above its own has lost. It is kept beside the commit records (`rollup.lifecycle.lease_places`): where two
+jobs share a store they share its leases. The lease decides who tries; that two can never both commit is the commit
+number's doing (`FencedError`), also when a paused job wakes up late.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rollup.errors import FencedError, StoreError
-from rollup.stores.delta_record import write_durably
+from rollup.stores.sql_session import ConnectionLost, Result, patiently
 
 TIMEOUT = 10.0
 """Seconds without a heartbeat after which a lease may be taken over."""
+_PATIENCE = 60
+"""Seconds that a database is waited for."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,50 @@ class Holder:
         return self.host == socket.gethostname() and _started(self.pid) != self.started
 
 
+class Place(Protocol):
+    """Where the leases of one aggregation are kept, by number.
+
+    Raises StoreError when it refuses, and ConnectionLost when it is away.
+    """
+
+    name: str
+
+    def newest(self) -> int:
+        """The newest number, 0 when there is none."""
+        ...
+
+    def read(self, number: int) -> tuple[str, float] | None:
+        """Who holds it, as text (nothing: given back), and its last heartbeat, seconds since the epoch."""
+        ...
+
+    def add(self, number: int, holder: str) -> bool:
+        """Make a lease; False when there is one with the number."""
+        ...
+
+    def beat(self, number: int) -> None:
+        """Renew the heartbeat."""
+        ...
+
+    def blank(self, number: int) -> None:
+        """Give it back. The number stays, so that none is ever used twice."""
+        ...
+
+    def remove(self, number: int) -> None:
+        """Remove one that is not the newest any more."""
+        ...
+
+    def close(self) -> None:
+        """Let connections go."""
+        ...
+
+
 class Lease:
     """The lease of one aggregation.
 
     >>> import tempfile
+    >>> from rollup.lifecycle.lease_places import Files
     >>> folder = Path(tempfile.mkdtemp())
-    >>> first, second = Lease(folder, "run"), Lease(folder, "run")
+    >>> first, second = Lease(Files(folder), "run"), Lease(Files(folder), "run")
     >>> first.take(), second.take()
     (True, False)
     >>> first.release()
@@ -59,124 +103,106 @@ class Lease:
     True
     """
 
-    def __init__(self, folder: Path, what: str, timeout: float = TIMEOUT) -> None:
-        self.folder = folder
+    def __init__(self, place: Place, what: str, timeout: float = TIMEOUT) -> None:
+        self.place = place
         self.what = what
         self.timeout = timeout
         self.number = 0
-        self._seen: tuple[int, int] = (0, 0)
+        self._seen: tuple[int, float] = (0, 0.0)
         self._since = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        """The aggregation."""
+        return self.place.name
 
     def take(self) -> bool:
         """Take the lease if it is free or its holder is gone; whether it is ours now.
 
         A holder on another machine counts as gone when its heartbeat has not changed for `timeout` seconds of our own
-        clock, so call this again and again while waiting. Raises StoreError when the folder cannot be written.
+        clock, so call this again and again while waiting. Raises StoreError when it cannot be written.
         """
-        newest = self._newest()
+        return self._patiently(self._take)
+
+    def _take(self) -> bool:
+        newest = self.place.newest()
         if newest and not self._gone(newest):
             return False
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            draft = self.folder / f".lease.{os.getpid()}.{id(self)}"
-            write_durably(draft, json.dumps(asdict(Holder.me(self.what))).encode())
-            try:
-                os.link(draft, self._path(newest + 1))
-            finally:
-                draft.unlink(missing_ok=True)
-        except FileExistsError:
+        if not self.place.add(newest + 1, json.dumps(asdict(Holder.me(self.what)))):
             return False
-        except OSError as problem:
-            raise StoreError(
-                f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there"
-            ) from None
         self.number = newest + 1
-        self._path(newest).unlink(missing_ok=True)
+        self.place.remove(newest)
         self._beat()
         return True
 
     def holder(self) -> Holder | None:
         """Who holds it now, None when nobody does."""
-        newest = self._newest()
-        if not newest:
-            return None
-        try:
-            return Holder(**json.loads(self._path(newest).read_text()))
-        except (OSError, ValueError, TypeError):
-            return None
+        return self._patiently(lambda: self._holder(self.place.newest()))
 
     def age(self) -> float | None:
         """Seconds since the holder's last heartbeat, None when nobody holds it."""
-        if self.holder() is None:
-            return None
-        try:
-            return time.time() - self._path(self._newest()).stat().st_mtime
-        except FileNotFoundError:
-            return None
+        newest = self._patiently(self.place.newest)
+        found = self._patiently(lambda: self.place.read(newest))
+        return None if found is None or self.holder() is None else time.time() - found[1]
 
     @property
     def lost(self) -> bool:
-        """Whether another job has taken over from us."""
-        return bool(self.number) and self._newest() != self.number
+        """Whether another job is known to have taken over from us."""
+        try:
+            return bool(self.number) and self.place.newest() != self.number
+        except ConnectionLost:
+            return False  # nobody takes over from us there meanwhile
 
     def check(self) -> None:
         """Raise FencedError when another job has taken over."""
         if self.lost:
             raise FencedError(
-                f"{self.holder() or 'another job'} has taken over {self.folder.name}",
+                f"{self.holder() or 'another job'} has taken over {self.name}",
                 hint="this job has stopped; nothing is lost",
             )
 
     def release(self) -> None:
-        """Give it back."""
+        """Give it back. When that cannot be said, it is free after `timeout` seconds."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
         if self.number and not self.lost:
-            # The file stays, empty, so that no number is ever used twice.
-            draft = self.folder / f".lease.{os.getpid()}.{id(self)}"
-            draft.write_text("{}")
-            draft.rename(self._path(self.number))
+            with suppress(StoreError, ConnectionLost):
+                self.place.blank(self.number)
         self.number = 0
+        self.place.close()
 
     def _beat(self) -> None:
         self._stop.clear()
-        self._thread = threading.Thread(target=self._beating, name=f"lease {self.folder.name}", daemon=True)
+        self._thread = threading.Thread(target=self._beating, name=f"lease {self.name}", daemon=True)
         self._thread.start()
 
     def _beating(self) -> None:
         while not self._stop.wait(self.timeout / 4):
-            try:
-                os.utime(self._path(self.number))
-            except OSError:
-                continue  # taken over, or the disk is away: `check` and the commit number decide, not the heartbeat
+            # Taken over, or the place is away: `check` and the commit number decide, not the heartbeat.
+            with suppress(StoreError, ConnectionLost):
+                self.place.beat(self.number)
+
+    def _holder(self, number: int) -> Holder | None:
+        found = self.place.read(number) if number else None
+        try:
+            return None if found is None else Holder(**json.loads(found[0]))
+        except (ValueError, TypeError):
+            return None
 
     def _gone(self, newest: int) -> bool:
         """Whether the holder of a lease is gone."""
-        holder = self.holder()
-        if holder is None or holder.dead:
+        holder, found = self._holder(newest), self.place.read(newest)
+        if holder is None or found is None or holder.dead:
             return True
-        try:
-            seen = newest, self._path(newest).stat().st_mtime_ns
-        except FileNotFoundError:
-            return True
-        if seen != self._seen:
-            self._seen, self._since = seen, time.monotonic()
+        if (newest, found[1]) != self._seen:
+            self._seen, self._since = (newest, found[1]), time.monotonic()
         return time.monotonic() - self._since >= self.timeout
 
-    def _newest(self) -> int:
-        try:
-            names = os.listdir(self.folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
-        return max(
-            (int(name[6:-5]) for name in names if name.startswith("lease-") and name.endswith(".json")), default=0
-        )
-
-    def _path(self, number: int) -> Path:
-        return self.folder / f"lease-{number:06d}.json"
+    def _patiently(self, action: Callable[[], Result]) -> Result:
+        return patiently(f"{self.name}: lease", _PATIENCE, action)
 
 
 def _started(pid: int) -> str | None:

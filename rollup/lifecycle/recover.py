@@ -16,7 +16,7 @@ from rollup.errors import StoreError
 from rollup.hosts.rewind import beyond, query_of
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.compare import readable
-from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import lease_of
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
 from rollup.stores.delta import DeltaStore
@@ -66,7 +66,7 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
     there is no usable record. `to_commit` goes back to an older record, and the next start of the job takes the
     streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running or going back is not possible.
     """
-    lease = Lease(folder(conf, aggregation.name), "recover")
+    lease = lease_of(conf, aggregation, "recover")
     if not lease.take():
         raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
     try:

@@ -11,8 +11,8 @@ from rollup.aggregation.state import State
 from rollup.calendar import Duration
 from rollup.conf import Conf
 from rollup.errors import StoreError
-from rollup.lifecycle.book import Book, Page, folder
-from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.book import Book, Page
+from rollup.lifecycle.lease_places import lease_of
 from rollup.lifecycle.rebuild import closed_until
 from rollup.plan.aggregation import EVENTS, KIND, Aggregation
 from rollup.stores.base import Snapshot, Store
@@ -57,7 +57,7 @@ class Status:
 
 def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> Status:
     """The status of an aggregation; `snapshot` None means that nothing was committed yet."""
-    lease, page = Lease(folder(conf, aggregation.name), "status"), Book.of(conf, aggregation.name).page()
+    lease, page = lease_of(conf, aggregation, "status"), Book.of(conf, aggregation.name).page()
     holder = lease.holder()
     loaded = None if snapshot is None else snapshot.loaded()
     end = None if loaded is None else closed_until(loaded.state, aggregation)

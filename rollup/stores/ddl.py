@@ -6,14 +6,16 @@ from rollup.aggregation.engine import Engine
 from rollup.conf import Conf
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.dialects import to_sql
+from rollup.stores.registry import database
 
 
 def statements(conf: Conf, aggregation: Aggregation, engine: Engine) -> list[str]:
     """One CREATE TABLE a level, in the words of the configured store."""
-    if conf.store["kind"] == "sql" or aggregation.store.get("type") == "rdbms":
+    options = database(conf, aggregation)
+    if options is not None:
         from rollup.stores.postgres import ddl_of
 
-        return ddl_of(aggregation, aggregation.store if aggregation.store.get("type") == "rdbms" else conf.store)
+        return ddl_of(aggregation, options)
     return [_delta(conf, aggregation, aggregation.table(level)) for level in aggregation.levels]
 
 

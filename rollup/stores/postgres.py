@@ -28,6 +28,7 @@ from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.faults import point
 from rollup.stores.sql_core import CoreDatabase
 from rollup.stores.sql_ddl import Tables, answer_ddl, table_ddl
+from rollup.stores.sql_lease import lease_ddl
 from rollup.stores.sql_ledger import thin
 from rollup.stores.sql_options import StoreOptions
 from rollup.stores.sql_session import AlreadyThere, Database, Range, Record, Result, Session, patiently
@@ -323,6 +324,7 @@ def ddl_of(aggregation: Aggregation, options: str | Mapping[str, str]) -> list[s
     """The statements that make the tables, and in PostgreSQL (schema public) the functions and views, for reading."""
     found = StoreOptions.of(options)
     statements = table_ddl(aggregation, found.dialect, found.partition is not None)
+    statements.append(lease_ddl(aggregation.name, found.dialect))
     return statements + (answer_ddl(aggregation, "public") if found.dialect == "postgresql" else [])
 
 

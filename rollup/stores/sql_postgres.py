@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
@@ -26,7 +25,7 @@ from rollup.stores.sql_ddl import Tables, fill, relation, stored_relations, uses
 from rollup.stores.sql_partitions import Partitions
 from rollup.stores.sql_prepare import Preparation
 from rollup.stores.sql_rows import described, to_arrow
-from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record
+from rollup.stores.sql_session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record, lost
 from rollup.stores.sql_text import decode_rows, encode, encode_rows, encoded
 from rollup.stores.sql_types import column_type, quoted, type_name
 
@@ -43,12 +42,6 @@ _OTHERS = (
     " and mode = 'RowExclusiveLock' and pid <> pg_backend_pid()"
 )
 """Whoever writes commit records now holds this lock to the end of its transaction."""
-_LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "55P03"}
-"""Server going down or coming up, a conflict or a lock to try again, a server that is a standby now; and class 08."""
-_AWAY = re.compile(
-    "refused|could not connect|server closed|starting up|shutting down|not yet accepting|recovery mode|timeout expired"
-    "|terminat|reset by peer|SSL SYSCALL|EOF"
-)
 
 
 def name(text: str) -> str:
@@ -155,7 +148,7 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
     gone = pooled is not None and (
         not pooled.is_valid or pooled.driver_connection is None or pooled.driver_connection.closed
     )
-    if gone or code in _LOST or code.startswith("08") or (not code and _AWAY.search(str(origin))):
+    if gone or lost(code, str(origin)):
         return ConnectionLost(text)
     if isinstance(origin, psycopg2.errors.UniqueViolation):
         return AlreadyThere(text)

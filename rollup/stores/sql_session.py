@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,6 +16,12 @@ from rollup.calendar import Duration
 from rollup.errors import StoreError
 
 Result = TypeVar("Result")
+_LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "55P03"}
+"""Server going down or coming up, a conflict or a lock to try again, a server that is a standby now; and class 08."""
+_AWAY = re.compile(
+    "refused|could not connect|server closed|starting up|shutting down|not yet accepting|recovery mode|timeout expired"
+    "|terminat|reset by peer|SSL SYSCALL|EOF"
+)
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,15 @@ class OutOfRange(Exception):
 
 class AlreadyThere(Exception):
     """A row that was thought to be new has been there; the transaction was rolled back."""
+
+
+def lost(code: str, text: str) -> bool:
+    """Whether an error of PostgreSQL, its SQLSTATE (may be empty) and text, says to try again later.
+
+    >>> lost("57P01", ""), lost("", "connection refused"), lost("28P01", "password authentication failed")
+    (True, True, False)
+    """
+    return code in _LOST or code.startswith("08") or (not code and _AWAY.search(text) is not None)
 
 
 def gone(table: str) -> StoreError:

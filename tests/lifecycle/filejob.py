@@ -20,10 +20,11 @@ from rollup.aggregation.engine import Engine
 from rollup.aggregation.pipeline import Pipeline
 from rollup.conf import Conf, load
 from rollup.errors import RollupError
-from rollup.lifecycle.book import Book, folder
+from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import Change, settle
 from rollup.lifecycle.chores import Chores
 from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import lease_of
 from rollup.lifecycle.raw import Folded, RawFile, RawSource
 from rollup.lifecycle.status import newest_state
 from rollup.stores.registry import open_store
@@ -142,7 +143,7 @@ class FileJob:
 def main(conf: str, pause: float, takeover: float) -> None:
     """Run until killed or fenced; says on standard output when it holds the lease and what it committed."""
     found = load(conf)
-    lease = Lease(folder(found, "TradeAgg"), "run", takeover)
+    lease = lease_of(found, found.program().aggregations["TradeAgg"], "run", takeover)
     while not lease.take():
         time.sleep(0.05)
     print("holds the lease", flush=True)

@@ -8,17 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from rollup.errors import FencedError
+from rollup.errors import FencedError, StoreError
 from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease import Place as LeasePlace
+from rollup.lifecycle.lease_places import Files
+from rollup.stores.pgserver import free_port
+from rollup.stores.sql_lease import Rows
 from tests.lifecycle.conftest import ON_POSTGRES, trades
 from tests.lifecycle.filejob import FileJob, Place
+from tests.servers.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,34 +57,97 @@ def until(lines: IO[str], wanted: str) -> list[str]:
     raise AssertionError(f"no {wanted!r} in {seen}")
 
 
-def test_a_second_job_gets_no_lease_while_the_first_lives(tmp_path: Path) -> None:
-    first, second = Lease(tmp_path, "run", 0.4), Lease(tmp_path, "run", 0.4)
+@pytest.fixture(params=["files", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], LeasePlace]:
+    """Opens one and the same place for leases, as another job does, too."""
+    if request.param == "files":
+        return lambda: Files(tmp_path / "Agg")
+    on_postgres = request.param == "postgres"
+    url = request.getfixturevalue("postgres").new_database() if on_postgres else f"sqlite:///{tmp_path}/leases.db"
+    return lambda: Rows(url, "Agg")
+
+
+def test_a_second_job_gets_no_lease_while_the_first_lives(new_place: Callable[[], LeasePlace]) -> None:
+    first, second = Lease(new_place(), "run", 0.4), Lease(new_place(), "run", 0.4)
+    assert second.holder() is None and second.age() is None
     assert first.take()
     end = time.monotonic() + 1.5
     while time.monotonic() < end:
         assert not second.take()
         time.sleep(0.05)
     assert not first.lost
+    holder, age = second.holder(), second.age()
+    assert holder is not None and holder.pid == os.getpid() and age is not None and age < 1.5
     first.release()
+    assert second.holder() is None
     assert second.take() and second.number == 2
     second.release()
 
 
 def test_a_lease_without_heartbeat_is_taken_over_once_and_its_holder_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_place: Callable[[], LeasePlace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = Lease(tmp_path, "run", 0.3)
+    first = Lease(new_place(), "run", 0.3)
     monkeypatch.setattr(first, "_beat", lambda: None)
     assert first.take()
-    others = [Lease(tmp_path, "run", 0.3) for _ in range(4)]
-    end, won = time.monotonic() + 2, list[Lease]()
+    others = [Lease(new_place(), "run", 0.3) for _ in range(4)]
+    end, won = time.monotonic() + 10, list[Lease]()
     while time.monotonic() < end and not won:
         won += [lease for lease in others if lease.take()]
         time.sleep(0.02)
     assert len(won) == 1 and first.lost
-    with pytest.raises(FencedError, match="has taken over"):
+    with pytest.raises(FencedError, match="has taken over Agg"):
         first.check()
-    won[0].release()
+    for lease in (*won, *others, first):
+        lease.release()
+
+
+def test_two_jobs_that_take_a_lease_at_the_same_moment_do_not_both_get_it(new_place: Callable[[], LeasePlace]) -> None:
+    leases = [Lease(new_place(), "run") for _ in range(6)]
+    with ThreadPoolExecutor(len(leases)) as threads:
+        taken = list(threads.map(lambda lease: lease.take(), leases))
+    assert taken.count(True) == 1
+    assert {lease.number for lease in leases} == {0, 1}
+    for lease in leases:
+        lease.release()
+
+
+@pytest.mark.postgres
+def test_a_database_that_is_away_is_waited_for_and_nobody_has_lost_a_lease_there(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollup.lifecycle.lease._PATIENCE", 0.3)
+    url = postgres.new_database()
+    held, away = Lease(Rows(url, "Agg"), "run", 0.4), Rows(f"postgresql://me:s@127.0.0.1:{free_port()}/x", "Agg")
+    assert held.take()
+    monkeypatch.setattr(held, "place", away)
+    time.sleep(0.5)  # its heart beats meanwhile
+    held.check()
+    with pytest.raises(StoreError, match=r"Agg: lease: the database does not answer: .*refused"):
+        Lease(away, "run").take()
+    held.release()
+    wrong = url.replace(postgres.password, "wrong")
+    with pytest.raises(StoreError, match=r"the lease of Agg: .*password authentication failed"):
+        Lease(Rows(wrong, "Agg"), "run").take()
+
+
+@pytest.mark.parametrize("new_store", [pytest.param("postgres", marks=pytest.mark.postgres), "sqlite"], indirect=True)
+def test_a_job_elsewhere_with_a_checkpoint_of_its_own_stays_passive_on_the_same_database(
+    place: Place, tmp_path: Path
+) -> None:
+    elsewhere = Place(tmp_path / "elsewhere", place.annotations, store=place.store).write()
+    place.add(*trades(100))
+    elsewhere.add(*trades(100))
+    with process(place, takeover=60) as (first, lines):
+        until(lines, "commit 1")
+        with process(elsewhere, takeover=60) as (second, waiting):
+            time.sleep(2.0)
+            place.add(*trades(200)[100:])
+            until(lines, "commit 2")
+            assert second.poll() is None
+            first.kill()  # gone from this machine: free at once
+            first.wait()
+            assert until(waiting, "commit")[0] == "holds the lease"
 
 
 def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
@@ -87,7 +156,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
         job.kill()
         job.wait()
         began = time.monotonic()
-        lease = Lease(place.root / "tables" / "_rollup" / "TradeAgg", "run", 60)
+        lease = Lease(Files(place.root / "tables" / "_rollup" / "TradeAgg"), "run", 60)
         assert lease.take() and time.monotonic() - began < 5
         lease.release()
 

@@ -107,9 +107,10 @@ def test_without_any_record_open_rows_come_from_the_finer_tables_and_the_rest_is
 
 def test_recover_does_nothing_while_a_job_runs(place: Place, rollup: Cli) -> None:
     from rollup.lifecycle.lease import Lease
+    from rollup.lifecycle.lease_places import Files
 
     begun(place)
-    lease = Lease(record(place, 1).parent, "run")
+    lease = Lease(Files(record(place, 1).parent), "run")
     assert lease.take()
     code, output = rollup("recover", place.conf.path, "--rebuild")
     assert code == 2 and "run, process" in output and "is at work (stop it first)" in output

@@ -19,6 +19,7 @@ from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.lifecycle.chores import REPLAY, Request, submit
 from rollup.lifecycle.lease import Lease
+from rollup.lifecycle.lease_places import Files
 from rollup.stores.base import Rewrite
 from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, trades
 from tests.lifecycle.filejob import MIDNIGHT, FileJob, Place
@@ -220,7 +221,7 @@ def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: P
     events = trades(1000)
     job = loaded(place, events[:800])
     damage(job, Duration.SECONDS)
-    lease = Lease(job.chores.home, "run")
+    lease = Lease(Files(job.chores.home), "run")
     assert lease.take()
     answers: list[str] = []
     asking = threading.Thread(
