@@ -108,6 +108,7 @@ class Lease:
         self.what = what
         self.timeout = timeout
         self.number = 0
+        self._newest = 0
         self._seen: tuple[int, float] = (0, 0.0)
         self._since = 0.0
         self._stop = threading.Event()
@@ -132,9 +133,9 @@ class Lease:
             return False
         if not self.place.add(newest + 1, json.dumps(asdict(Holder.me(self.what)))):
             return False
-        self.number = newest + 1
+        self.number = self._newest = newest + 1
         self.place.remove(newest)
-        self._beat()
+        self._keep()
         return True
 
     def holder(self) -> Holder | None:
@@ -149,11 +150,8 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        """Whether another job is known to have taken over from us."""
-        try:
-            return bool(self.number) and self.place.newest() != self.number
-        except ConnectionLost:
-            return False  # nobody takes over from us there meanwhile
+        """Whether another job has taken over from us, as the last heartbeat found."""
+        return self._newest != self.number
 
     def check(self) -> None:
         """Raise FencedError when another job has taken over."""
@@ -163,27 +161,31 @@ class Lease:
                 hint="this job has stopped; nothing is lost",
             )
 
+    def beat(self) -> None:
+        """One heartbeat; one that cannot be written is left out, as the commit's number decides in any case."""
+        with suppress(StoreError, ConnectionLost):
+            self._newest = self.place.newest()
+            self.place.beat(self.number)
+
     def release(self) -> None:
         """Give it back. When that cannot be said, it is free after `timeout` seconds."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        if self.number and not self.lost:
-            with suppress(StoreError, ConnectionLost):
+        with suppress(StoreError, ConnectionLost):
+            if self.number and self.place.newest() == self.number:
                 self.place.blank(self.number)
-        self.number = 0
+        self.number = self._newest = 0
         self.place.close()
 
-    def _beat(self) -> None:
+    def _keep(self) -> None:
         self._stop.clear()
         self._thread = threading.Thread(target=self._beating, name=f"lease {self.name}", daemon=True)
         self._thread.start()
 
     def _beating(self) -> None:
         while not self._stop.wait(self.timeout / 4):
-            # Taken over, or the place is away: `check` and the commit number decide, not the heartbeat.
-            with suppress(StoreError, ConnectionLost):
-                self.place.beat(self.number)
+            self.beat()
 
     def _holder(self, number: int) -> Holder | None:
         found = self.place.read(number) if number else None

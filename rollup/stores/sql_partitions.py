@@ -75,6 +75,9 @@ class Partitions:
         """The partitions that times need and that are not there; the database is asked unless all are known."""
         left = self._outside(table, np.unique(times))
         if left.size:
+            if not self._partitioned(cursor, table):
+                del self._widths[table]  # made before there was a width
+                return []
             # One that is made now is looked up again by the next who needs it: its transaction may yet fail.
             self._there[table] = self._bounds(cursor, table)
             left = self._outside(table, left)
@@ -123,6 +126,11 @@ class Partitions:
         if table not in self._widths:
             return []
         return [name for name, (_, high) in self._bounds(cursor, table).items() if high <= end]
+
+    def _partitioned(self, cursor: Any, table: str) -> bool:
+        cursor.execute("select relkind = 'p' from pg_class where oid = to_regclass(%s)", (self._tables.quote(table),))
+        found = cursor.fetchone()
+        return found is None or bool(found[0])
 
     def _bounds(self, cursor: Any, table: str) -> dict[str, tuple[int, int]]:
         """The partitions a table has, and from when to when (excluded) they are, ms."""

@@ -157,6 +157,9 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
             f"{aggregation.name}: {text}",
             hint="the tables were changed; start the job again, which checks and makes them",
         )
+    if code == "23514":
+        hint = "the table was made with partitions: `partition` in its [store] makes the next ones"
+        return StoreError(f"{aggregation.name}: {text}", hint=hint)
     if code == "22003":
         return OutOfRange(text)
     if code.startswith("22"):

@@ -88,13 +88,14 @@ def test_a_lease_without_heartbeat_is_taken_over_once_and_its_holder_knows(
     new_place: Callable[[], LeasePlace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Lease(new_place(), "run", 0.3)
-    monkeypatch.setattr(first, "_beat", lambda: None)
+    monkeypatch.setattr(first, "_keep", lambda: None)
     assert first.take()
     others = [Lease(new_place(), "run", 0.3) for _ in range(4)]
     end, won = time.monotonic() + 10, list[Lease]()
     while time.monotonic() < end and not won:
         won += [lease for lease in others if lease.take()]
         time.sleep(0.02)
+    first.beat()
     assert len(won) == 1 and first.lost
     with pytest.raises(FencedError, match="has taken over Agg"):
         first.check()

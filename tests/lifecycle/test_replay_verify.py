@@ -18,8 +18,7 @@ from deltalake import DeltaTable
 from rollup.calendar import Duration
 from rollup.errors import StoreError
 from rollup.lifecycle.chores import REPLAY, Request, submit
-from rollup.lifecycle.lease import Lease
-from rollup.lifecycle.lease_places import Files
+from rollup.lifecycle.lease_places import lease_of
 from rollup.stores.base import Rewrite
 from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, trades
 from tests.lifecycle.filejob import MIDNIGHT, FileJob, Place
@@ -221,7 +220,7 @@ def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: P
     events = trades(1000)
     job = loaded(place, events[:800])
     damage(job, Duration.SECONDS)
-    lease = Lease(Files(job.chores.home), "run")
+    lease = lease_of(place.conf, job.aggregation, "run")
     assert lease.take()
     answers: list[str] = []
     asking = threading.Thread(
@@ -237,7 +236,9 @@ def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: P
     )
     asking.start()
     place.add(*events[800:])
+    until = time.monotonic() + 60
     while not job.chores.waiting:
+        assert asking.is_alive() and time.monotonic() < until, answers
         time.sleep(0.02)
     job.run()
     done = job.chores.run()

@@ -401,6 +401,18 @@ def test_partitions_of_another_width_go_on_beside_those_that_are_there(was: str,
     assert set(before) <= set(parts(url, "SECONDS"))
 
 
+def test_a_table_made_without_partitions_stays_so_and_one_made_with_them_asks_for_their_width(new_url: NewUrl) -> None:
+    plain, cut, text = new_url(), new_url(), app()
+    first, second = [("x", 1, 1.0, "a", True, FIRST)], [("x", 2, 1.0, "a", True, FIRST + 3 * DAY)]
+    host(text, lambda a, e: store_of(a, e, plain)).send("S", first)
+    later = partitioned(plain, "day", text)
+    later.send("S", second)
+    assert parts(plain, "SECONDS") == [] and execute(plain, 'select count(*) from "Agg_SECONDS"') == [(1,)]
+    partitioned(cut, "day", text).send("S", first)
+    with pytest.raises(StoreError, match=r'no partition of relation "Agg_SECONDS".*`partition` in its \[store\]'):
+        host(text, lambda a, e: store_of(a, e, cut)).send("S", second)
+
+
 def test_a_commit_that_fails_leaves_no_partition(new_url: NewUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     url = new_url()
     stored, memory = partitioned(url, "day", app()), host(app(), MemoryStore)
