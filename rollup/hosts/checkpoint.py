@@ -9,6 +9,7 @@ from typing import Any
 
 from rollup.conf import Conf
 from rollup.errors import ConfigError
+from rollup.hosts.query_log import entries
 from rollup.program import Program
 from rollup.sources.registry import source
 from rollup.stores.sql_options import StoreOptions
@@ -71,8 +72,7 @@ def _said(place: dict[str, Any]) -> str:
 
 def _begun(conf: Conf, stream: str) -> bool:
     """Whether Spark has finished a batch of a stream."""
-    commits = conf.checkpoint / stream / "commits"
-    return commits.is_dir() and any(file.name.isdigit() for file in commits.iterdir())
+    return any(entries(conf.checkpoint / stream / "commits"))
 
 
 def refuse_without_tables(conf: Conf, program: Program, commits: Mapping[str, int]) -> None:

@@ -28,7 +28,7 @@ from rollup.hosts.checkpoint import refuse_without_tables
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.progress import BatchReport, Reporter
-from rollup.hosts.rewind import beyond, query_of, remove
+from rollup.hosts.query_log import beyond, query_of, remove
 from rollup.hosts.session import session
 from rollup.hosts.shards import shifted
 from rollup.hosts.spark_shards import SizedPipeline, pipeline_of, shift
@@ -273,7 +273,7 @@ class SparkHost:
 
 
 def _trailing(store: Store) -> Store:
-    return TrailingStore(store) if store.apart else store
+    return store if store.apart is None else TrailingStore(store.apart)
 
 
 def _done(pipeline: Pipeline, stream: str, query: str, number: int) -> bool:

@@ -1,7 +1,7 @@
 """A store whose commits trail the job: while the database writes one batch, Spark reads and folds the next ones.
 
 That is for stores whose commit is another process's work. Spark counts a batch as done while its commit is on its way;
-should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.rewind`).
+should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.query_log`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
 from rollup.calendar import Duration
-from rollup.stores.base import Commit, Loaded, Snapshot, Store
+from rollup.stores.base import ApartStore, Commit, Loaded, Snapshot, Store
 
 _AHEAD = 2
 """Commits begun and not made, at most: one is written, one waits for its turn, so that neither side stands still."""
@@ -37,9 +36,9 @@ class TrailingStore:
     the next batch of the same queries, such as the first one or a rewrite, is waited for: then nothing is behind.
     """
 
-    apart = True
+    apart = None
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApartStore) -> None:
         self._store = store
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._begun = deque[Future[Made]]()
@@ -77,9 +76,6 @@ class TrailingStore:
         if commit.rewrites or not queries or not queries <= self._queries:
             self.settle()
         self._queries = queries
-
-    def begin(self, commit: Commit) -> Callable[[], None]:
-        return partial(self.commit, commit)
 
     def load(self) -> Loaded | None:
         return self.settle().load()

@@ -84,10 +84,6 @@ class Place(Protocol):
         """Remove one that is not the newest any more."""
         ...
 
-    def close(self) -> None:
-        """Let connections go."""
-        ...
-
 
 class Lease:
     """The lease of one aggregation.
@@ -140,13 +136,13 @@ class Lease:
 
     def holder(self) -> Holder | None:
         """Who holds it now, None when nobody does."""
-        return self._patiently(lambda: self._holder(self.place.newest()))
+        found = self._patiently(self._held)
+        return None if found is None else found[0]
 
     def age(self) -> float | None:
         """Seconds since the holder's last heartbeat, None when nobody holds it."""
-        newest = self._patiently(self.place.newest)
-        found = self._patiently(lambda: self.place.read(newest))
-        return None if found is None or self.holder() is None else time.time() - found[1]
+        found = self._patiently(self._held)
+        return None if found is None else time.time() - found[1]
 
     @property
     def lost(self) -> bool:
@@ -176,7 +172,6 @@ class Lease:
             if self.number and self.place.newest() == self.number:
                 self.place.blank(self.number)
         self.number = self._newest = 0
-        self.place.close()
 
     def _keep(self) -> None:
         self._stop.clear()
@@ -187,17 +182,22 @@ class Lease:
         while not self._stop.wait(self.timeout / 4):
             self.beat()
 
-    def _holder(self, number: int) -> Holder | None:
-        found = self.place.read(number) if number else None
+    def _held(self) -> tuple[Holder, float] | None:
+        """Who holds the newest lease, and the last heartbeat; None when nobody does."""
+        newest = self.place.newest()
+        return self._read(newest) if newest else None
+
+    def _read(self, number: int) -> tuple[Holder, float] | None:
+        found = self.place.read(number)
         try:
-            return None if found is None else Holder(**json.loads(found[0]))
+            return None if found is None else (Holder(**json.loads(found[0])), found[1])
         except (ValueError, TypeError):
             return None
 
     def _gone(self, newest: int) -> bool:
         """Whether the holder of a lease is gone."""
-        holder, found = self._holder(newest), self.place.read(newest)
-        if holder is None or found is None or holder.dead:
+        found = self._read(newest)
+        if found is None or found[0].dead:
             return True
         if (newest, found[1]) != self._seen:
             self._seen, self._since = (newest, found[1]), time.monotonic()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rollup.conf import Conf
@@ -47,41 +49,39 @@ class Files:
             return None
 
     def add(self, number: int, holder: str) -> bool:
-        try:
+        with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
             draft = self._draft()
             write_durably(draft, holder.encode())
             try:
                 os.link(draft, self._path(number))
+            except FileExistsError:
+                return False
             finally:
                 draft.unlink(missing_ok=True)
-        except FileExistsError:
-            return False
-        except OSError as problem:
-            raise StoreError(
-                f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there"
-            ) from None
         return True
 
     def beat(self, number: int) -> None:
-        try:
+        with self._writing():
             os.utime(self._path(number))
-        except OSError as problem:
-            raise StoreError(f"cannot write {self._path(number)}: {problem.strerror}") from None
 
     def blank(self, number: int) -> None:
-        try:
+        with self._writing():
             draft = self._draft()
             draft.write_text("{}")
             draft.rename(self._path(number))
-        except OSError as problem:
-            raise StoreError(f"cannot write {self._path(number)}: {problem.strerror}") from None
 
     def remove(self, number: int) -> None:
         self._path(number).unlink(missing_ok=True)
 
-    def close(self) -> None:
-        """Files are not kept open."""
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise StoreError(
+                f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there"
+            ) from None
 
     def _draft(self) -> Path:
         return self.folder / f".lease.{os.getpid()}.{id(self)}"

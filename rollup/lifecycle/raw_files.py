@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 
 from rollup.errors import StoreError
+from rollup.hosts.query_log import query_of
 from rollup.hosts.task import TaskSpec, run
 from rollup.lifecycle.rebuild import Span
 from rollup.plan.app import StreamDef
@@ -141,7 +142,7 @@ def _log(stream: str, checkpoint: Path, mark: Mapping[str, Any] | None) -> list[
 def logged_offset(checkpoint: Path, query: str, batch: int) -> dict[str, Any] | None:
     """Where a source was at the end of a batch; None when the log is of another query or does not know the batch."""
     try:
-        if json.loads((checkpoint / "metadata").read_text())["id"] != query:
+        if query_of(checkpoint) != query:
             return None
         found = json.loads((checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1])
         return found if isinstance(found, dict) else None

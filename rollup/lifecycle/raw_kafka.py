@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rollup.conf import Conf
 from rollup.errors import StoreError
+from rollup.hosts.query_log import entries
 from rollup.hosts.session import session
 from rollup.hosts.task import RESULT, RESULT_SCHEMA, TaskSpec, run
 from rollup.lifecycle.compare import readable
@@ -103,7 +104,7 @@ class KafkaReader:
             logged = logged_offset(self._checkpoint, mark["query"], int(mark["batch"]))
         if mark is None or logged is None:
             return {}, [found.end()]
-        numbers = sorted(int(path.name) for path in (self._checkpoint / "offsets").iterdir() if path.name.isdigit())
+        numbers = sorted(int(path.name) for path in entries(self._checkpoint / "offsets"))
         batches = [logged_offset(self._checkpoint, mark["query"], n) for n in numbers if n <= int(mark["batch"])]
         cuts = [_plain(each, found.name) for each in batches if each is not None]
         return _begun(self._checkpoint, found.name), cuts

@@ -13,7 +13,7 @@ from rollup.aggregation.pipeline import Pipeline
 from rollup.calendar import Duration
 from rollup.conf import Conf
 from rollup.errors import StoreError
-from rollup.hosts.rewind import beyond, query_of
+from rollup.hosts.query_log import beyond, query_of
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.compare import readable
 from rollup.lifecycle.lease_places import lease_of
@@ -64,7 +64,8 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
 
     Without options, records that are whole are left alone, and open rows are rebuilt from the finer tables only when
     there is no usable record. `to_commit` goes back to an older record, and the next start of the job takes the
-    streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running or going back is not possible.
+    streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running
+    or going back is not possible.
     """
     lease = lease_of(conf, aggregation, "recover")
     if not lease.take():

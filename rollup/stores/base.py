@@ -122,8 +122,8 @@ class Store(Tables, Protocol):
     """The tables of one aggregation."""
 
     @property
-    def apart(self) -> bool:
-        """Whether commits are the work of another process, such as a database, which a job need not stand by for."""
+    def apart(self) -> ApartStore | None:
+        """The store itself where a job need not stand by for its commits."""
         ...
 
     def load(self) -> Loaded | None:
@@ -132,10 +132,6 @@ class Store(Tables, Protocol):
 
     def commit(self, commit: Commit) -> None:
         """Make a commit visible. Raises FencedError when its number is taken."""
-        ...
-
-    def begin(self, commit: Commit) -> Callable[[], None]:
-        """Do what of a commit needs neither the store nor the commit before it; calling what is returned makes it."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -152,4 +148,12 @@ class Store(Tables, Protocol):
 
     def maintain(self, budget: float) -> dict[str, int]:
         """Put small files together for about `budget` seconds; how many, by table. The next commit makes it visible."""
+        ...
+
+
+class ApartStore(Store, Protocol):
+    """A store whose commits are the work of another process, such as a database."""
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        """Do what of a commit needs neither the store nor the commit before it; calling what is returned makes it."""
         ...

@@ -40,7 +40,7 @@ _VACUUM_EVERY = 600.0
 class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
 
-    apart = False
+    apart = None
 
     compact_after = 8
     """Files of about one size before they are put together; see `rollup.stores.delta_compact`."""
@@ -112,10 +112,6 @@ class DeltaStore:
         self._torn = True
         self._commit(commit)
         self._torn = False
-
-    def begin(self, commit: Commit) -> Callable[[], None]:
-        """There is nothing to do before: the whole commit is made when the result is called."""
-        return partial(self.commit, commit)
 
     def _commit(self, commit: Commit | Filed) -> None:
         point("commit.begin")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from rollup.untyped import pc
 class MemoryStore:
     """An aggregation's tables as Arrow tables."""
 
-    apart = False
+    apart = None
 
     def __init__(self, aggregation: Aggregation, engine: Engine) -> None:
         self.aggregation = aggregation
@@ -46,9 +45,6 @@ class MemoryStore:
             self.ledgers.append(commit.ledger)
         self.last = commit
         self.at = time.time()
-
-    def begin(self, commit: Commit) -> Callable[[], None]:
-        return partial(self.commit, commit)
 
     def snapshot(self) -> MemorySnapshot:
         last = self.last

@@ -52,7 +52,11 @@ class SqlStore:
         self._open: dict[Duration, pa.Table] = {}
         self._newest: dict[Duration, int] = {}
         self._prepared = False
-        self.apart = database.apart
+
+    @property
+    def apart(self) -> SqlStore | None:
+        """The store itself where its database is a process of its own."""
+        return self if self.database.apart else None
 
     def load(self) -> Loaded | None:
         """The newest commit, None when there is none; tables, functions and views are made when they are missing."""

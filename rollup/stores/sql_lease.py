@@ -39,8 +39,8 @@ class Rows:
     def __init__(self, options: str | Mapping[str, str], name: str) -> None:
         self.name = name
         self._table = table(name)
-        # A job of its own: what its store does with its connections must not be waited for.
-        self._engine = sa.create_engine(StoreOptions.of(options).url, pool_size=1, max_overflow=2, pool_pre_ping=True)
+        # A heartbeat is seldom, and whoever only looks does not come back: a connection is not worth keeping.
+        self._engine = sa.create_engine(StoreOptions.of(options).url, poolclass=sa.NullPool)
         self._there = False
 
     def newest(self) -> int:
@@ -73,9 +73,6 @@ class Rows:
 
     def remove(self, number: int) -> None:
         self._run(lambda connection: connection.execute(self._table.delete().where(self._table.c.number == number)))
-
-    def close(self) -> None:
-        self._engine.dispose()
 
     def _at(self, number: int) -> sa.Update:
         return self._table.update().where(self._table.c.number == number)

@@ -219,10 +219,13 @@ class PostgresSession:
         return None if found is None else Record(*found)
 
     def append(self, table: str, rows: pa.Table) -> None:
-        if self.partitions.on:
-            rows = self.partitions.fill(self.cursor, table, rows, self._copy)
+        rows = self._rest(table, rows)
         if rows.num_rows:
             self._copy(table, rows)
+
+    def _rest(self, table: str, rows: pa.Table) -> pa.Table:
+        """The rows that do not go into partitions made for them here."""
+        return self.partitions.fill(self.cursor, table, rows, self._copy) if self.partitions.on else rows
 
     def _copy(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(map(name, rows.schema.names))
@@ -236,8 +239,7 @@ class PostgresSession:
 
     def replace(self, table: str, rows: pa.Table) -> None:
         """Through a temporary table, whose rows then win over those with the same key."""
-        if self.partitions.on:
-            rows = self.partitions.fill(self.cursor, table, rows, self._copy)
+        rows = self._rest(table, rows)
         identity = self.tables.aggregation.identity
         values = [column for column in rows.schema.names if column not in identity]
         self.run(f"create temp table rollup_new (like {name(table)}) on commit drop")

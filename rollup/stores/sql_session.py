@@ -120,7 +120,7 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database that is there, with the tables of one aggregation; `apart` as a `Store` has it."""
+    """A database that is there, with the tables of one aggregation; `apart` when it is a process of its own."""
 
     apart: bool
 

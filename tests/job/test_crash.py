@@ -175,10 +175,11 @@ def write_events(folder: Path, files: int = 6, rows: int = 400) -> None:
         os.utime(file, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
-def job(folder: Path) -> Job:
-    """The job over the events, one file a batch."""
+def job(folder: Path, **more: str) -> Job:
+    """The job over the events, one file a batch; `more` as `Job` takes it."""
     folder.mkdir(exist_ok=True)
-    return Job(folder, {"kind": "json", "path": str(folder.parent / "events"), "max_files_per_batch": 1}, app=TRADES)
+    source = {"kind": "json", "path": str(folder.parent / "events"), "max_files_per_batch": 1}
+    return Job(folder, source, app=TRADES, **more)
 
 
 @pytest.fixture
@@ -233,16 +234,21 @@ def test_the_real_job_killed_at_a_point_ends_as_if_it_never_was(
 def test_the_real_job_killed_ten_times_at_random_moments_ends_as_if_it_never_was(
     tmp_path: Path, whole: dict[str, Any], seed: int
 ) -> None:
-    real, moments = job(tmp_path / "real"), random.Random(seed)
+    real = job(tmp_path / "real")
+    kill_ten_times(real, random.Random(seed))
+    code, said = real.finish("--once")
+    assert code == 0, said
+    assert contents(tmp_path / "real" / "tables", real.conf.program()) == whole
+
+
+def kill_ten_times(real: Job, moments: random.Random) -> None:
+    """Run the job ten times, each to a random moment."""
     for _ in range(10):
         process = real.process("--once", start_new_session=True)
         time.sleep(moments.uniform(0.3, 1.2) * duration())
         # Python and the JVM at once, as when the machine goes.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    code, said = real.finish("--once")
-    assert code == 0, said
-    assert contents(tmp_path / "real" / "tables", real.conf.program()) == whole
 
 
 @cache

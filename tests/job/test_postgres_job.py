@@ -18,8 +18,8 @@ import psycopg2
 import pytest
 
 from rollup.calendar import Duration
-from tests.job.jobs import TRADES, Job, answers
-from tests.job.test_crash import duration, write_events
+from tests.job.jobs import Job, answers
+from tests.job.test_crash import job, kill_ten_times, write_events
 from tests.servers.postgres import PostgresServer
 from tests.stores.conftest import Backup, execute
 
@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 
-def job(folder: Path, url: str | None) -> Job:
-    """The job over the events beside its folder, one file a batch, into a database or (None) into Delta."""
-    folder.mkdir(exist_ok=True)
-    store = 'kind = "delta"\npath = "tables"' if url is None else f'kind = "sql"\nurl = "{url}"'
-    source = {"kind": "json", "path": str(folder.parent / "events"), "max_files_per_batch": 1}
-    return Job(folder, source, app=TRADES, store=store)
+def into(folder: Path, url: str) -> Job:
+    """The job of the crash tests, into a database."""
+    return job(folder, store=f'kind = "sql"\nurl = "{url}"')
 
 
 def everything(found: Job) -> dict[str, Any]:
@@ -48,7 +45,7 @@ def everything(found: Job) -> dict[str, Any]:
 def whole(tmp_path: Path, spark: SparkSession) -> dict[str, Any]:
     """What a run into Delta leaves that nothing interrupts."""
     write_events(tmp_path / "events")
-    reference = job(tmp_path / "reference", None)
+    reference = job(tmp_path / "reference")
     reference.run(spark)
     return everything(reference)
 
@@ -75,7 +72,7 @@ def test_killed_with_a_commit_on_its_way_it_ends_as_if_it_never_was(
     tmp_path: Path, whole: dict[str, Any], postgres: PostgresServer, spark: SparkSession
 ) -> None:
     url = postgres.new_database()
-    real = job(tmp_path / "real", url)
+    real = into(tmp_path / "real", url)
     process = real.process("--once", start_new_session=True)
     try:
         wait_until(lambda: progress(real, url)[1] >= 1)
@@ -101,7 +98,7 @@ def test_a_database_brought_back_from_a_backup_is_caught_up_with(
     later = sorted(events.iterdir())[2:]
     for file in later:
         file.rename(tmp_path / file.name)
-    real = job(tmp_path / "real", url)
+    real = into(tmp_path / "real", url)
     real.run(spark)
     backup = Backup(url)
     for file in later:
@@ -120,11 +117,7 @@ def test_a_database_brought_back_from_a_backup_is_caught_up_with(
 def test_killed_ten_times_at_random_moments_it_ends_as_if_it_never_was(
     tmp_path: Path, whole: dict[str, Any], postgres: PostgresServer, spark: SparkSession, seed: int
 ) -> None:
-    real, moments = job(tmp_path / "real", postgres.new_database()), random.Random(seed)
-    for _ in range(10):
-        process = real.process("--once", start_new_session=True)
-        time.sleep(moments.uniform(0.3, 1.2) * duration())
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    real = into(tmp_path / "real", postgres.new_database())
+    kill_ten_times(real, random.Random(seed))
     real.run(spark)
     assert everything(real) == whole

@@ -11,7 +11,7 @@ import pytest
 
 from rollup.errors import StoreError
 from rollup.hosts.answers import FileSink
-from rollup.hosts.rewind import beyond, query_of, remove
+from rollup.hosts.query_log import beyond, query_of, remove
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
 

@@ -1,8 +1,8 @@
-"""A streaming query taken back to where the tables are: what Spark has behind it and they lack, it reads again.
+"""The log that Spark keeps of a streaming query, and taking it back to where the tables are.
 
 Spark notes that a batch is done when `foreachBatch` returns. The tables may know less: they were brought back from a
-backup, a standby that was behind has taken over, or the job died while a commit was still on its way. What is cut off
-is Spark's log alone, so sources give the same events again.
+backup, a standby that was behind has taken over, or the job died while a commit was still on its way. What Spark has
+behind it and they lack is cut off its log, so sources give the same events again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ def query_of(checkpoint: Path) -> str | None:
     return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
 
 
+def entries(log: Path) -> Iterator[Path]:
+    """The entries of one part of a log (`commits`, `offsets`), named by the number of their batch, in no order."""
+    yield from (path for path in log.iterdir() if path.name.isdigit()) if log.is_dir() else ()
+
+
 def beyond(checkpoint: Path, batch: int) -> list[Path]:
     """What the log of a query has after a batch, in the order to remove it in; removed half, the rest is found again.
 
@@ -27,8 +32,8 @@ def beyond(checkpoint: Path, batch: int) -> list[Path]:
     Raises StoreError when the log no longer has the plans that Spark needs to go on after the batch.
     """
     done, plans = checkpoint / "commits", checkpoint / "offsets"
-    later = [path for path in _entries(done) if int(path.name) > batch]
-    later += [path for path in _entries(plans) if int(path.name) > batch + 1]
+    later = [path for path in entries(done) if int(path.name) > batch]
+    later += [path for path in entries(plans) if int(path.name) > batch + 1]
     for needed in (batch, batch + 1) if later else ():
         if not (plans / str(needed)).exists():
             raise StoreError(
@@ -39,12 +44,8 @@ def beyond(checkpoint: Path, batch: int) -> list[Path]:
     return sorted(later, key=lambda path: -int(path.name))
 
 
-def remove(entries: Iterable[Path]) -> None:
-    """Remove entries of a query's log."""
-    for path in entries:
+def remove(found: Iterable[Path]) -> None:
+    """Remove entries of a log."""
+    for path in found:
         path.unlink()
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-
-
-def _entries(log: Path) -> Iterator[Path]:
-    yield from (path for path in log.iterdir() if path.name.isdigit()) if log.is_dir() else ()
