@@ -7,6 +7,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends openjdk-17-j
 WORKDIR /app
 COPY pyproject.toml README.md ./
 COPY rollup rollup
+COPY ddl ddl
 RUN pip install --no-cache-dir '.[serve]'
 USER rollup
 # The Java libraries become part of the image, so that a container starts without the network.

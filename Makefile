@@ -32,8 +32,9 @@ $(VENV)/.stamp-jars: $(VENV)/.stamp-java rollup/jars.xml rollup/jars.py
 test: setup lint ## set everything up, then lint, types and all tests
 	$(PY) -m pytest -q -m "not slow" -n 2 --dist loadfile
 
-lint: setup ## ruff and pyright
+lint: setup ## ruff, pyright, and the directions of imports
 	$(PY) -m ruff check .
+	$(VENV)/bin/lint-imports
 	$(PY) -m pyright
 
 format: setup ## let ruff put imports and layout right
@@ -53,7 +54,7 @@ soak: setup ## one hour of micro-batches in a row, memory watched
 	$(PY) -m benchmarks.soak
 
 crash: setup ## the long tests: kills at every point and at random moments
-	$(PY) -m pytest -q -m slow
+	$(PY) -m pytest -q -m "slow and not superset"
 
 docs: setup ## write the generated pages under docs/
 	$(PY) -m tests.conformance.support

@@ -23,8 +23,8 @@ from typing import Any
 import psycopg
 import psycopg2
 
-from rollup.gateway.proxy import Gateway
-from rollup.stores.pgserver import PgServer
+from rollup.gateway.protocol.proxy import Gateway
+from rollup.stores.postgres.server import PgServer
 
 SMALL = "select n from ANSWER where n = 42"
 FOREIGN = "select 42"

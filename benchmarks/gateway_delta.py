@@ -26,9 +26,9 @@ import psycopg2
 import pyarrow as pa
 
 from rollup.conf import Conf, load
-from rollup.gateway.serve import endpoint
+from rollup.gateway.servers.serve import endpoint
 from rollup.hosts.local import LocalHost
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 
 APP = """
 define stream Trades (symbol string, price double, ts long);

@@ -54,8 +54,9 @@ def write_conf(
     batch_files: int = 4,
     database: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
+    kind: str = "parquet",
 ) -> Path:
-    """Write the app and the configuration for a job over Parquet files; returns the TOML file.
+    """Write the app and the configuration for a job over files; returns the TOML file.
 
     It writes into a Delta store, or into a `database`: its `url` and further options; `settings` are Spark's.
     """
@@ -69,7 +70,7 @@ def write_conf(
 checkpoint = "{folder / "checkpoint"}"
 
 [sources.Trades]
-kind = "parquet"
+kind = "{kind}"
 path = "{files[0].parent}"
 max_files_per_batch = {batch_files}
 
@@ -117,8 +118,17 @@ LEVEL_COLUMNS = {
 
 def write_live_conf(folder: Path, bootstrap: str, topic: str) -> Path:
     """Write the app and the configuration for a job from a Kafka topic of JSON events; returns the TOML file."""
+    return _topic_conf(folder, LIVE_APP, bootstrap, topic, "")
+
+
+def write_topic_conf(folder: Path, bootstrap: str, topic: str, batch_events: int) -> Path:
+    """The same for a job that catches up with a topic, at most so many events a batch."""
+    return _topic_conf(folder, APP, bootstrap, topic, f"max_events_per_batch = {batch_events}")
+
+
+def _topic_conf(folder: Path, text: str, bootstrap: str, topic: str, more: str) -> Path:
     app, conf = folder / "live.siddhi", folder / "live.toml"
-    app.write_text(LIVE_APP)
+    app.write_text(text)
     conf.write_text(f"""app = "{app}"
 checkpoint = "{folder / "checkpoint"}"
 trigger = "0 seconds"
@@ -127,7 +137,7 @@ trigger = "0 seconds"
 kind = "kafka"
 servers = "{bootstrap}"
 topic = "{topic}"
-format = "json"
+{more}
 
 [store]
 kind = "delta"
@@ -152,7 +162,7 @@ def newest_readable(conf: Any, since: int) -> int | None:
 
     ``since`` bounds the range asked for: nothing older is of interest, and of the newest only the last minute.
     """
-    from rollup.errors import StoreError
+    from rollup.core.errors import StoreError
 
     now = time.time_ns() // 1_000_000
     text = f"from {AGGREGATION} within {max(since, now - 60_000)}L, {now + 60_000}L per 'seconds' select newest"
@@ -194,10 +204,11 @@ def run_cascade(
     batch_files: int = 4,
     database: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
+    kind: str = "parquet",
 ) -> dict[str, Any]:
     """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""
     metrics = folder / "metrics.jsonl"
-    total_seconds = run_job(write_conf(folder, files, batch_files, database, settings), metrics)
+    total_seconds = run_job(write_conf(folder, files, batch_files, database, settings, kind), metrics)
     batches = [json.loads(row) for row in metrics.read_text().splitlines() if row.strip()]
     return asdict(summarise(batches, total_seconds)) | {"keys": keys}
 

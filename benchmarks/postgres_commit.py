@@ -15,16 +15,16 @@ import psycopg2
 import pyarrow as pa
 
 from benchmarks.common import emit, machine, percentile
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import plan
 from rollup.aggregation.state import State
-from rollup.calendar import Duration, bucket_start
-from rollup.lang.siddhi import parse_query
+from rollup.core.calendar import Duration, bucket_start
+from rollup.core.columns import ColumnEngine
+from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
 from rollup.program import compile_app
+from rollup.retrieval.questions import plan
 from rollup.stores.base import Commit
-from rollup.stores.pgserver import PgServer
-from rollup.stores.postgres import store_of
+from rollup.stores.postgres.server import PgServer
+from rollup.stores.sql.store import store_of
 
 BENCH = "postgres_commit"
 FIRST = 1_514_764_800_000
@@ -62,7 +62,7 @@ def commit(aggregation: Aggregation, number: int, seconds: int, keys: int) -> Co
 def timed(store_url: str, name: str, seconds: int, keys: int, times: int) -> list[float]:
     """Milliseconds of each commit, the first few left out."""
     aggregation = compile_app(APP.format(name=name)).aggregations[name]
-    store = store_of(aggregation, Engine(threads=2), store_url)
+    store = store_of(aggregation, ColumnEngine(threads=2), store_url)
     store.load()
     found = list[float]()
     for number in range(1, times + 4):

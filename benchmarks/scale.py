@@ -82,7 +82,7 @@ def run_job(keys: int, host: str) -> None:
 
     from rollup.conf import load
     from rollup.hosts.progress import Reporter
-    from rollup.hosts.spark_driver import SparkHost
+    from rollup.hosts.spark.driver import SparkHost
 
     files = event_files(keys)
     with scratch(f"scale-{host}") as folder:

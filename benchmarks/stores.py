@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.common import Events, batches, emit, scratch
 from benchmarks.ours import run_cascade
-from rollup.stores.pgserver import PgServer
+from rollup.stores.postgres.server import PgServer
 
 BENCH = "stores"
 AIM = 0.6

@@ -32,7 +32,7 @@ revoke execute on function
     lo_import(text), lo_import(text, oid), lo_export(oid, text)
     from public;
 
--- Advisory locks and notifications are shared with the writer, which a reader must not be able to hold up; and nobody
+-- Messages in the write-ahead log fill the disk. Advisory locks and notifications are shared with the writer, which a reader must not be able to hold up; and nobody
 -- ends another one's query because both use the same role. (Cancelling one's own works: that is not a function.)
 do $$ declare
     each regprocedure;
@@ -40,7 +40,7 @@ begin
     for each in
         select oid::regprocedure from pg_proc where pronamespace = 'pg_catalog'::regnamespace and (
             proname ~ '^pg_(try_)?advisory_'
-            or proname in ('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend'))
+            or proname in ('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_logical_emit_message'))
     loop
         execute format('revoke execute on function %s from public', each);
         execute format('grant execute on function %s to {owner}', each);
@@ -51,7 +51,8 @@ end $$;
 revoke usage on language plpgsql from public;
 grant usage on language plpgsql to {owner};
 
--- What is left: a role may always alter itself (password, settings, giving up its grants). The gateway refuses that.
+-- What is left: a role may always alter itself (password, settings, giving up its grants), notify, and take more memory
+-- for its sorts. The gateway refuses that, and bounds the memory of a process where the server is its own.
 
 -- Bounds that only a superuser can lift again, and defaults for the honest.
 alter role {role} set temp_file_limit = '1GB';

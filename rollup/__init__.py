@@ -4,16 +4,45 @@
 >>> program = rollup.parse("define stream S (v int, ts long); define aggregation A from S select sum(v) as s aggregate by ts every sec ... day;")
 >>> [level.plural for level in program.aggregations["A"].levels]
 ['seconds', 'minutes', 'hours', 'days']
+
+A name is loaded when it is first used: the command line's help needs none of them.
 """
 
 from __future__ import annotations
 
-from rollup.ask import opened as open
-from rollup.ask import query
-from rollup.conf import Conf, load
-from rollup.errors import RollupError
-from rollup.hosts.spark_read import read, register_functions
-from rollup.program import Program
-from rollup.program import compile_app as parse
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Conf", "Program", "RollupError", "load", "open", "parse", "query", "read", "register_functions"]
+if TYPE_CHECKING:
+    from rollup.ask import opened as open
+    from rollup.ask import query
+    from rollup.conf import Conf, load
+    from rollup.core.errors import RollupError
+    from rollup.hosts.spark.read import read, register_functions
+    from rollup.live import Engine
+    from rollup.program import Program
+    from rollup.program import compile_app as parse
+
+__all__ = ["Conf", "Engine", "Program", "RollupError", "load", "open", "parse", "query", "read", "register_functions"]
+
+_PLACES = {
+    "Conf": ("rollup.conf", "Conf"),
+    "Engine": ("rollup.live", "Engine"),
+    "Program": ("rollup.program", "Program"),
+    "RollupError": ("rollup.core.errors", "RollupError"),
+    "load": ("rollup.conf", "load"),
+    "open": ("rollup.ask", "opened"),
+    "parse": ("rollup.program", "compile_app"),
+    "query": ("rollup.ask", "query"),
+    "read": ("rollup.hosts.spark.read", "read"),
+    "register_functions": ("rollup.hosts.spark.read", "register_functions"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rollup' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    found = getattr(import_module(module), attribute)
+    globals()[name] = found
+    return found

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.explaining import explain
-from rollup.aggregation.retrieval import Ask
-from rollup.aggregation.shapes import Planner
+from rollup.checkpoint.records import identity
 from rollup.conf import Conf, load
+from rollup.core.columns import ColumnEngine
+from rollup.retrieval.explain import explain
+from rollup.retrieval.plan_cache import Planner
+from rollup.retrieval.questions import Ask
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
 
@@ -32,7 +33,7 @@ class Asker:
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
         self.program = conf.program()
-        self.engine = Engine()
+        self.engine = ColumnEngine()
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
         self._planner = Planner(self.program.aggregations)
@@ -86,12 +87,29 @@ def query(conf: Conf | Asker | Path | str, text: str, parameters: Parameters = N
 
 
 def opened(conf: Conf | Asker | Path | str) -> Asker:
-    """What answers questions about a configuration; kept for a path that is asked again."""
+    """What answers questions about a configuration; kept for a path that is asked again, until a file of it changes."""
     if isinstance(conf, Asker):
         return conf
-    return Asker(conf) if isinstance(conf, Conf) else _kept(str(Path(conf).resolve()))
+    if isinstance(conf, Conf):
+        return Asker(conf)
+    path = Path(conf).resolve()
+    with _lock:
+        known = _kept.pop(path, None)
+        if known is None or known[0] != _identities(path, known[1].conf.app):
+            seen = identity(path)  # before it is read: what changes meanwhile is then read again by the next question
+            found = load(path)
+            seen = (*seen, *identity(found.app))
+            known = seen, Asker(found)
+        _kept[path] = known
+        for oldest in list(_kept)[:-_MOST]:
+            del _kept[oldest]
+        return known[1]
 
 
-@lru_cache(maxsize=16)
-def _kept(path: str) -> Asker:
-    return Asker(load(path))
+def _identities(path: Path, app: Path) -> tuple[int, ...]:
+    return (*identity(path), *identity(app))
+
+
+_lock = threading.Lock()
+_kept: dict[Path, tuple[tuple[int, ...], Asker]] = {}
+_MOST = 16

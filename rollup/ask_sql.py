@@ -19,17 +19,18 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
-from rollup.aggregation.answer import EXTRA
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import ask_for, bounds
-from rollup.errors import QueryError, RollupError, SyntaxProblem
-from rollup.lang.sql import Within, columns_used, rewrite
-from rollup.lang.sql_place import offset_in, open_quote
-from rollup.lang.sql_source import position
+from rollup.ask_mistakes import about
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import QueryError, RollupError, SyntaxProblem
+from rollup.lang.sql.place import offset_in, open_quote
+from rollup.lang.sql.source import position
+from rollup.lang.sql.within import Within, columns_used, rewrite
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Item, Selection
+from rollup.retrieval.answer import EXTRA
+from rollup.retrieval.questions import ask_for, bounds
 from rollup.stores.base import Snapshot
-from rollup.stores.delta_read import DeltaSnapshot
+from rollup.stores.delta.missing import reading
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 _NAMED = re.compile(
@@ -52,7 +53,7 @@ class SqlAsker:
     """Answers statements over the aggregations that `snapshots` opens. May be used by several threads at once."""
 
     def __init__(
-        self, engine: Engine, aggregations: Mapping[str, Aggregation], snapshot: Callable[[str], Snapshot]
+        self, engine: ColumnEngine, aggregations: Mapping[str, Aggregation], snapshot: Callable[[str], Snapshot]
     ) -> None:
         self._engine = engine
         self._aggregations = aggregations
@@ -69,9 +70,15 @@ class SqlAsker:
         self._check(sql, found.sql)
         self._engine.prepare(found.sql)
         try:
-            return self._engine.run(found.sql, found.values or None, **found.tables)
+            with reading(lambda: self._files(found)):
+                return self._engine.run(found.sql, found.values or None, **found.tables)
         except duckdb.Error as problem:
-            raise _refused(sql, self._placed(found, problem)) from None
+            raise _refused(sql, self._placed(found, problem), self._aggregations) from None
+
+    def _files(self, found: _Rewritten) -> list[str]:
+        """The files of the commits that a statement was made of."""
+        newest = (self._snapshot(name).in_files for name in found.serials)
+        return [file for one in newest if one is not None for file in one.all_files()]
 
     def _placed(self, found: _Rewritten, problem: duckdb.Error) -> duckdb.Error:
         """The same refusal as DuckDB says it with its place, if it refuses the statement and not a value."""
@@ -96,11 +103,12 @@ class SqlAsker:
             )
         finally:
             for snapshot in moment.values():
-                _let_go(snapshot)
+                snapshot.close()
         left = {name: values[name] for name in _parameters(sql) if name in values}
         if len(self._known) > _KEPT:
             self._known.clear()
-        serials = {name: one.serial for name, one in moment.items() if isinstance(one, DeltaSnapshot)}
+        filed = {name: one.in_files for name, one in moment.items()}
+        serials = {name: one.serial for name, one in filed.items() if one is not None}
         made = _Rewritten(sql, serials, left, tables)
         if len(serials) == len(moment):
             self._known[key] = made
@@ -108,23 +116,24 @@ class SqlAsker:
 
     def _holds(self, known: _Rewritten) -> bool:
         """Whether the commits it was made of are still the newest."""
-        newest = {name: self._snapshot(name) for name in known.serials}
-        return all(isinstance(one, DeltaSnapshot) and one.serial == known.serials[name] for name, one in newest.items())
+        newest = {name: self._snapshot(name).in_files for name in known.serials}
+        return all(one is not None and one.serial == known.serials[name] for name, one in newest.items())
 
     def _source(
         self, within: Within, values: Mapping[str, Any], moment: dict[str, Snapshot], tables: dict[str, pa.Table]
     ) -> exp.Expr:
         aggregation = self._aggregations[within.aggregation]
         nodes = [node for node in (within.args["start"], within.args.get("end")) if node is not None]
-        start, end = bounds([_constant(node, values) for node in nodes])
+        start, end = bounds([_constant(node, values) for node in nodes], aggregation.zone)
         ask = ask_for(
             aggregation, start, end, _constant(within.args["per"], values), _selection(aggregation, within), within.fill
         )
         if aggregation.name not in moment:
             moment[aggregation.name] = self._snapshot(aggregation.name)
         snapshot = moment[aggregation.name]
-        if isinstance(snapshot, DeltaSnapshot):
-            return exp.Subquery(this=exp.Var(this=snapshot.inlined(ask, tables)))
+        filed = snapshot.in_files
+        if filed is not None:
+            return exp.Subquery(this=exp.Var(this=filed.inlined(ask, tables)))
         name = f"rollup_within_{len(tables)}"
         tables[name] = snapshot.answer(ask)
         return exp.to_table(name)
@@ -133,7 +142,7 @@ class SqlAsker:
         try:
             statements = self._engine.connection.extract_statements(made)
         except duckdb.Error as problem:
-            raise _refused(sql, problem) from None
+            raise _refused(sql, problem, self._aggregations) from None
         kinds = [statement.type for statement in statements]
         if kinds not in ([duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN]):
             raise QueryError("a question is one SELECT", hint="WITH …, EXPLAIN SELECT … and VALUES are fine, too").at(
@@ -150,13 +159,6 @@ def _selection(aggregation: Aggregation, within: Within) -> Selection:
     names = [TIMESTAMP, *(o.name for o in aggregation.outputs if folded is None or o.name.casefold() in folded)]
     names += [name for name in EXTRA if name.casefold() in named]
     return Selection(tuple(Item(name, column(name)) for name in names))
-
-
-def _let_go(snapshot: Snapshot) -> None:
-    """End what a snapshot holds in a database; its sources have been read."""
-    close = getattr(snapshot, "close", None)
-    if callable(close):
-        close()
 
 
 def _constant(node: exp.Expr, values: Mapping[str, Any]) -> object:
@@ -198,7 +200,9 @@ def _tokens(sql: str) -> list[Token]:
         return DuckDB().tokenize(sql)
     except Exception as problem:  # an open quote or comment; whatever the tokenizer raises means the same
         line, col = position(sql, open_quote(sql) or 0)
-        raise SyntaxProblem("the query has an open quote or comment", line=line, column=col) from problem
+        raise SyntaxProblem(
+            "the query has an open quote or comment", line=line, column=col, hint="it begins here and is never closed"
+        ) from problem
 
 
 def _numbered(sql: str, parameters: Parameters) -> tuple[str, Mapping[str, Any]]:
@@ -228,7 +232,7 @@ def _parameters(sql: str) -> set[str]:
     return {after.text for token, after in itertools.pairwise(tokens) if token.token_type == TokenType.PARAMETER}
 
 
-def _refused(sql: str, problem: duckdb.Error) -> RollupError:
+def _refused(sql: str, problem: duckdb.Error, aggregations: Mapping[str, Aggregation]) -> RollupError:
     """DuckDB's refusal, with its place in the text that was asked; the text it saw is another one."""
     message = str(problem).splitlines()[0]
     hint = next(
@@ -239,6 +243,7 @@ def _refused(sql: str, problem: duckdb.Error) -> RollupError:
         ),
         None,
     )
+    message, hint = about(sql, str(problem), aggregations) or (message, hint)
     error = QueryError(message, hint=hint)
     at = _place(sql, str(problem))
     if at is None and isinstance(problem, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):

@@ -14,8 +14,12 @@ lateness = "10 seconds"            # how late its events may come: the buffer wh
 kind = "delta"                     # delta or sql
 path = "tables"
 
+[late]
+policy = "correct"                 # of aggregations that say nothing of late events: merge (default), drop, correct
+
 [metrics]
 port = 9400
+host = "127.0.0.1"                 # whose address it listens on
 
 [serve]                            # the endpoint for BI tools, see docs/bi.md
 port = 5433
@@ -27,34 +31,60 @@ users.ann.password_env = "ANN_PASSWORD"
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollup.calendar import GMT
-from rollup.errors import ConfigError
-from rollup.program import Program, compile_app
-from rollup.sources.lateness import buffered
+from rollup.core.calendar import GMT
+from rollup.core.errors import ConfigError
+from rollup.core.options import Known, elsewhere, folder, kind_of, one_of, refuse_unknown, settings, table, text, whole
+from rollup.sources.options import KINDS as SOURCES
+from rollup.sources.options import NEEDED as NEEDED_BY_SOURCES
+
+if TYPE_CHECKING:
+    from rollup.program import Program
 
 Options = Mapping[str, Any]
+_FILES = 'a list of files beside the app, e.g. ["alerts.epl", "hourly.sql"]: .epl, .sql, .uql'
+_TRIGGERS = 'a length of time, e.g. "1 second", "500 milliseconds", "0 seconds"'
 _TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
-_TOP = (
-    "app",
-    "checkpoint",
-    "trigger",
-    "zone",
-    "sources",
-    "sinks",
-    "store",
-    "metrics",
-    "spark",
-    "cascade",
-    "serve",
-)
+_TOP: Known = {
+    "app": folder,
+    "statements": lambda value: None if _are_files(value) else _FILES,
+    "checkpoint": folder,
+    "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
+    "zone": text,
+    **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
+}
+_SINKS: Mapping[str, Known] = {
+    "files": {"path": folder},
+    "console": {},
+    "kafka": {"servers": text, "topic": text, "timeout": whole(1), "options": settings},
+    "delta": {"path": folder},
+    "postgres": dict.fromkeys(("url", "table", "username", "password"), text),
+}
+_NEEDED_BY_SINKS: Mapping[str, tuple[str, ...]] = {
+    "files": ("path",),
+    "kafka": ("servers", "topic"),
+    "delta": ("path",),
+    "postgres": ("url", "table"),
+}
+_STORES: Mapping[str, Known] = {
+    "delta": {"path": folder},
+    "sql": dict.fromkeys(("url", "username", "password", "partition"), text),
+}
+_LATE: Known = {"policy": one_of("merge", "drop", "correct")}
+_METRICS: Known = {"port": whole(0, 65535), "host": text}
+
+
+def _are_files(value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    names: list[Any] = value
+    return all(isinstance(name, str) and Path(name).suffix in (".epl", ".sql", ".uql") for name in names)
 
 
 @dataclass(frozen=True)
@@ -69,17 +99,23 @@ class Conf:
     sinks: Mapping[str, Options] = field(default_factory=dict[str, Options])
     trigger: str = "1 second"
     zone: str = GMT
+    late: str | None = None
     metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
     cascade: Options = field(default_factory=dict[str, Any])
     serve: Options = field(default_factory=dict[str, Any])
+    statements: tuple[Path, ...] = ()
+    """Files of statements beside the app, each in the language that its ending names."""
 
     def program(self) -> Program:
         """The app, compiled. Raises SyntaxProblem or PlanError."""
+        from rollup.program import compile_app
+
         return compile_app(self.text(), self.zone)
 
     def text(self) -> str:
-        """The text of the app, with the buffers that the lateness of sources asks for.
+        """The text of the app, with the buffers and the policy for late events that the configuration asks for.
 
         Raises ConfigError when the file cannot be read.
         """
@@ -87,7 +123,17 @@ class Conf:
             text = self.app.read_text()
         except OSError as problem:
             raise ConfigError(f"cannot read the app {self.app}: {problem.strerror}") from None
-        return buffered(text, self.zone, self.sources)
+        for path in self.statements:
+            text = _with_file(text, path)
+        from rollup.sources.lateness import buffered
+
+        return buffered(text, self.zone, self.sources, self.late)
+
+    def rollups(self) -> str:
+        """The text of the app without its statements: what tasks need of it."""
+        from rollup.lang.sections import sections
+
+        return sections(self.text()).rollups
 
     @property
     def tables(self) -> Path:
@@ -104,60 +150,85 @@ def load(path: Path | str) -> Conf:
         raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"{path} is not TOML: {problem}") from None
-    _known(path, raw, _TOP)
+    refuse_unknown(f"{path}:", raw, _TOP)
     for key in ("app", "checkpoint", "store"):
         if key not in raw:
             raise ConfigError(f"{path} lacks `{key}`")
     base = path.parent
+    late, metrics = _table(path, raw, "late", _LATE), _table(path, raw, "metrics", _METRICS)
     return Conf(
         path=path,
         app=base / raw["app"],
         checkpoint=base / raw["checkpoint"],
-        sources={name: _paths(base, options) for name, options in raw.get("sources", {}).items()},
-        sinks={name: _paths(base, options) for name, options in raw.get("sinks", {}).items()},
-        store=_store(path, _paths(base, raw["store"])),
+        statements=tuple(base / name for name in raw.get("statements", ())),
+        sources=_kinds(path, raw, "sources", SOURCES, NEEDED_BY_SOURCES),
+        sinks=_kinds(path, raw, "sinks", _SINKS, _NEEDED_BY_SINKS),
+        store=_kind(f"{path}: [store]", base, raw["store"], _STORES, {"delta": ("path",), "sql": ("url",)}),
         trigger=raw.get("trigger", "1 second"),
         zone=raw.get("zone", GMT),
-        metrics_port=raw.get("metrics", {}).get("port"),
-        spark={name: str(value) for name, value in raw.get("spark", {}).items()},
-        cascade=raw.get("cascade", {}),
-        serve=raw.get("serve", {}),
+        late=late.get("policy"),
+        metrics_port=metrics.get("port"),
+        metrics_host=metrics.get("host", "127.0.0.1"),
+        spark=dict(_settings(path, raw.get("spark", {}))),
+        cascade=table(f"{path}: [cascade]", raw.get("cascade", {})),
+        serve=table(f"{path}: [serve]", raw.get("serve", {})),
     )
 
 
-def _known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in allowed:
-            close = difflib.get_close_matches(key, allowed, 1)
-            raise ConfigError(
-                f"{path}: unknown key `{key}`",
-                hint=f"did you mean `{close[0]}`?" if close else f"known: {', '.join(allowed)}",
-            )
+def _table(path: Path, raw: Options, name: str, known: Known) -> Options:
+    given = table(f"{path}: [{name}]", raw.get(name, {}))
+    refuse_unknown(f"{path}: [{name}]", given, known)
+    return given
 
 
-def _paths(base: Path, options: Options) -> Options:
-    if not isinstance(options, Mapping):
-        raise ConfigError(f"{options!r} should be a table of options")
-    return {name: str(base / value) if name == "path" else value for name, value in options.items()}
+def _kinds(
+    path: Path, raw: Options, name: str, kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Options]:
+    given = table(f"{path}: [{name}]", raw.get(name, {}))
+    return {
+        stream: _kind(f"{path}: [{name}.{stream}]", path.parent, options, kinds, needed)
+        for stream, options in given.items()
+    }
 
 
-def _store(path: Path, options: Options) -> Options:
-    kind = options.get("kind")
-    needs = {"delta": "path", "sql": "url"}
-    if kind not in needs:
-        raise ConfigError(f"{path}: the store's kind is {kind!r}", hint="delta or sql")
-    if needs[kind] not in options:
-        raise ConfigError(f"{path}: a {kind} store needs `{needs[kind]}`")
-    return options
+def _kind(
+    where: str, base: Path, given: Any, kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
+) -> Options:
+    """A table of options whose kind, keys and values are right, with its path made absolute."""
+    kind_of(where, table(where, given), kinds, needed)
+    return {name: str(base / value) if name == "path" else value for name, value in given.items()}
+
+
+def _with_file(text: str, path: Path) -> str:
+    """The text of an app with that of a file as one more block, which keeps its own lines."""
+    try:
+        more = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        said = problem.strerror if isinstance(problem, OSError) else "it is no UTF-8 text"
+        raise ConfigError(f"cannot read the statements {path}: {said}") from None
+    return (
+        f"{text.rstrip().rstrip(';')};\n@lang('{path.suffix[1:]}', file='{path.name}', into='{path.stem}') {{{more}\n}}"
+    )
+
+
+def sink_options(where: str, base: Path, given: Options) -> Options:
+    """The options of a sink, checked, its path made absolute. Raises ConfigError."""
+    return _kind(where, base, given, _SINKS, _NEEDED_BY_SINKS)
+
+
+def _settings(path: Path, given: Any, under: str = "") -> Iterator[tuple[str, str]]:
+    """Settings of Spark by their full names: TOML reads a dotted name without quotes as tables in tables."""
+    for name, value in table(f"{path}: [spark]", given).items():
+        if isinstance(value, Mapping):
+            yield from _settings(path, value, f"{under}{name}.")
+        elif isinstance(value, str | int | float):
+            yield f"{under}{name}", str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            raise ConfigError(f"{path}: [spark] {under}{name} is {value!r}", hint="a text, a number, true or false")
 
 
 def check(conf: Conf, program: Program) -> None:
     """Raise ConfigError unless every stream that needs a source has one, and no source is for nothing."""
-    if not _TRIGGER.fullmatch(conf.trigger):
-        raise ConfigError(
-            f"{conf.path}: the trigger {conf.trigger!r} is no length of time",
-            hint='e.g. "1 second", "500 milliseconds", "0 seconds"',
-        )
     for name in program.inputs:
         if name not in conf.sources:
             raise ConfigError(f"{conf.path}: stream {name} has no source", hint=f"add [sources.{name}]")

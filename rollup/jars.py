@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -20,19 +19,14 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from rollup.errors import ConfigError
+from rollup.core.cache import cache_root
+from rollup.core.errors import ConfigError
 from rollup.java import java
 
 Group = Literal["delta", "kafka-source", "kafka-broker"]
 """A configuration of `jars.xml`: the Delta tables, Spark's Kafka source, a whole Kafka broker (tests only)."""
 
 _LIST = Path(__file__).with_name("jars.xml")
-
-
-def cache_root() -> Path:
-    """The folder of everything rollup caches: `ROLLUP_CACHE`, or `rollup` in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("ROLLUP_CACHE") or Path(base) / "rollup")
 
 
 def jars_dir() -> Path:

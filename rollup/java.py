@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from rollup.errors import ConfigError
+from rollup.core.errors import ConfigError
 
 OLDEST = 17
 """The oldest Java that Spark 4 starts on."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rollup.aggregation.requests import Requests
-from rollup.calendar import GMT
-from rollup.errors import PlanError
-from rollup.lang.siddhi import parse_app
-from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined, safe
-from rollup.plan.app import App, Item, JoinQuery, Source, StreamDef, StreamQuery
+from rollup.core.calendar import GMT
+from rollup.core.dialects import to_sql
+from rollup.core.errors import PlanError
+from rollup.lang.sections import Section, sections
+from rollup.lang.siddhi.apps import parse_app
+from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
+from rollup.plan.annotations import check_stream, notices
+from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery
 from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.names import check_distinct
 from rollup.plan.types import Type
+from rollup.retrieval.requests import Requests
+
+if TYPE_CHECKING:
+    from rollup.statements.compiled import Statements
 
 PASSED = ("__arrival", "__received")
 """What every relation of events carries beside the attributes of its stream."""
@@ -28,15 +36,47 @@ class Derivation:
     target: str
     query: exp.Select
 
+    def statement(self, relation: str, copies: Sequence[int] = (0,), scale: int = 1) -> str:
+        """The SQL of the events that `relation` has of the source; for `copies` and `scale` see `Program.numbered`."""
+        query = self.query.copy()
+        query.set("from_", exp.From(this=exp.to_table(relation, quoted=True)))
+        if scale > 1:
+            query.set("expressions", [_copied(node, copies, scale) for node in query.expressions])
+        return to_sql(query)
+
+
+def _copied(node: exp.Expr, copies: Sequence[int], scale: int) -> exp.Expr:
+    """The arrival of a copy: that of its event, and its own place among the copies that the target gets of it."""
+    arrival = exp.column("__arrival")
+    if node != arrival:
+        return node
+    place = exp.paren(exp.Mod(this=arrival.copy(), expression=exp.Literal.number(scale)))
+    cases = [exp.If(this=exp.Literal.number(i), true=exp.Literal.number(to - i)) for i, to in enumerate(copies)]
+    return exp.alias_(exp.Add(this=arrival, expression=exp.Case(this=place, ifs=cases)), "__arrival")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A derivation among those that events of a stream go through: the place of each copy of its source in its target."""
+
+    derivation: Derivation
+    copies: tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Program:
-    """What an app runs. `order` lists derivations so that each comes after the one that feeds it."""
+    """What an app runs. `order` lists derivations so that each comes after the one that feeds it.
+
+    `streams` has also what `statements` insert into; they are None in an app that has none.
+    """
 
     app: App
     streams: Mapping[str, StreamDef]
     aggregations: Mapping[str, Aggregation]
     derivations: tuple[Derivation, ...]
+    statements: Statements | None = None
+    sinks: Mapping[str, Annotation] = field(default_factory=dict[str, Annotation])
+    """By stream of statements, its `@sink`."""
 
     def __repr__(self) -> str:
         return f"<Program: streams {', '.join(self.streams)}; aggregations {', '.join(self.aggregations) or 'none'}>"
@@ -50,7 +90,28 @@ class Program:
     def inputs(self) -> tuple[str, ...]:
         """The streams that only a source can feed."""
         fed = {derivation.target for derivation in self.derivations} | {join.target for join in self.joins}
+        if self.statements is not None:
+            fed |= self.statements.streams.keys()
         return tuple(name for name in self.streams if name not in fed)
+
+    @property
+    def notices(self) -> list[str]:
+        """What of the app has no effect, each with its place: to be said, since it is not refused."""
+        return [said for definition in self.app.aggregations for said in notices(definition)]
+
+    @property
+    def times(self) -> Mapping[str, str]:
+        """For statements, the attribute that is the time of a stream's events: what `@time` says, or what aggregations
+        of it go by; a stream that has none goes by arrival. Raises PlanError for an `@time` that names no attribute."""
+        found = dict[str, str]()
+        for aggregation in self.aggregations.values():
+            if isinstance(aggregation.time, exp.Column):
+                found.setdefault(aggregation.stream, aggregation.time.name)
+        for stream in self.streams.values():
+            for annotation in stream.annotations:
+                if annotation.name.lower() == "time":
+                    found[stream.name] = _timed(stream, annotation)
+        return found
 
     def fed_by(self, stream: str) -> tuple[Derivation, ...]:
         """The derivations that events of a stream go through, in order."""
@@ -60,6 +121,40 @@ class Program:
                 reached.add(derivation.target)
                 found.append(derivation)
         return tuple(found)
+
+    def scale(self, stream: str) -> int:
+        """How many arrival numbers each event of a stream takes: as many as copies of it reach one other stream."""
+        return self._numbered(stream)[0]
+
+    def numbered(self, stream: str) -> tuple[Step, ...]:
+        """`fed_by` with the arrival of every copy.
+
+        Where two queries feed one stream from one event, that event arrives there twice, in the order of the queries
+        (each one's copy goes all its way before the next). So events of `stream` are numbered `scale` apart, and the
+        copy with place i in a stream has the number of its event and i.
+        """
+        return self._numbered(stream)[1]
+
+    def _numbered(self, stream: str) -> tuple[int, tuple[Step, ...]]:
+        along = self.fed_by(stream)
+        counts, places = dict[str, int](), {id(each): list[int]() for each in along}
+
+        def arrive(at: str) -> int:
+            place = counts[at] = counts.get(at, -1) + 1
+            for each in along:
+                if each.source == at:
+                    places[id(each)].append(arrive(each.target))
+            return place
+
+        arrive(stream)
+        return max(counts.values()) + 1, tuple(Step(each, tuple(places[id(each)])) for each in along)
+
+
+def renumbered(relation: str, scale: int) -> str:
+    """SQL of a relation of a source's events with their arrivals `scale` apart."""
+    arrival = exp.Mul(this=exp.column("__arrival"), expression=exp.Literal.number(scale))
+    star = exp.Star(replace=[exp.alias_(arrival, "__arrival")])
+    return to_sql(exp.select(star).from_(exp.to_table(relation, quoted=True)))
 
 
 def compile_app(text: str, zone: str = GMT) -> Program:
@@ -72,20 +167,89 @@ def compile_app(text: str, zone: str = GMT) -> Program:
     >>> program.aggregations["TradeAgg"].table(program.aggregations["TradeAgg"].root)
     'TradeAgg_SECONDS'
     """
-    app = parse_app(text)
+    parts = sections(text)
+    if parts.statements and not parts.rollups.strip():
+        raise PlanError("the app defines no stream", line=1, column=1, hint="define stream S (k string, v double);")
+    app = parse_app(parts.rollups)
     streams = dict(app.streams)
     for stream in streams.values():
-        for name in stream.attributes:
-            if name.startswith("__"):
-                raise PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
+        _check_attributes(stream)
     derivations = tuple(_derivation(query, streams) for query in _ordered(app.queries, streams))
     aggregations = {a.name: compile_aggregation(a, streams, zone) for a in app.aggregations}
+    statements = _statements(parts.statements, streams, aggregations) if parts.statements else None
     for name in aggregations:
         if name in streams:
-            raise PlanError(f"{name!r} is both a stream and an aggregation")
+            raise PlanError(f"{name!r} is both a stream and an aggregation", hint="rename one of them")
     for join in app.joins:
         _check_join(join, streams, aggregations)
-    return Program(app, streams, aggregations, derivations)
+    if statements is not None:
+        streams = {**streams, **statements.streams}
+        _check_fed(app, aggregations, statements)
+        _check_sinks(parts.sinks, statements)
+    sinks = {name: given[0] for name, given in parts.sinks.items()}
+    made = Program(app, streams, aggregations, derivations, statements, sinks)
+    _ = statements is not None and made.times
+    return made
+
+
+def _timed(stream: StreamDef, annotation: Annotation) -> str:
+    name = annotation.values.get("", "")
+    if stream.attributes.get(name) not in (Type.LONG, Type.STRING):
+        fitting = [each for each, kind in stream.attributes.items() if kind in (Type.LONG, Type.STRING)]
+        raise annotation.refuse(
+            f"@time names {name!r}, which is no long or string of {stream.name}", f"one of {', '.join(fitting)}"
+        )
+    return name
+
+
+def _statements(
+    parts: Sequence[Section], streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]
+) -> Statements:
+    """The statements of an app that has some: only then are their languages loaded."""
+    from rollup.aggregation.closings import closing_streams
+    from rollup.statements.compiled import compile_statements
+
+    closing = [item for aggregation in aggregations.values() for item in closing_streams(aggregation).items()]
+    return compile_statements(parts, {**dict(closing), **streams})
+
+
+def _check_sinks(sinks: Mapping[str, Sequence[Annotation]], statements: Statements) -> None:
+    for name, given in sinks.items():
+        if name not in statements.streams:
+            check_stream(name, given)
+        if len(given) > 1:
+            raise given[1].refuse(f"{name} has two sinks", "one @sink a stream")
+
+
+def _check_fed(app: App, aggregations: Mapping[str, Aggregation], statements: Statements) -> None:
+    """Refuse what would be fed by statements and cannot be."""
+    from rollup.aggregation.closings import closing_streams
+
+    for definition in app.aggregations:
+        made = aggregations[definition.name]
+        read = sorted(statements.reads & closing_streams(made).keys())
+        if made.stream in statements.streams and read:
+            raise PlanError(
+                f"statements read {read[0]}, and {made.name} is itself fed by statements, through {made.stream}",
+                line=definition.line,
+                column=definition.column,
+                hint="statements read what aggregations of a source's streams close",
+            )
+    for join in app.joins:
+        if join.source.stream in statements.streams:
+            raise PlanError(
+                f"{join.source.stream} is fed by statements and cannot ask an aggregation",
+                line=join.source.line,
+                column=join.source.column,
+                hint="ask for the events of a stream that a source feeds",
+            )
+
+
+def _check_attributes(stream: StreamDef) -> None:
+    for name in stream.attributes:
+        if name.startswith("__"):
+            raise PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
+    check_distinct(stream.attributes, f"the attributes of {stream.name}")
 
 
 def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef]) -> list[StreamQuery]:
@@ -116,10 +280,11 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     bound = [bind(item.expression, scope) for item in items]
     given = {item.name: found.type for item, found in zip(items, bound, strict=True)}
     made = StreamDef(query.target, {name: kind or Type.STRING for name, kind in given.items()})
+    _check_attributes(made)
     target = streams.setdefault(query.target, made)
     _fits(target, given, query.source)
     columns = [
-        exp.alias_(exp.cast(safe(found.sql), kind.sql), name, quoted=True)
+        exp.alias_(exp.cast(found.sql, kind.sql), name, quoted=True)
         for found, (name, kind) in zip(bound, target.attributes.items(), strict=True)
     ]
     select = exp.select(*columns, *PASSED).from_(exp.to_table(query.source.stream, quoted=True))

@@ -21,9 +21,9 @@ import matplotlib.pyplot as plt
 import psycopg
 
 from rollup.conf import Conf, load
-from rollup.gateway.serve import DeltaEndpoint
+from rollup.gateway.servers.serve import DeltaEndpoint
 from rollup.hosts.local import LocalHost
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 
 APP = """
 define stream Trades (symbol string, price double, ts long);

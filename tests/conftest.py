@@ -5,17 +5,39 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
 import tests.profiles  # noqa: F401  # the hypothesis profiles that --hypothesis-profile names
+from tests.conformance.results import Collector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.servers.kafka import KafkaBroker
-    from tests.servers.postgres import PostgresServer
+    from tests.servers.postgres import NewUrl, PostgresServer
+
+_schemas = count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The outcomes of the conformance cases are collected here, since only this file is read in every process."""
+    config.pluginmanager.register(Collector())
+
+
+def pytest_report_header() -> str | None:
+    """Which further cases a run takes; a folder that holds none ends it."""
+    from tests.conformance.languages import further_folders
+
+    try:
+        known, unknown = further_folders()
+    except ValueError as problem:
+        raise pytest.UsageError(str(problem)) from None
+    said = f"further cases: {', '.join(known)}" + (f"; not run: {', '.join(unknown)}" if unknown else "")
+    return said if known else None
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +50,25 @@ def postgres() -> Iterator[PostgresServer]:
         yield server.start()
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def database(postgres: PostgresServer) -> str:
+    """The DSN of a database for stores; each takes a schema of its own there, quicker than databases."""
+    return postgres.new_database()
+
+
+@pytest.fixture
+def new_url(database: str) -> NewUrl:
+    """Makes an empty schema; gives the URL of a connection that works in it."""
+    from tests.servers.postgres import execute
+
+    def make() -> str:
+        schema = f"s{next(_schemas)}"
+        execute(database, f"create schema {schema}")
+        return f"{database}?options={quote(f'-csearch_path={schema}')}"
+
+    return make
 
 
 @pytest.fixture(scope="session")

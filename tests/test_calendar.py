@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rollup.calendar import Duration, bucket_end, bucket_start, normal_zone, parse_timestamp, parse_within, within_range
-from rollup.errors import QueryError, RollupError, TimeError
+from rollup.core.calendar import (
+    Duration,
+    bucket_end,
+    bucket_start,
+    normal_zone,
+    parse_timestamp,
+    parse_within,
+    within_range,
+)
+from rollup.core.errors import QueryError, RollupError, TimeError
 
 HOUR = 3_600_000
 

@@ -15,9 +15,9 @@ import pytest
 import sqlalchemy
 from confluent_kafka import Consumer
 
-from rollup.errors import ConfigError, StoreError
+from rollup.core.errors import ConfigError, StoreError
 from rollup.java import java_home, java_version
-from rollup.stores.pgserver import PgServer
+from rollup.stores.postgres.server import PgServer
 from tests.servers.kafka import KafkaBroker
 from tests.servers.postgres import PostgresServer
 

@@ -1,5 +1,5 @@
 -- What every aggregation of a schema shares. {schema} is filled in by the caller as a quoted name.
--- Times and zones are read as `rollup.calendar` reads them; tests compare the two.
+-- Times and zones are read as `rollup.core.calendar` reads them; tests compare the two.
 
 -- A set is a sorted array of distinct values; the union of sets, null when there is none.
 create or replace function {schema}.rollup_sorted_set(items anycompatiblearray) returns anycompatiblearray
@@ -54,7 +54,8 @@ begin
 end $$;
 
 -- The instant a timestamp names: yyyy-MM-dd[ HH:mm[:ss[.fff]]][ zone] in ISO 8601's spellings; 24:00:00 is the next midnight.
-create or replace function {schema}.rollup_instant(stamp text) returns bigint
+-- `zone` is that of a timestamp without one.
+create or replace function {schema}.rollup_instant(stamp text, zone text) returns bigint
     immutable parallel safe language plpgsql
     as $$
 declare
@@ -74,9 +75,13 @@ begin
         raise exception '"%" names no instant', stamp using errcode = '22008';
     end if;
     wall := make_timestamp(part[1]::int, part[2]::int, part[3]::int, case when next_day then 0 else hour end, minute, second);
-    return {schema}.rollup_at(wall + case when next_day then interval '1 day' else interval '0' end, coalesce(part[8], 'Z'))
+    return {schema}.rollup_at(wall + case when next_day then interval '1 day' else interval '0' end, coalesce(part[8], zone))
         + rpad(left(coalesce(part[7], '0'), 3), 3, '0')::bigint;
 end $$;
+
+create or replace function {schema}.rollup_instant(stamp text) returns bigint
+    immutable parallel safe language sql
+    as $$ select {schema}.rollup_instant(stamp, 'Z') $$;
 
 -- The first instant of a local date, also where summer time skips midnight.
 create or replace function {schema}.rollup_midnight(day date, zone text) returns bigint
@@ -98,15 +103,16 @@ begin
     return instant;
 end $$;
 
--- Start and end (exclusive) of the time a pattern names: '2018-01-** **:**:**', '2018-01-05 12:**:** +05:30'.
-create or replace function {schema}.rollup_within(pattern text) returns bigint[]
+-- Start and end (exclusive) of the time a pattern names: '2018-01-** **:**:**', '2018-01-05 12:**:** +05:30'. `zone` is
+-- that of a pattern without one.
+create or replace function {schema}.rollup_within(pattern text, zone text) returns bigint[]
     immutable parallel safe language plpgsql
     as $$
 declare
     part text[] := regexp_match(pattern, '^\s*(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)'
         || '(?:\s+(Z|[+-]\d{2}:\d{2}|[A-Za-z]+(?:/[\w+-]+)+))?\s*$');
     given int := coalesce(array_position(part[1:6], '**') - 1, 6);
-    zone text := coalesce(part[7], 'Z');
+    place text := coalesce(part[7], zone);
     start bigint;
     day date;
 begin
@@ -116,14 +122,18 @@ begin
     end if;
     start := {schema}.rollup_instant(format('%s-%s-%s %s:%s:%s %s', part[1], replace(part[2], '**', '01'),
         replace(part[3], '**', '01'), replace(part[4], '**', '00'), replace(part[5], '**', '00'),
-        replace(part[6], '**', '00'), zone));
+        replace(part[6], '**', '00'), place));
     if given > 3 then
         return array[start, start + case given when 4 then 3600000 when 5 then 60000 else 1000 end];
     end if;
     day := make_date(part[1]::int, replace(part[2], '**', '01')::int, replace(part[3], '**', '01')::int)
         + case given when 3 then interval '1 day' when 2 then interval '1 month' else interval '1 year' end;
-    return array[start, {schema}.rollup_midnight(day, zone)];
+    return array[start, {schema}.rollup_midnight(day, place)];
 end $$;
+
+create or replace function {schema}.rollup_within(pattern text) returns bigint[]
+    immutable parallel safe language sql
+    as $$ select {schema}.rollup_within(pattern, 'Z') $$;
 
 -- The number of the level that a word after `per` names (0 seconds … 5 years), among those that are aggregated.
 create or replace function {schema}.rollup_per(word text, levels int[], low bigint, high bigint) returns int
@@ -145,3 +155,32 @@ begin
     end if;
     return level;
 end $$;
+
+-- A bound of a range whose type nobody has given: a driver that asks the server for the types of its parameters is told
+-- of this domain, and not of text, so it sends a number or a time as the text of what it is.
+do $$ begin
+    create domain {schema}.rollup_bound as text;
+exception when duplicate_object then null;
+end $$;
+
+-- The instant that a bound names, of whatever type it is. `zone` is that of a bound without one. A short number is none:
+-- somebody who writes '2018' means a year.
+create or replace function {schema}.rollup_moment(bound {schema}.rollup_bound, zone text) returns bigint
+    immutable parallel safe language sql
+    as $$ select case when bound ~ '^(0|-?[1-9][0-9]{8,18})$' then bound::bigint else {schema}.rollup_instant(bound, zone) end $$;
+
+create or replace function {schema}.rollup_moment(bound bigint, zone text) returns bigint
+    immutable parallel safe language sql
+    as $$ select bound $$;
+
+create or replace function {schema}.rollup_moment(bound timestamptz, zone text) returns bigint
+    immutable parallel safe language sql
+    as $$ select floor(extract(epoch from bound) * 1000)::bigint $$;
+
+create or replace function {schema}.rollup_moment(bound timestamp, zone text) returns bigint
+    immutable parallel safe language sql
+    as $$ select {schema}.rollup_at(bound, zone) $$;
+
+create or replace function {schema}.rollup_moment(bound date, zone text) returns bigint
+    immutable parallel safe language sql
+    as $$ select {schema}.rollup_midnight(bound, zone) $$;

@@ -16,18 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
 from rollup.aggregation.partials import FIRST, LAST, STEP
 from rollup.aggregation.state import State
-from rollup.calendar import bucket_end, bucket_start
-from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation, Policy
-from rollup.untyped import pc
+from rollup.core.calendar import bucket_end, bucket_start
+from rollup.core.columns import ColumnEngine
+from rollup.core.untyped import pc
+from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation, Clock, Policy
 
 Longs = npt.NDArray[np.int64]
 Refold = Callable[[pa.Table, pa.Table], list[pa.Table]]
 """The host's second look: (steps, suspects) to partial rows with `__step`, see `Partials.fold_by_step`."""
 
 _BEFORE, _AFTER = -(2**63), 2**63 - 1
+MOVED_TO = "AGG_MOVED_TO"
 LEDGER_KINDS = ("moved", "dropped", "corrected", "resent")
 KINDS = ("", *LEDGER_KINDS)
 """What happens to a group; '' is on time."""
@@ -77,9 +78,13 @@ class Admitted:
     unique: bool = True
     counts: dict[str, int] = field(default_factory=dict[str, int])
     now: int | None = None
+    moves: pa.Table | None = None
+    """Of events merged into another root bucket: AGG_TIMESTAMP of their own, MOVED_TO, AGG_EVENTS."""
 
 
-def admit(engine: Engine, aggregation: Aggregation, state: State, partials: list[pa.Table], refold: Refold) -> Admitted:
+def admit(
+    engine: ColumnEngine, aggregation: Aggregation, state: State, partials: list[pa.Table], refold: Refold
+) -> Admitted:
     """Decide a batch's partial rows against the state's clock.
 
     `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch.
@@ -90,7 +95,7 @@ def admit(engine: Engine, aggregation: Aggregation, state: State, partials: list
     return apply(judge(engine, aggregation, state, partials), partials, refold)
 
 
-def judge(engine: Engine, aggregation: Aggregation, state: State, partials: list[pa.Table]) -> Judge:
+def judge(engine: ColumnEngine, aggregation: Aggregation, state: State, partials: list[pa.Table]) -> Judge:
     """What decides about a batch. It needs the bucket, zone, first and last arrival of its partial rows, and nothing else."""
     buckets = Buckets.of(engine, aggregation, partials)
     return Judge(aggregation, buckets, _steps(buckets, state.clocks[aggregation.root], state.resume))
@@ -101,7 +106,7 @@ def apply(judge: Judge, partials: list[pa.Table], refold: Refold) -> Admitted:
     partials, suspicious = [table for table in partials if table.num_rows], judge.buckets.touched(judge.steps)
     if not suspicious.any():
         rows = [_rows(judge.aggregation, table) for table in partials]
-        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table())
+        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), now=judge.now)
     return _decide(judge, partials, suspicious, refold)
 
 
@@ -123,7 +128,7 @@ class Buckets:
     closes: Longs
 
     @classmethod
-    def of(cls, engine: Engine, aggregation: Aggregation, partials: list[pa.Table]) -> Buckets:
+    def of(cls, engine: ColumnEngine, aggregation: Aggregation, partials: list[pa.Table]) -> Buckets:
         narrow = pa.concat_tables([table.select([TIMESTAMP, ZONE, FIRST, LAST]) for table in partials])
         found = engine.run(
             f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS f, MAX({LAST}) AS l FROM partials GROUP BY ALL ORDER BY f, {TIMESTAMP}",
@@ -183,6 +188,11 @@ class Judge:
         """The clock after the batch."""
         return int(self.steps.clocks[-1]) if len(self.steps.clocks) else None
 
+    @property
+    def now(self) -> int | None:
+        """The wall clock's bucket, which events by arrival time tell as well as a tick does."""
+        return self.after if self.aggregation.clock is Clock.ARRIVAL else None
+
     def verdicts(self, start: Longs, zone: list[str], closes: Longs, steps: Longs) -> tuple[Longs, Longs]:
         """(kind of each, as a place in KINDS; bucket it goes to) for groups that arrived in these steps of the clock."""
         clocks = self.steps.clocks[np.maximum(steps, 0)] if len(self.steps.clocks) else np.zeros_like(steps)
@@ -227,12 +237,12 @@ def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.b
         late.append(whole.append_column(STEP, pa.array(judge.steps.at(_longs(whole[FIRST])))))
     wide = [_wide(judge.aggregation, table) for table in late if table.num_rows]
     if not wide:
-        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False)
-    moved, ledger = _sentence(judge, pa.concat_tables(wide))
+        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False, now=judge.now)
+    moved, ledger, moves = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
     for kind, events in zip(ledger[KIND].to_pylist(), ledger[EVENTS].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
-    return Admitted([*rows, *moved], judge.after, ledger, False, counts)
+    return Admitted([*rows, *moved], judge.after, ledger, False, counts, judge.now, moves=moves)
 
 
 def _wide(aggregation: Aggregation, table: pa.Table) -> pa.Table:
@@ -258,8 +268,8 @@ def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
     return table.filter(pa.array(mask if how == "left semi" else ~mask))
 
 
-def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """The rows of late groups in the buckets they go to, and their ledger."""
+def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table, pa.Table]:
+    """The rows of late groups in the buckets they go to, their ledger, and which were moved where."""
     aggregation = judge.aggregation
     starts, zones = _longs(late[TIMESTAMP]), late[ZONE].to_pylist()
     verdicts, buckets = judge.verdicts(starts, zones, closing(aggregation, starts, zones), _longs(late[STEP]))
@@ -268,7 +278,8 @@ def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     kept = placed.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(["dropped", "resent"]))))
     counted = late.select([TIMESTAMP, ZONE, *(key.name for key in aggregation.keys)])
     ledger = counted.append_column(KIND, kinds).append_column(EVENTS, late[EVENTS])
-    return [_rows(aggregation, kept)], ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation))
+    moves = late.select([TIMESTAMP, EVENTS]).append_column(MOVED_TO, pa.array(buckets)).filter(pc.equal(kinds, "moved"))
+    return [_rows(aggregation, kept)], ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation)), moves
 
 
 def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation import buckets
 from rollup.aggregation.admission import Admitted
-from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
-from rollup.calendar import Duration
+from rollup.core import buckets
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
-from rollup.plan.dialects import to_sql
-from rollup.untyped import pc
 
 Clocks = Mapping[Duration, int | None]
 
@@ -43,7 +43,7 @@ class Cascade:
     aggregation: Aggregation
 
     def step(
-        self, engine: Engine, state: State, admitted: Admitted, given: Clocks | None = None
+        self, engine: ColumnEngine, state: State, admitted: Admitted, given: Clocks | None = None
     ) -> tuple[State, Closed]:
         """Merge the admitted rows, close what the clocks have passed, hand it up level by level.
 
@@ -74,21 +74,23 @@ class Cascade:
         resume = None if admitted.clock is not None else state.resume
         return State(clocks, open_rows, resume), Closed(closed, overflows)
 
-    def split(self, engine: Engine, level: Duration, merged: pa.Table, clock: int | None) -> tuple[pa.Table, pa.Table]:
+    def split(
+        self, engine: ColumnEngine, level: Duration, merged: pa.Table, clock: int | None
+    ) -> tuple[pa.Table, pa.Table]:
         """(still open, closed) of one level."""
         if clock is None or not merged.num_rows:
             return merged, merged.slice(0, 0)
         units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
         if level.width_ms is not None:
             return cut(merged, clock - level.width_ms * units)
-        done = engine.run(self._done[level], merged=merged, clock=pa.table({"now": [clock]}))["done"]
+        done = engine.run(self._done[level], merged=merged, __clock=pa.table({"__now": [clock]}))["__done"]
         return merged.filter(pc.invert(done)), merged.filter(done)
 
-    def merge(self, engine: Engine, level: Duration, parts: list[pa.Table]) -> pa.Table:
+    def merge(self, engine: ColumnEngine, level: Duration, parts: list[pa.Table]) -> pa.Table:
         """The parts as rows of `level`: cut into its buckets, one row a bucket, zone and keys."""
         return self._wide(self._merge(engine, level, parts, False))
 
-    def _merge(self, engine: Engine, level: Duration, parts: list[pa.Table], unique: bool) -> list[pa.Table]:
+    def _merge(self, engine: ColumnEngine, level: Duration, parts: list[pa.Table], unique: bool) -> list[pa.Table]:
         """As `merge`, in tables that have no row in common.
 
         `unique` says that each part is cut and merged already: then only buckets that two parts share need work. In a
@@ -138,9 +140,9 @@ class Cascade:
             units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
             end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
             queries[level] = to_sql(
-                exp.select(exp.LTE(this=end, expression=exp.column("now")).as_("done"))
+                exp.select(exp.LTE(this=end, expression=exp.column("__now")).as_("__done"))
                 .from_("merged")
-                .join("clock", join_type="cross")
+                .join("__clock", join_type="cross")
             )
         return queries
 
@@ -157,7 +159,7 @@ def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) 
                 expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)),
                 safe=True,
             )
-            source = source.select(exp.alias_(mean, name))
+            source = source.select(exp.alias_(mean, name, quoted=True))
     columns = [exp.alias_(value.merge.copy(), value.name, quoted=True) for value in values]
     query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p"))
     return query.group_by(*(column(name) for name in groups)) if groups else query

@@ -12,15 +12,20 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation import buckets
-from rollup.aggregation.engine import Engine
-from rollup.calendar import normal_zone, offset_ms
-from rollup.errors import TimeError
+from rollup.core import buckets
+from rollup.core.calendar import normal_zone, offset_ms
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.errors import TimeError
+from rollup.core.untyped import pc
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock, column
-from rollup.plan.dialects import to_sql
-from rollup.untyped import pc
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
+BUCKET, BUCKET_ZONE = "__bucket", "__bucket_zone"
+"""An event's bucket and zone, under names that no attribute may have; a partial row has them as AGG_TIMESTAMP and so on."""
+_PLACES = {BUCKET: TIMESTAMP, BUCKET_ZONE: ZONE}
+EVENTS_OF = "__events"
+"""Stands for the relation of events in a tree."""
 _STAMP = (
     r"\s*(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*"
     r"(Z|z|[+-]\d{2}(?::?\d{2})?|[A-Za-z]+(?:/[\w+-]+)+)?\s*"
@@ -39,13 +44,13 @@ class Partials:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""
         return self.aggregation.state_schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
 
-    def fold(self, engine: Engine, events: str) -> pa.Table:
+    def fold(self, engine: ColumnEngine, events: str) -> pa.Table:
         """One row a group (bucket, zone, keys) of the events in the relation of that name, sorted by bucket.
 
         Exact sums are longs where all of them fit, as nearly always, and wide otherwise; the cascade takes both.
         """
         with engine.tables(self._zones(engine, events)):
-            rows = engine.run(self._folded.replace("__events", events)).cast(self.schema())
+            rows = engine.run(self._sql("fold", events)).cast(self.schema())
         return self._narrow(rows)
 
     def _narrow(self, rows: pa.Table) -> pa.Table:
@@ -55,64 +60,78 @@ class Partials:
         except pa.ArrowInvalid:
             return rows
 
-    def fold_by_step(self, engine: Engine, events: str, steps: pa.Table, suspects: pa.Table) -> pa.Table:
+    def fold_by_step(self, engine: ColumnEngine, events: str, steps: pa.Table, suspects: pa.Table) -> pa.Table:
         """As `fold`, for the suspect buckets only and split by the step of the clock each event arrived in.
 
         `steps` has `__from` (arrival) and `__step`, sorted; `suspects` has AGG_TIMESTAMP and AGG_TIMEZONE.
         """
         tables = {**self._zones(engine, events), "__steps": steps, "__suspects": suspects}
         with engine.tables(tables):
-            found = engine.run(self._stepped.replace("__events", events))
+            found = engine.run(self._sql("step", events))
         return found.cast(self.schema().append(pa.field(STEP, pa.int64())))
 
     def hold_all(self, rows: pa.Table, events: int) -> bool:
         """Whether partial rows count so many events: then none was refused, and `refused` need not look for any."""
         return self.aggregation.filter is None and (pc.sum(rows[EVENTS]).as_py() or 0) == events
 
-    def refused(self, engine: Engine, events: str) -> pa.Table:
+    def refused(self, engine: ColumnEngine, events: str) -> pa.Table:
         """The events whose time cannot be read: `__arrival`, `reason` and `raw` (JSON of the event)."""
         with engine.tables(self._zones(engine, events)):
-            return engine.run(self._refused.replace("__events", events))
+            return engine.run(self._sql("refused", events))
 
     @property
     def sql(self) -> str:
         """The query of `fold`, over the relation `__events`."""
-        return self._folded
+        return self._sql("fold", EVENTS_OF)
 
-    # SQL, made once a plan
+    # SQL, made once a plan and relation
 
-    @cached_property
-    def _folded(self) -> str:
-        return to_sql(self._grouped(self._timed).order_by(column(TIMESTAMP)))
-
-    @cached_property
-    def _stepped(self) -> str:
-        timed = exp.select("t.*", STEP).from_(self._timed.subquery("t"))
-        timed = timed.join(
-            "__suspects AS s", on=f't."{TIMESTAMP}" = s."{TIMESTAMP}" AND t."{ZONE}" = s."{ZONE}"', join_type="semi"
-        )
-        asof = to_sql(timed) + " ASOF LEFT JOIN __steps AS k ON t.__arrival >= k.__from"
-        grouped = self._grouped(exp.select("*").from_("__asof"), exp.column(STEP))
-        return f"WITH __asof AS ({asof}) {to_sql(grouped)}"
+    def _sql(self, which: str, events: str) -> str:
+        known = self._made.get((which, events))
+        if known is None:
+            tree = {"fold": self._folded, "step": self._stepped, "refused": self._refused}[which]
+            for table in tree.find_all(exp.Table):
+                if table.name == EVENTS_OF:
+                    table.set("this", exp.to_identifier(events, quoted=True))
+            known = self._made[which, events] = to_sql(tree)
+        return known
 
     @cached_property
-    def _refused(self) -> str:
+    def _made(self) -> dict[tuple[str, str], str]:
+        return {}
+
+    @property
+    def _folded(self) -> exp.Select:
+        return self._grouped(self._timed).order_by(column(TIMESTAMP))
+
+    @property
+    def _stepped(self) -> exp.Select:
+        timed = exp.select("*").from_(self._timed.subquery("__t"))
+        same = [exp.EQ(this=_of("__t", own), expression=_of("__s", name)) for own, name in _PLACES.items()]
+        suspect = timed.join(exp.to_table("__suspects").as_("__s"), on=exp.and_(*same), join_type="semi")
+        since = exp.GTE(this=_of("__t", "__arrival"), expression=_of("__k", "__from"))
+        steps = exp.Join(this=exp.to_table("__steps").as_("__k"), method="ASOF", side="LEFT", on=since)
+        stepped = exp.select("*").from_(suspect.subquery("__t"))
+        stepped.append("joins", steps)
+        return self._grouped(stepped, exp.column(STEP))
+
+    @property
+    def _refused(self) -> exp.Select:
         valid = self._valid(exp.column("__ts"))
         reason = (
             "the time is null" if self.aggregation.clock is not Clock.STRING else "the time is null or no timestamp"
         )
-        query = exp.select("__arrival", exp.Literal.string(reason).as_("reason"), "TO_JSON(e) AS raw").from_(
-            self._read.subquery("e")
-        )
-        return to_sql(query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false()))))
+        raw = exp.alias_(exp.func("TO_JSON", exp.column("__e")), "raw")
+        query = exp.select("__arrival", exp.Literal.string(reason).as_("reason"), raw).from_(self._read.subquery("__e"))
+        return query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false())))
 
     @property
     def _timed(self) -> exp.Select:
         """Events with their bucket and zone; those whose time cannot be read are left out."""
         zone = exp.column("__zone") if self._zoned else exp.Literal.string(self.aggregation.zone)
         begin = buckets.start(exp.column("__ts"), self.aggregation.root, zone)
-        query = exp.select("*", begin.as_(TIMESTAMP, quoted=True), zone.as_(ZONE, quoted=True))
-        return query.from_(self._read.subquery("e")).where(self._valid(exp.column("__ts")))
+        query = exp.select("*", begin.as_(BUCKET), zone.as_(BUCKET_ZONE))
+        return query.from_(self._read.subquery("__e")).where(self._valid(exp.column("__ts")))
 
     @property
     def _zoned(self) -> bool:
@@ -130,7 +149,7 @@ class Partials:
             query = self._read_text()
         else:
             time = exp.column("__received") if aggregation.time is None else aggregation.time
-            query = exp.select("*", exp.alias_(time.copy(), "__ts")).from_("__events")
+            query = exp.select("*", exp.alias_(time.copy(), "__ts")).from_(EVENTS_OF)
         return query if aggregation.filter is None else query.where(aggregation.filter.copy())
 
     def _read_text(self) -> exp.Select:
@@ -145,7 +164,7 @@ class Partials:
         )
         fixed = "__offset"
         instant = f"CASE WHEN {fixed} IS NOT NULL THEN __wall - {fixed} WHEN __zone IS NOT NULL THEN {to_sql(buckets.instant(exp.column('__wall'), exp.column('__zone')))} END"
-        walls = exp.select("*", wall.as_("__wall"), _raw_zone(text).as_("__raw")).from_("__events")
+        walls = exp.select("*", wall.as_("__wall"), _raw_zone(text).as_("__raw")).from_(EVENTS_OF)
         return (
             exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb")
             .from_(walls.subquery("w"))
@@ -154,21 +173,26 @@ class Partials:
 
     def _grouped(self, timed: exp.Select, *extra: exp.Column) -> exp.Select:
         aggregation = self.aggregation
-        zone = column(ZONE) if self._zoned else exp.Literal.string(aggregation.zone).as_(ZONE, quoted=True)
+        zone = exp.column(BUCKET_ZONE) if self._zoned else exp.Literal.string(aggregation.zone)
+        place = [exp.column(BUCKET).as_(TIMESTAMP, quoted=True), zone.as_(ZONE, quoted=True)]
         keys = [exp.alias_(key.expression.copy(), key.name, quoted=True) for key in aggregation.keys]
         values = [exp.alias_(value.prepare.copy(), value.name, quoted=True) for value in aggregation.values]
         span = [exp.Min(this=exp.column("__arrival")).as_(FIRST), exp.Max(this=exp.column("__arrival")).as_(LAST)]
-        names = [column(TIMESTAMP), *([column(ZONE)] if self._zoned else [])]  # one zone for all need not be compared
-        groups = [*names, *(key.expression.copy() for key in aggregation.keys), *extra]
-        query = exp.select(column(TIMESTAMP), zone, *keys, *values, *span, *(node.copy() for node in extra))
-        return query.from_(timed.subquery("t")).group_by(*groups)
+        names = [BUCKET, *([BUCKET_ZONE] if self._zoned else [])]  # one zone for all need not be compared
+        groups = [*map(exp.column, names), *(key.expression.copy() for key in aggregation.keys), *extra]
+        query = exp.select(*place, *keys, *values, *span, *(node.copy() for node in extra))
+        return query.from_(timed.subquery("__t")).group_by(*groups)
 
-    def _zones(self, engine: Engine, events: str) -> dict[str, pa.Table]:
+    def _zones(self, engine: ColumnEngine, events: str) -> dict[str, pa.Table]:
         if not self._zoned:
             return {}
         assert self.aggregation.time is not None
-        query = exp.select(_raw_zone(self.aggregation.time).as_("__raw")).distinct().from_(events)
+        query = exp.select(_raw_zone(self.aggregation.time).as_("__raw")).distinct().from_(exp.to_table(events))
         return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.aggregation.zone)}
+
+
+def _of(table: str, name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
 def _raw_zone(text: exp.Expr) -> exp.Expr:

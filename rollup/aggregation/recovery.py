@@ -7,13 +7,13 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation import buckets
 from rollup.aggregation.cascade import Cascade, Closed, narrowed
-from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
-from rollup.calendar import Duration, bucket_end
+from rollup.core import buckets
+from rollup.core.calendar import Duration, bucket_end
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, column
-from rollup.plan.dialects import to_sql
 
 
 class Tables(Protocol):
@@ -28,7 +28,7 @@ class Tables(Protocol):
         ...
 
 
-def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Closed]:
+def rebuild(engine: ColumnEngine, cascade: Cascade, tables: Tables) -> tuple[State, Closed]:
     """The state that the tables alone imply, and rows that turn out to be closed already.
 
     What was open at the finest level is lost, as there is no finer table; `State.resume` then drops re-sent events
@@ -54,7 +54,12 @@ def rebuild(engine: Engine, cascade: Cascade, tables: Tables) -> tuple[State, Cl
 
 
 def _unmerged(
-    engine: Engine, aggregation: Aggregation, tables: Tables, finer: Duration, level: Duration, arriving: list[pa.Table]
+    engine: ColumnEngine,
+    aggregation: Aggregation,
+    tables: Tables,
+    finer: Duration,
+    level: Duration,
+    arriving: list[pa.Table],
 ) -> pa.Table:
     """Rows of the finer level, in its table or just closed, whose bucket at `level` is not in that level's table yet.
 
@@ -64,8 +69,12 @@ def _unmerged(
     stored = tables.rows_after(finer, min(newest.values(), default=None))
     rows = pa.concat_tables([part.cast(aggregation.state_schema) for part in (stored, *arriving)])
     begin = to_sql(
-        buckets.start(exp.column(column(TIMESTAMP).this, table="r"), level, exp.column(column(ZONE).this, table="r"))
+        buckets.start(
+            exp.column(column(TIMESTAMP).this, table="__r"), level, exp.column(column(ZONE).this, table="__r")
+        )
     )
-    known = pa.table({"zone": pa.array(newest.keys(), pa.string()), "newest": pa.array(newest.values(), pa.int64())})
-    sql = f'SELECT r.* FROM rows AS r LEFT JOIN known AS k ON r."{ZONE}" = k.zone WHERE k.newest IS NULL OR {begin} > k.newest'
+    known = pa.table(
+        {"__zone": pa.array(newest.keys(), pa.string()), "__newest": pa.array(newest.values(), pa.int64())}
+    )
+    sql = f'SELECT __r.* FROM rows AS __r LEFT JOIN known AS __k ON __r."{ZONE}" = __k.__zone WHERE __k.__newest IS NULL OR {begin} > __k.__newest'
     return engine.run(sql, rows=rows, known=known).cast(aggregation.state_schema)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.plan.aggregation import Aggregation
 
 

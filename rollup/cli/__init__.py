@@ -1,0 +1,17 @@
+"""The command line. Until its imports are done, Ctrl-C ends it with a line as it does later, and not with a traceback."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+
+def _interrupted(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        print("rollup: interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, problem, trace)
+
+
+if sys.excepthook is sys.__excepthook__:  # somebody else's is left alone
+    sys.excepthook = _interrupted

@@ -6,13 +6,14 @@ import importlib.resources
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import duckdb
 import typer
 
-from rollup.ask import Asker
-from rollup.errors import ConfigError
+from rollup.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rollup.ask import Asker
 
 _APP = """@app:name('Flights')
 
@@ -55,7 +56,7 @@ def demo(folder: Annotated[Path, typer.Argument(help="Where the demo's files go.
     from rollup.cli.query import Format, show
     from rollup.conf import load
     from rollup.hosts.progress import Reporter
-    from rollup.hosts.spark_driver import SparkHost
+    from rollup.hosts.spark.driver import SparkHost
 
     conf = prepare(folder)
     print("1. Starting Spark and running the job over all flights (rollup run --once) …", flush=True)
@@ -71,7 +72,7 @@ def demo(folder: Annotated[Path, typer.Argument(help="Where the demo's files go.
         began = time.time()
         answer = asker.query(text)
         milliseconds = (time.time() - began) * 1000
-        show(answer, Format.TABLE)
+        show(answer, Format.TABLE, asker.conf.zone)
         print(
             f"   answered in {milliseconds:.0f} ms (a first question; the same again takes {_again(asker, text):.1f} ms)\n"
         )
@@ -108,6 +109,8 @@ def _write_flights(incoming: Path) -> None:
         archive.extract(archive.namelist()[0], incoming.parent)
         source = incoming.parent / archive.namelist()[0]
     scheduled = "printf('%04d-%02d-%02d %02d:%02d:00', year, month, day, sched_dep_time // 100, sched_dep_time % 100)"
+    import duckdb
+
     # Written aside and renamed, so that a running job never sees half a file.
     draft = incoming / ".flights"
     duckdb.sql(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.partials import Partials
-from rollup.conf import check, load
-from rollup.plan.aggregation import Aggregation
-from rollup.plan.dialects import to_sql
+from rollup.conf import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from rollup.conf import Conf
+    from rollup.plan.aggregation import Aggregation
+    from rollup.program import Program
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 
@@ -25,7 +29,20 @@ def plan(
     """Say what would run: streams, levels, tables, columns."""
     found = load(conf)
     program = found.program()
-    check(found, program)
+    from rich.console import Console
+
+    from rollup.aggregation.partials import Partials
+    from rollup.core.dialects import to_sql
+    from rollup.lifecycle.readiness import ready
+    from rollup.sources.lateness import policy_from
+
+    ready(found, program)
+    if found.serve:
+        from rollup.gateway.servers.options import ServeOptions
+
+        ServeOptions.of(found, passwords=False)
+    for said in program.notices:
+        print(f"rollup: warning: {said}", file=sys.stderr)
     console = Console()
     for name in program.inputs:
         console.print(f"stream [bold]{name}[/] from {found.sources[name]['kind']}")
@@ -34,14 +51,43 @@ def plan(
             f"stream [bold]{derivation.target}[/] from stream {derivation.source}: {to_sql(derivation.query)}"
         )
     for aggregation in program.aggregations.values():
-        console.print(_described(aggregation))
+        console.print(_described(aggregation, policy_from(found, aggregation.name)))
         if sql:
             console.print(Partials(aggregation).sql, soft_wrap=True)
+    for line in _statements(found, program):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
-def _described(aggregation: Aggregation) -> Table:
+def _statements(conf: Conf, program: Program) -> Iterator[str]:
+    """A line for each component of statements, and for each stream that it gives."""
+    if program.statements is None:
+        return
+    from rollup.hosts.statements.outlets import GUARANTEE, sinks_of
+    from rollup.hosts.statements.running import bound_to_statements
+
+    sinks, bound = sinks_of(conf, program), bound_to_statements(program)
+    for part in program.statements.parts:
+        how, reads = part.component.described, ", ".join(sorted(part.names.reads))
+        yield f"statements {part.name}: on {how.executor} ({how.reason}); shards: {how.shards}; state: {how.state}; reads {reads}"
+        for remark in how.remarks:
+            yield f"  {remark}"
+        for name in part.component.writes:
+            fed = [one for one in bound if program.aggregations[one].stream == name]
+            to = [f"aggregation {one}" for one in sorted(fed)]
+            if name in sinks:
+                kind = sinks[name]["kind"]
+                to.append(f"{kind} ({GUARANTEE[kind]})")
+            yield f"  stream {name} to {', '.join(to) or 'no sink: counted in the log'}"
+
+
+def _described(aggregation: Aggregation, policy: str) -> Table:
+    from rich.table import Table
+
+    from rollup.core.dialects import to_sql
+
     title = (
-        f"{aggregation.name}: from {aggregation.stream}, buffer {aggregation.buffer}, late events {aggregation.policy}"
+        f"{aggregation.name}: from {aggregation.stream}, buffer {aggregation.buffer} {aggregation.root.plural}, "
+        f"late events {aggregation.policy} ({policy})"
     )
     table = Table(
         "column",
@@ -58,9 +104,10 @@ def _described(aggregation: Aggregation) -> Table:
 
 def ddl(conf: ConfArgument) -> None:
     """Print the statements that create the tables."""
+    found = load(conf)
+    from rollup.core.columns import ColumnEngine
     from rollup.stores.ddl import statements
 
-    found = load(conf)
     for aggregation in found.program().aggregations.values():
-        for statement in statements(found, aggregation, Engine()):
+        for statement in statements(found, aggregation, ColumnEngine()):
             print(statement + ";")

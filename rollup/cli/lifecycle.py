@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollup.aggregation.cascade import Cascade
-from rollup.aggregation.engine import Engine
-from rollup.calendar import parse_timestamp
 from rollup.conf import Conf, load
-from rollup.errors import ConfigError
-from rollup.lifecycle.book import Book
-from rollup.lifecycle.compare import Difference
-from rollup.lifecycle.verify import Verifier
-from rollup.plan.aggregation import Aggregation
-from rollup.program import Program
-from rollup.stores.base import Store
-from rollup.stores.registry import open_store
+from rollup.core.calendar import parse_timestamp
+from rollup.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rollup.core.columns import ColumnEngine
+    from rollup.lifecycle.book import Book
+    from rollup.lifecycle.replay.compare import Difference
+    from rollup.lifecycle.verify import Verifier
+    from rollup.plan.aggregation import Aggregation
+    from rollup.program import Program
+    from rollup.stores.base import Store
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 NameOption = Annotated[str | None, typer.Option("--aggregation", help="Only this one.")]
@@ -52,28 +52,36 @@ class Chosen:
     conf: Conf
     program: Program
     aggregation: Aggregation
-    engine: Engine
+    engine: ColumnEngine
     store: Store
 
     @property
     def book(self) -> Book:
         """Its book."""
+        from rollup.lifecycle.book import Book
+
         return Book.of(self.conf, self.aggregation.name)
 
     def verifier(self) -> Verifier:
         """A check of its newest commit."""
+        from rollup.aggregation.cascade import Cascade
+        from rollup.lifecycle.verify import Verifier
+
         return Verifier(self.engine, Cascade(self.aggregation), self.store.snapshot(), self.book.page())
 
 
 def chosen(path: Path, name: str | None) -> Iterator[Chosen]:
     """The aggregations of a configuration, or the one of a name. Raises ConfigError for an unknown name."""
     conf = load(path)
+    from rollup.core.columns import ColumnEngine
+    from rollup.stores.registry import open_store
+
     program = conf.program()
     if name is not None and name not in program.aggregations:
         raise ConfigError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(program.aggregations)}")
     for aggregation in program.aggregations.values():
         if name in (None, aggregation.name):
-            engine = Engine()
+            engine = ColumnEngine()
             yield Chosen(conf, program, aggregation, engine, open_store(conf, aggregation, engine))
 
 

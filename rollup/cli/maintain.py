@@ -6,11 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rollup.aggregation.pipeline import Pipeline
 from rollup.cli.lifecycle import ConfArgument, NameOption, chosen
-from rollup.errors import StoreError
-from rollup.lifecycle.chores import Chores
-from rollup.lifecycle.lease_places import lease_of
+from rollup.core.errors import StoreError
 
 
 def maintain(
@@ -20,6 +17,10 @@ def maintain(
 ) -> None:
     """Remove rows whose time is over, put small files together. A running job does both, so this is then refused."""
     for one in chosen(conf, aggregation):
+        from rollup.hosts.pipeline import Pipeline
+        from rollup.lifecycle.lease.places import lease_of
+        from rollup.lifecycle.maintenance.between_batches import Chores
+
         lease = lease_of(one.conf, one.aggregation, "maintain")
         if not lease.take():
             raise StoreError(f"{lease.holder()} is at work", hint="it does this by itself between its batches")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib import import_module
+from textwrap import shorten
 from typing import Any, cast
 
 import pyarrow as pa
 
-from rollup.errors import QueryError
+from rollup.core.errors import QueryError
 
 TIMESTAMP = "AGG_TIMESTAMP"
+_TIME = f"{TIMESTAMP} (UTC)"
 Series = dict[str, tuple[list[datetime], list[float]]]
 
 
@@ -37,26 +39,35 @@ def series(answer: pa.Table) -> Series:
     return lines
 
 
-def plot(answer: pa.Table, target: str) -> None:
-    """Draw an answer in the terminal (`-`) or into a PNG file."""
+def plot(answer: pa.Table, target: str, title: str = "") -> None:
+    """Draw an answer in the terminal (`-`) or into a PNG file; `title` is the question, as a rule."""
     lines = series(answer)
+    title = shorten(" ".join(title.split()), 100, placeholder=" …")
     if target == "-":
-        _terminal(lines)
+        _terminal(lines, title)
     else:
-        _png(lines, target)
+        _png(lines, target, title)
 
 
-def _terminal(lines: Series) -> None:
+def value_axis(lines: Series) -> str:
+    """The name of the y axis: the number columns that are drawn."""
+    return ", ".join(dict.fromkeys(name.rsplit(" ", 1)[-1] for name in lines))
+
+
+def _terminal(lines: Series, title: str) -> None:
     plotext: Any = import_module("plotext")  # it has no types
     plotext.clear_figure()
     plotext.date_form("Y-m-d H:M:S")
     for name, (x, y) in lines.items():
         plotext.plot([f"{moment:%Y-%m-%d %H:%M:%S}" for moment in x], y, label=name)
+    plotext.title(shorten(title, 60, placeholder=" …"))  # a longer one is left out without a word
+    plotext.xlabel(_TIME)
+    plotext.ylabel(value_axis(lines))
     plotext.plot_size(100, 28)
     plotext.show()
 
 
-def _png(lines: Series, target: str) -> None:
+def _png(lines: Series, target: str, title: str) -> None:
     try:
         import matplotlib
     except ImportError:
@@ -67,6 +78,8 @@ def _png(lines: Series, target: str) -> None:
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
     for name, (x, y) in lines.items():
         axes.plot(cast(Any, x), y, label=name, linewidth=1.4)
+    axes.set(title=title, xlabel=_TIME, ylabel=value_axis(lines))
+    axes.title.set_fontsize("small")
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", fontsize="small", ncols=max(1, len(lines) // 12))
     figure.autofmt_xdate()

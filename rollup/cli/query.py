@@ -7,12 +7,14 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
-from rollup.cli.plot import plot as draw
+from rollup.conf import load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Format(StrEnum):
@@ -31,24 +33,29 @@ def query(
     plot: Annotated[str | None, typer.Option(help="Draw the series: '-' in the terminal, or a PNG file.")] = None,
 ) -> None:
     """Ask an aggregation: stored and still open buckets in one answer."""
+    found = load(conf)
     from rollup.ask import opened
-    from rollup.lifecycle.remarks import remarks
+    from rollup.lifecycle.completeness import remarks
 
-    asker = opened(conf)
+    asker = opened(found)
     answer = asker.query(text)
     for remark in remarks(asker.conf, asker.program, text):
         print(f"rollup: {remark}", file=sys.stderr)
     if plot is not None:
-        draw(answer, plot)
+        from rollup.cli.plot import plot as draw
+
+        draw(answer, plot, text)
         if plot != "-":
             print(f"wrote {plot}", file=sys.stderr)
         return
-    show(answer, form)
+    show(answer, form, asker.conf.zone)
 
 
-def show(answer: pa.Table, form: Format) -> None:
-    """Print a table in one of the formats."""
+def show(answer: pa.Table, form: Format, zone: str) -> None:
+    """Print a table in one of the formats; for people, times are those of a zone."""
     if form is Format.ARROW:
+        import pyarrow as pa
+
         with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
             writer.write_table(answer)
     elif form is Format.CSV:
@@ -58,29 +65,50 @@ def show(answer: pa.Table, form: Format) -> None:
     elif form is Format.JSON:
         for row in answer.to_pylist():
             print(json.dumps(row, default=str, ensure_ascii=False))
+    elif {"reads", "files_skipped"} <= set(answer.schema.names):
+        _explained(answer)
     else:
-        _table(answer)
+        _table(answer, zone)
 
 
-def _table(answer: pa.Table) -> None:
+def _explained(answer: pa.Table) -> None:
+    """What EXPLAIN gives, a table a range and level: what all its rows share would take half of 80 columns."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*answer.schema.names, caption=f"{answer.num_rows} rows")
+    shared, shown = ("level", "start", "end", "commit"), ("reads", "rows", "version", "files_read", "files_skipped")
+    tables = dict[tuple[object, ...], Table]()
+    for row in answer.to_pylist():
+        key = tuple(row[name] for name in shared)
+        if key not in tables:
+            title = "{} from {}\nto {}, commit {}".format(*key)
+            tables[key] = Table(*(name.replace("_", " ") for name in shown), title=title, title_justify="left")
+        tables[key].add_row(*("·" if row[name] is None else f"{row[name]}" for name in shown))
+    for table in tables.values():
+        Console().print(table)
+
+
+def _table(answer: pa.Table, zone: str) -> None:
+    import pyarrow as pa
+    from rich.console import Console
+    from rich.table import Table
+
+    timed = "AGG_TIMESTAMP" in answer.schema.names
+    table = Table(*answer.schema.names, caption=f"{answer.num_rows} rows{f', times in {zone}' if timed else ''}")
     for column, field in zip(table.columns, answer.schema, strict=True):
         column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-        table.add_row(*(_cell(name, value) for name, value in zip(answer.schema.names, row, strict=True)))
+        table.add_row(*(_cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
     Console().print(table)
 
 
-def _cell(name: str, value: object) -> str:
-    from rollup.calendar import GMT, to_local
+def _cell(name: str, value: object, zone: str) -> str:
+    from rollup.core.calendar import to_local
 
     if value is None:
         return "·"
     if name == "AGG_TIMESTAMP" and isinstance(value, int):
-        return f"{to_local(value, GMT):%Y-%m-%d %H:%M:%S}"
+        return f"{to_local(value, zone):%Y-%m-%d %H:%M:%S}"
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

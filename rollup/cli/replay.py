@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollup.calendar import bucket_end, bucket_start
 from rollup.cli.lifecycle import (
     Chosen,
     ConfArgument,
@@ -18,15 +17,13 @@ from rollup.cli.lifecycle import (
     show,
     span,
 )
-from rollup.errors import ConfigError, StoreError
-from rollup.lifecycle.chores import REPLAY, Request, submit, true_rows
-from rollup.lifecycle.compare import readable
-from rollup.lifecycle.rebuild import Rebuilder
-from rollup.lifecycle.recompute import TrueRows
-from rollup.lifecycle.status import moved_across
-from rollup.lifecycle.verify import Verifier
-from rollup.plan.aggregation import EVENTS
-from rollup.untyped import pc
+from rollup.core.calendar import bucket_end, bucket_start
+from rollup.core.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from rollup.lifecycle.maintenance.between_batches import Request
+    from rollup.lifecycle.replay.recompute import TrueRows
+    from rollup.lifecycle.verify import Verifier
 
 
 def replay(
@@ -46,6 +43,8 @@ def replay(
     Every event counts in its own bucket, late or not. May run beside the live job.
     """
     for one in chosen(conf, aggregation):
+        from rollup.lifecycle.maintenance.between_batches import REPLAY, Request
+
         wanted = span(one.conf, start, end)
         assert wanted is not None
         _replay(
@@ -63,6 +62,11 @@ def _whole(one: Chosen, low: int, high: int) -> tuple[int, int]:
 
 
 def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
+    from rollup.lifecycle.maintenance.between_batches import submit, true_rows
+    from rollup.lifecycle.replay.compare import readable
+    from rollup.lifecycle.replay.rebuild import Rebuilder
+    from rollup.lifecycle.status import moved_across
+
     snapshot, engine = one.store.snapshot(), one.engine
     verifier = one.verifier()
     rows = true_rows(one.conf, one.program, one.aggregation, engine, request)
@@ -77,14 +81,8 @@ def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
         f"{one.aggregation.name}: {rows.events} events of {len(rows.done)} {rows.raw.noun}; "
         f"{readable(request.start)} to {readable(request.end)}",
     )
-    late = moved_across(snapshot, request.end)
-    if late:
-        _say(
-            json,
-            f"{late} late events up to this range were merged into later buckets by the job; "
-            "those count there too unless the range covers both",
-        )
-    _complete(rows, verifier, request.span, late)
+    _complete(rows, verifier, request.span, moved_across(snapshot, request.end))
+    rows.refuse_crossed(verifier)
     if dry_run:
         show(list(verifier.changes(rebuilder.replace(request.span, rows.rows()))), json, columns=("now", "then"))
         return
@@ -97,6 +95,9 @@ def _complete(rows: TrueRows, verifier: Verifier, span: tuple[int, int], late: i
 
     The ledger explains some: `late` events, up to the end of the range, count in another bucket than their own.
     """
+    from rollup.core.untyped import pc
+    from rollup.plan.aggregation import EVENTS
+
     there = sum(pc.sum(table[EVENTS]).as_py() or 0 for table in verifier.stored(verifier.aggregation.root, span))
     found = pc.sum(rows.rows()[EVENTS]).as_py() or 0
     if rows.raw.bounded and found < there - late:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rollup.conf import check, load
+from rollup.conf import load
 
 
 def run(
@@ -26,21 +26,28 @@ def run(
     """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM."""
     found = load(conf)
     program = found.program()
-    check(found, program)
+    from rollup.lifecycle.readiness import ready
+
+    ready(found, program)
+    for said in program.notices:
+        print(f"rollup: warning: {said}", file=sys.stderr)
 
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from rollup.hosts.causes import cause
-    from rollup.hosts.checkpoint import claim
     from rollup.hosts.progress import Reporter
-    from rollup.lifecycle.host import Job
+    from rollup.hosts.spark.failures import cause
+    from rollup.hosts.spark.ownership import claim
+    from rollup.hosts.spark.processes import quiet
+    from rollup.lifecycle.job import Job
 
     claim(found, program)
-    # What stops a batch is said once, in one line, by our caller; py4j would print the same as a stack trace.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    quiet()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
     try:
-        host = Job(found, reporter=Reporter(metrics_json, found.metrics_port), standby=standby, takeover=takeover)
+        kinds = {name: options["kind"] for name, options in found.sources.items()}
+        reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
+        host = Job(found, reporter=reporter, standby=standby, takeover=takeover)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: host.stop())
         host.run(once)

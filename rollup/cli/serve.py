@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from rollup.conf import load
 
 if TYPE_CHECKING:
-    from rollup.gateway.serve import Endpoint
+    from rollup.gateway.servers.serve import Endpoint
 
 
 def serve(
@@ -30,11 +29,13 @@ def serve(
     if port is not None:
         found = replace(found, serve={**found.serve, "port": port})
     if thrift:
-        from rollup.gateway.thrift import serve_thrift
+        from rollup.gateway.servers.thrift import serve_thrift
 
         serve_thrift(found)
         return
-    from rollup.gateway.serve import serve as listen
+    import asyncio
+
+    from rollup.gateway.servers.serve import serve as listen
 
     async def run() -> None:
         task = asyncio.ensure_future(listen(found, _tell))

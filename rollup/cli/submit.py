@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from rollup.cli.main import app
-from rollup.errors import RollupError
+from rollup.core.errors import RollupError
 from rollup.jars import spark_jars
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,10 +19,10 @@ from rollup.cli.lifecycle import (
     show,
     span,
 )
-from rollup.errors import StoreError
-from rollup.lifecycle.chores import REPAIR, Request, submit
-from rollup.lifecycle.raw import RawSource
-from rollup.lifecycle.status import newest
+from rollup.core.errors import StoreError
+
+if TYPE_CHECKING:
+    from rollup.lifecycle.replay.raw import RawSource
 
 
 def verify(
@@ -49,6 +49,9 @@ def verify(
     """Check every level against the next finer one. Exit code 0: all equal; 1: something differs (or did)."""
     wrong = 0
     for one in chosen(conf, aggregation):
+        from rollup.lifecycle.replay.raw import RawSource
+        from rollup.lifecycle.status import newest
+
         if newest(one.store) is None:
             print(f"{one.aggregation.name}: nothing committed yet")
             continue
@@ -67,6 +70,8 @@ def verify(
 def _verify(
     one: Chosen, start: str | None, end: str | None, raw: RawSource | None, true_buckets: bool, repair: bool, json: bool
 ) -> int:
+    from rollup.lifecycle.maintenance.between_batches import REPAIR, Request, submit
+
     verifier, wanted = one.verifier(), span(one.conf, start, end)
     found = list(verifier.levels(wanted))
     against = [] if raw is None else list(verifier.raw(raw, wanted, true_buckets))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.requests import Requests
+from rollup.checkpoint.records import write_durably
 from rollup.conf import Conf
-from rollup.errors import ConfigError, RollupError
-from rollup.plan.dialects import to_sql
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.errors import ConfigError, RollupError, StoreError
 from rollup.program import Program
+from rollup.retrieval.requests import Requests
 from rollup.sources.base import DEAD
 from rollup.stores.base import Store
 
@@ -42,7 +43,9 @@ class FileSink:
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.folder / f".{query}-{batch:09d}"
-        pq.write_table(rows, draft)
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink)
+        write_durably(draft, sink.getvalue().to_pybytes())
         draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
 
     def forget(self, query: str, batch: int) -> None:
@@ -66,7 +69,11 @@ class ConsoleSink:
 
 
 class KafkaSink:
-    """JSON events to a topic, at least once: a batch that comes again is sent again."""
+    """JSON events to a topic, at least once: a batch that comes again is sent again.
+
+    A batch is done when the broker has acknowledged every row. Options: `servers`, `topic`, `timeout` (60, seconds that
+    a row may take), `options` (of librdkafka).
+    """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         try:
@@ -76,22 +83,72 @@ class KafkaSink:
                 "a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka"
             ) from None
         self.topic: str = options["topic"]
-        self.producer = Producer({"bootstrap.servers": options["servers"], "enable.idempotence": True})
+        self.servers: str = options["servers"]
+        self._timeout = float(options.get("timeout", 60))
+        settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
+        self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
+        """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again."""
+        failed = list[str]()
+
+        def delivered(problem: Any, _: Any) -> None:
+            if problem is not None:
+                failed.append(problem.str())
+
         for row in rows.to_pylist():
-            self.producer.produce(self.topic, json.dumps(row, default=str).encode())
-            self.producer.poll(0)
-        self.producer.flush()
+            self._send(json.dumps(row, default=str).encode(), delivered, failed)
+            if failed:
+                break
+        left = self.producer.flush(self._timeout + 5)
+        if failed or left:
+            self._give_up()
+            raise StoreError(
+                f"the broker at {self.servers} did not take the rows of batch {batch} for topic {self.topic}: "
+                f"{failed[0] if failed else f'{left} of them not acknowledged'}",
+                hint="the job's next start sends the batch again",
+            )
+
+    def _send(self, message: bytes, delivered: Callable[[Any, Any], None], failed: list[str]) -> None:
+        from confluent_kafka import KafkaException
+
+        while not failed:
+            try:
+                self.producer.produce(self.topic, message, on_delivery=delivered)
+                self.producer.poll(0)
+                return
+            except BufferError:
+                self.producer.poll(0.1)  # its queue is full: room comes with what is acknowledged
+            except KafkaException as problem:
+                failed.append(problem.args[0].str())
+
+    def _give_up(self) -> None:
+        """Nothing of a batch that failed is sent later, behind one that came after it."""
+        self.producer.purge()
+        self.producer.flush(1)
 
     def forget(self, query: str, batch: int) -> None:
         """What is sent stays sent."""
 
 
-_SINKS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
+def _delta(options: Mapping[str, Any]) -> Sink:
+    from rollup.sinks.delta import DeltaSink
+
+    return DeltaSink(options)
+
+
+def _sql(options: Mapping[str, Any]) -> Sink:
+    from rollup.sinks.sql import SqlSink
+
+    return SqlSink(options)
+
+
+_SINKS: Mapping[str, tuple[Callable[[Mapping[str, Any]], Sink], tuple[str, ...]]] = {
     "files": (FileSink, ("path",)),
     "console": (ConsoleSink, ()),
     "kafka": (KafkaSink, ("servers", "topic")),
+    "delta": (_delta, ("path",)),
+    "postgres": (_sql, ("url", "table")),
 }
 
 
@@ -110,9 +167,12 @@ class Answers:
     """The joins of a program and the sinks of a configuration."""
 
     def __init__(self, conf: Conf, program: Program, stores: Mapping[str, Store]) -> None:
-        self.engine = Engine(threads=2)
+        self.engine = ColumnEngine(threads=2)
         self.stores = stores
-        self.sinks = {name: sink(name, options) for name, options in conf.sinks.items()}
+        given = frozenset[str]() if program.statements is None else program.statements.streams.keys()
+        self.sinks = {
+            name: sink(name, {"name": name, **options}) for name, options in conf.sinks.items() if name not in given
+        }
         self.requests = [
             Requests.of(join, program.streams[join.source.stream], program.aggregations[join.retrieval.aggregation])
             for join in program.joins

@@ -1,4 +1,5 @@
-"""The folder through which tasks on this machine hand large results to the driver, in memory where that can be.
+"""Folders of a job on this machine: the one through which tasks hand large results to the driver, in memory where that
+can be, and the one for what Spark and the libraries in Java leave in the place for temporary files.
 
 A killed job cannot remove its folder. So each holds a locked file as long as its job lives, and a job that starts
 removes the folders whose lock nobody holds.
@@ -16,14 +17,27 @@ _PREFIX = "rollup-exchange-"
 _LOCK = ".lock"
 
 
-class Exchange:
-    """A folder of this job; `close` removes it."""
+_MEMORY = Path("/dev/shm")
+_ROOM = 2 << 30
+"""Bytes that must be free in memory: the partial rows of a batch take megabytes, of one that catches up a gigabyte. A
+container is often given 64 MB there, and a task that fills it fails."""
 
-    def __init__(self, parent: Path | None = None) -> None:
-        memory = Path("/dev/shm")
-        parent = parent or (memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir()))
-        sweep(parent)
-        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+
+def place() -> Path:
+    """Where the folder is made: in memory where that has room, else where temporary files go."""
+    try:
+        free = shutil.disk_usage(_MEMORY).free
+    except OSError:
+        free = 0
+    return _MEMORY if free >= _ROOM and os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+
+
+class Scratch:
+    """A folder of this job, named by a prefix; those of jobs that are gone are removed first, `close` removes this one."""
+
+    def __init__(self, prefix: str, parent: Path) -> None:
+        sweep(parent, prefix)
+        self.path = tempfile.mkdtemp(prefix=prefix, dir=parent)
         self._lock = os.open(Path(self.path) / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
@@ -33,10 +47,19 @@ class Exchange:
         os.close(self._lock)
 
 
-def sweep(parent: Path) -> list[Path]:
-    """Remove the folders of jobs that are gone; which they were."""
+class Exchange(Scratch):
+    """The folder for large results."""
+
+    def __init__(self, parent: Path | None = None) -> None:
+        if parent is None:  # one that was killed may have had its folder in the other place
+            sweep(_MEMORY)
+        super().__init__(_PREFIX, parent or place())
+
+
+def sweep(parent: Path, prefix: str = _PREFIX) -> list[Path]:
+    """Remove the folders of a prefix whose jobs are gone; which they were. Others' folders are left alone."""
     gone: list[Path] = []
-    for folder in parent.glob(f"{_PREFIX}*"):
+    for folder in parent.glob(f"{prefix}*"):
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR)
         except OSError:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.explaining import explain
-from rollup.aggregation.pipeline import Pipeline
-from rollup.aggregation.requests import Requests
-from rollup.aggregation.retrieval import Ask, plan
-from rollup.errors import QueryError, RollupError
-from rollup.lang.siddhi import parse_query
+from rollup.core.calendar import GMT
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.errors import QueryError, RollupError
+from rollup.hosts.pipeline import Pipeline, Prepared
+from rollup.hosts.statements.closed import closed_events
+from rollup.hosts.statements.commits import Commits
+from rollup.hosts.statements.running import Running
+from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.dialects import to_sql
-from rollup.program import Program, compile_app
+from rollup.program import Program, compile_app, renumbered
+from rollup.retrieval.explain import explain
+from rollup.retrieval.questions import Ask, plan
+from rollup.retrieval.requests import Requests
+from rollup.statements.flow import RECEIVED
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
 
-StoreFactory = Callable[[Aggregation, Engine], Store]
+StoreFactory = Callable[[Aggregation, ColumnEngine], Store]
 
 
 class LocalHost:
@@ -33,9 +38,15 @@ class LocalHost:
     [{'k': 'a', 's': 3}]
     """
 
-    def __init__(self, program: Program, store: StoreFactory = MemoryStore) -> None:
+    def __init__(
+        self,
+        program: Program,
+        store: StoreFactory = MemoryStore,
+        commits: Commits | None = None,
+        zone: str = GMT,
+    ) -> None:
         self.program = program
-        self.engine = Engine(threads=2)
+        self.engine = ColumnEngine(threads=2)
         self.now = 0
         self.arrivals = 0
         self.dead: list[dict[str, Any]] = []
@@ -44,6 +55,10 @@ class LocalHost:
         self.pipelines = {name: Pipeline(a, self.stores[name], self.engine) for name, a in program.aggregations.items()}
         for pipeline in self.pipelines.values():
             pipeline.start()
+        self.statements: Running | None = None
+        if program.statements is not None:
+            self.statements = Running(program, zone, self.pipelines, commits)
+            self.statements.start(self.engine)
 
     @classmethod
     def of(cls, text: str, store: StoreFactory = MemoryStore) -> LocalHost:
@@ -66,20 +81,48 @@ class LocalHost:
 
     def process(self, stream: str, events: pa.Table) -> None:
         """One batch of a stream: its attributes, `__arrival` and `__received`."""
-        batches = {stream: events}
-        for derivation in self.program.fed_by(stream):
-            derived = self.engine.run(to_sql(derivation.query), **{derivation.source: batches[derivation.source]})
-            known = batches.get(derivation.target)
-            batches[derivation.target] = derived if known is None else pa.concat_tables([known, derived])
+        scale, batches = self.program.scale(stream), {stream: events}
+        if scale > 1:
+            batches[stream] = self.engine.run(renumbered("sent", scale), sent=events)
+        for step in self.program.numbered(stream):
+            derivation = step.derivation
+            made = derivation.statement("sent", step.copies, scale)
+            derived = self.engine.run(made, sent=batches[derivation.source])
             self.emitted.append((derivation.target, derived.drop_columns(["__arrival", "__received"])))
+            known = batches.get(derivation.target)
+            both = derived if known is None else pa.concat_tables([known, derived]).sort_by("__arrival")
+            batches[derivation.target] = both
+        prepared = self._state(self.statements, batches) if self.statements is not None else ()
         for name, batch in batches.items():
             for pipeline in self.pipelines.values():
-                if pipeline.aggregation.stream == name:
+                if pipeline.aggregation.stream == name and pipeline.aggregation.name not in prepared:
                     self._advance(pipeline, batch)
             for join in self.program.joins:
                 if join.source.stream == name:
                     aggregation = self.program.aggregations[join.retrieval.aggregation]
                     self._ask(Requests.of(join, self.program.streams[name], aggregation), batch)
+
+    def _state(self, running: Running, batches: Mapping[str, pa.Table]) -> Collection[str]:
+        """One batch through the statements; the aggregations that were advanced because statements read what they close."""
+        reads, prepared = running.told, dict[str, Prepared]()
+        for name in dict.fromkeys(reads.values()):
+            pipeline = self.pipelines[name]
+            if pipeline.aggregation.stream in batches:
+                prepared[name] = self._prepare(pipeline, batches[pipeline.aggregation.stream])
+        closed = [
+            event
+            for name, made in prepared.items()
+            for event in closed_events(self.engine, self.pipelines[name], made, reads)
+        ]
+        own = {name: rows for name, rows in batches.items() if name in running.flow.statements.reads}
+        given = running.advance(self.engine, [*running.flow.arrived(self.program.streams, own), *closed], {})
+        self.emitted += [(name, rows.drop_columns([RECEIVED])) for name, rows in given.streams.items() if rows.num_rows]
+        self.dead += [
+            {"stream": event.stream, "reason": reason, "raw": repr(event.values)} for event, reason in given.refused
+        ]
+        for name, made in prepared.items():
+            self.pipelines[name].commit(made)
+        return prepared
 
     def tick(self, now: int) -> None:
         """The wall clock; aggregations by arrival time close what it has passed."""
@@ -112,11 +155,14 @@ class LocalHost:
         return reason is None
 
     def _advance(self, pipeline: Pipeline, batch: pa.Table) -> None:
+        pipeline.commit(self._prepare(pipeline, batch))
+
+    def _prepare(self, pipeline: Pipeline, batch: pa.Table) -> Prepared:
         with self.engine.tables({"batch": batch}):
             folded = pipeline.partials.fold(self.engine, "batch")
             refused = pipeline.partials.refused(self.engine, "batch")
             self.dead += [{"stream": pipeline.aggregation.stream, **row} for row in refused.to_pylist()]
-            pipeline.advance(
+            return pipeline.prepare(
                 [folded],
                 lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],
                 {},

@@ -9,34 +9,41 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.aggregation.partials import FIRST, LAST
-from rollup.untyped import pc
+from rollup.core.untyped import pc
+
+_ROOM = (1 << 63) - (1 << 60)
+"""Arrivals beyond this number leave too little of 64 bits for what follows."""
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """Where each part begins, in the order of the parts; how many events there are; whether the source numbers them."""
+    """Where each part begins, in the order of the parts; how many events there are; whether the source numbers them.
+
+    An event takes `scale` numbers, see `Program.numbered`.
+    """
 
     bases: Mapping[str, int]
     events: int
     numbered: bool
+    scale: int = 1
 
     @classmethod
-    def of(cls, results: Sequence[Mapping[str, Any]]) -> Numbering:
+    def of(cls, results: Sequence[Mapping[str, Any]], scale: int = 1) -> Numbering:
         """From the result rows of the tasks of a batch.
 
         >>> rows = [{"kind": "part", "position": p, "origin": o, "rows": 5} for p, o in ((2, "b"), (1, "a"))]
         >>> Numbering.of(rows)
-        Numbering(bases={'a': 0, 'b': 5}, events=10, numbered=False)
+        Numbering(bases={'a': 0, 'b': 5}, events=10, numbered=False, scale=1)
         """
         found = [(row["position"], row["origin"], row["rows"]) for row in results if row["kind"] == "part"]
         bases, events = dict[str, int](), 0
         for position, origin, count in sorted(set(found)):
-            bases[origin] = 0 if position < 0 else events
+            bases[origin] = 0 if position < 0 else events * scale
             events += count
         numbered = any(position < 0 for position, _, _ in found)
         if numbered:  # two tasks may give as many of a topic
             events = sum(count for _, _, count in found)
-        return cls(bases, events, numbered)
+        return cls(bases, events, numbered, scale)
 
     @property
     def order(self) -> Mapping[str, int]:
@@ -50,7 +57,11 @@ class Numbering:
         later batch has arrived later.
         """
         if not self.numbered:
-            return known, known + self.events
+            return known, known + self.events * self.scale
         filled = [table for table in partials if table.num_rows]
         base = max(0, known - min((pc.min(table[FIRST]).as_py() for table in filled), default=known))
         return base, max([known, *(pc.max(table[LAST]).as_py() + base + 1 for table in filled)])
+
+    def too_wide(self, partials: Sequence[pa.Table], known: int) -> bool:
+        """Whether arrivals that a source numbers by time are so far apart that 64 bits would run out."""
+        return self.numbered and self.bounds(partials, known)[1] > _ROOM

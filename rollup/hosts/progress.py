@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,16 @@ from typing import IO, TYPE_CHECKING, Any
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
+from rollup.core.errors import ConfigError
+from rollup.hosts.late_events import LateEvents
+from rollup.hosts.old_times import OldTimes
+
 if TYPE_CHECKING:
-    from rollup.aggregation.pipeline import Advance, Pipeline
+    from rollup.hosts.pipeline import Advance, Pipeline
     from rollup.hosts.trailing import Made
+
+_LATE = {"MERGE": "moved", "DROP": "dropped", "CORRECT": "corrected"}
+"""What happens to a late event under each policy."""
 
 _BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
 
@@ -59,16 +66,25 @@ class BatchReport:
 
 
 class Reporter:
-    """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file."""
+    """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file.
 
-    def __init__(self, metrics_json: Path | None = None, port: int | None = None, terminal: bool | None = None) -> None:
+    `kinds` has the kind of each stream's source, for what is said of late events.
+    """
+
+    def __init__(
+        self,
+        metrics_json: Path | None = None,
+        port: int | None = None,
+        terminal: bool | None = None,
+        kinds: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
         self._file: IO[str] | None = None if metrics_json is None else metrics_json.open("a")
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
-        self._server = (
-            None if port is None else start_http_server(port, addr="127.0.0.1", registry=self._metrics.registry)
-        )
+        self._late, self._old = LateEvents(kinds), OldTimes()
+        self._server = None if port is None else _serving(host, port, self._metrics.registry)
         self.events = 0
 
     def batch(self, report: BatchReport) -> None:
@@ -83,15 +99,37 @@ class Reporter:
             print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
         elif report.events:
             self._log.info("batch", **fields(report))
+        self.warn([*self._old.observe(report), *self._late.observe(report)])
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Say what is worth a line of its own."""
+        for warning in warnings:
+            print(f"{self._end()}rollup: {warning}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the line and the metrics server."""
-        if self._terminal and self.events:
-            print(file=sys.stderr)
+        print(self._end(), end="", file=sys.stderr)
+        for said in self._late.summary():
+            print(f"rollup: {said}", file=sys.stderr, flush=True)
         if self._file is not None:
             self._file.close()
         if self._server is not None:
             self._server[0].shutdown()
+
+    def _end(self) -> str:
+        """What ends the line that is rewritten on a terminal."""
+        return "\n" if self._terminal and self.events else ""
+
+
+def _serving(host: str, port: int, registry: CollectorRegistry) -> tuple[Any, Any]:
+    """The metrics at an address of this machine. Raises ConfigError when that cannot be had."""
+    try:
+        return start_http_server(port, addr=host, registry=registry)
+    except (OSError, OverflowError) as problem:
+        said = getattr(problem, "strerror", None) or str(problem)
+        raise ConfigError(
+            f"[metrics] port {port} cannot be listened on: {said}", hint="another port; or end what listens there"
+        ) from None
 
 
 def fields(report: BatchReport) -> dict[str, object]:
@@ -157,6 +195,7 @@ class Metrics:
             for kind, events in advance.counts.items():
                 self.late.labels(name, kind).inc(events)
         for name, pipeline in report.pipelines.items():
+            self.late.labels(name, _LATE[pipeline.aggregation.policy.name])  # from the start, so that a rate is known
             clock = pipeline.state.clocks[pipeline.aggregation.root]
             if clock is not None:
                 self.clock.labels(name).set(clock / 1000)

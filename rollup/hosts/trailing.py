@@ -1,20 +1,19 @@
 """A store whose commits trail the job: while the database writes one batch, Spark reads and folds the next ones.
 
 That is for stores whose commit is another process's work. Spark counts a batch as done while its commit is on its way;
-should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.query_log`).
+should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.spark.query_log`).
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.stores.base import ApartStore, Commit, Loaded, Snapshot, Store
 
 _AHEAD = 2
@@ -41,13 +40,15 @@ class TrailingStore:
     def __init__(self, store: ApartStore) -> None:
         self._store = store
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        self._begun = deque[Future[Made]]()
+        # Never changed, only replaced: `check` looks at it from another thread while a batch begins its commit.
+        self._begun: tuple[Future[Made], ...] = ()
         self._queries: set[tuple[str, str]] = set()
 
     @property
     def newest_commit(self) -> Future[Made] | None:
         """What comes of the commit that was begun last; None before the first."""
-        return self._begun[-1] if self._begun else None
+        begun = self._begun
+        return begun[-1] if begun else None
 
     def check(self) -> None:
         """Raise what went wrong with a commit that has ended."""
@@ -70,8 +71,8 @@ class TrailingStore:
         make = self._store.begin(commit)
         while len(self._begun) >= _AHEAD:
             self._begun[0].result()
-            self._begun.popleft()
-        self._begun.append(self._thread.submit(_make, make, self.newest_commit))
+            self._begun = self._begun[1:]
+        self._begun = (*self._begun, self._thread.submit(_make, make, self.newest_commit))
         queries = {(stream, mark["query"]) for stream, mark in commit.source.items()}
         if commit.rewrites or not queries or not queries <= self._queries:
             self.settle()

@@ -6,18 +6,17 @@ when rows have been removed by retention, and what was done by hand. It is writt
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from rollup.calendar import Duration
+from rollup.checkpoint.checksums import sealed, unsealed
+from rollup.checkpoint.records import replace_durably
 from rollup.conf import Conf
-from rollup.errors import StoreError
-from rollup.stores.delta_record import write_durably
+from rollup.core.calendar import Duration
+from rollup.core.errors import StoreError
 
 _NAME = "book.json"
 _HISTORY = 100
@@ -65,7 +64,7 @@ class Book:
         """What it says now; an empty page when there is none. Raises StoreError when it is damaged."""
         path = self.folder / _NAME
         try:
-            raw = json.loads(path.read_text())
+            raw = unsealed(path.read_bytes(), [each.name for each in fields(Page)])
             plain = {name: raw.get(name, {}) for name in ("valid", "ended", "purged")}
             return Page(raw.get("declaration"), **plain, history=tuple(raw.get("history", ())))
         except FileNotFoundError:
@@ -78,14 +77,10 @@ class Book:
 
     def write(self, page: Page) -> None:
         """Put a page in the place of the old one. Raises StoreError."""
-        draft = self.folder / f".{_NAME}.{os.getpid()}"
+        content = sealed(asdict(replace(page, history=page.history[-_HISTORY:])), indent=1)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_durably(
-                draft,
-                json.dumps(asdict(replace(page, history=page.history[-_HISTORY:])), indent=1, default=str).encode(),
-            )
-            draft.rename(self.folder / _NAME)
+            replace_durably(self.folder / _NAME, content)
         except OSError as problem:
             raise StoreError(f"cannot write {self.folder / _NAME}: {problem.strerror}") from None
 

@@ -8,21 +8,21 @@ of rows to come (filter, time, stream) needs a clear yes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.retrieval import Ask
 from rollup.aggregation.state import State
-from rollup.errors import StoreError
+from rollup.core.dialects import to_sql
+from rollup.core.errors import StoreError
 from rollup.lifecycle.book import Book, Page
-from rollup.lifecycle.compare import readable
-from rollup.lifecycle.rebuild import closed_until
+from rollup.lifecycle.replay.compare import readable
+from rollup.lifecycle.replay.rebuild import closed_until
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.dialects import to_sql
+from rollup.retrieval.questions import Ask
 from rollup.stores.base import Store
 
 _FIXED = {
@@ -32,6 +32,8 @@ _FIXED = {
     "zone": "the zone of times without one",
 }
 _MEANING = {"stream": "the stream", "filter": "the filter", "time": "the time of events"}
+FORM = 2
+"""Which way expressions are written in a declaration. Those of another form say the same in other words."""
 _BESIDE = "declare it under another name beside the old one and fill it with `rollup replay`, or drop the old tables"
 
 
@@ -64,6 +66,7 @@ class Change:
 def declaration(aggregation: Aggregation) -> dict[str, Any]:
     """What tables depend on, as plain data: two equal ones mean the same tables."""
     return {
+        "form": FORM,
         "stream": aggregation.stream,
         "filter": _text(aggregation.filter),
         "clock": str(aggregation.clock),
@@ -79,6 +82,8 @@ def declaration(aggregation: Aggregation) -> dict[str, Any]:
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     """What is different between two declarations."""
+    if old.get("form") != new.get("form"):
+        return _compare_forms(old, new)
     before, after = old["values"], new["values"]
     refused = [
         f"{what} ({_short(old[key])} → {_short(new[key])}): rows of both do not merge"
@@ -104,6 +109,32 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     return Change(added, dropped, tuple(refused), tuple(meaning), tuple(said))
 
 
+def _compare_forms(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
+    """What is different when the old declaration is of an earlier form: all but the words of expressions.
+
+    Then two expressions could share a column for the count of their values; they now have names of their own, and what
+    is stored under the old ones may be wrong.
+    """
+    shared = [name for name in old["values"] if name not in new["values"] and _renamed(name, new["values"])]
+    if shared:
+        what = f"columns {', '.join(shared)} were shared by expressions that now have columns of their own"
+        return Change(refused=(f"{what}; their numbers may be mixed",))
+    plain = _without_words(new)
+    return compare({**_without_words(old), "form": None}, {**plain, "form": None})
+
+
+def _renamed(name: str, names: Collection[str]) -> bool:
+    stem = name.rstrip("_")
+    return any(other.startswith(f"{stem}_") and len(other) == len(stem) + 9 for other in names)
+
+
+def _without_words(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """A declaration whose expressions say no more than that they are there."""
+    plain = {name: None if declared[name] is None else "" for name in ("filter", "time")}
+    columns = {part: {name: [kind, name] for name, (kind, _) in declared[part].items()} for part in ("keys", "values")}
+    return {**declared, **plain, **columns}
+
+
 def settle(book: Book, store: Store, aggregation: Aggregation, state: State | None, accept: bool = False) -> Change:
     """Bring the tables in line with the declaration before the job starts; what was different.
 
@@ -125,6 +156,8 @@ def settle(book: Book, store: Store, aggregation: Aggregation, state: State | No
             hint="`rollup change CONF --accept` goes on from now",
         )
     if not change:
+        if page.declaration != new:
+            book.write(replace(page, declaration=new))
         return change
     since = None if state is None else closed_until(state, aggregation)
     _evolve(store, aggregation, change, page)

@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.pipeline import Pipeline
-from rollup.calendar import Duration
+from rollup.checkpoint.records import RecordFolder
 from rollup.conf import Conf
-from rollup.errors import StoreError
-from rollup.hosts.query_log import beyond, query_of
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import StoreError
+from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.spark.query_log import beyond, query_of
 from rollup.lifecycle.book import Book, folder
-from rollup.lifecycle.compare import readable
-from rollup.lifecycle.lease_places import lease_of
+from rollup.lifecycle.lease.places import lease_of
+from rollup.lifecycle.remake import remake
+from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
-from rollup.stores.delta import DeltaStore
-from rollup.stores.delta_record import RecordFolder
+from rollup.stores.delta.missing import damage
+from rollup.stores.delta.store import DeltaStore
 from rollup.stores.registry import open_store
 
 
@@ -59,11 +61,14 @@ def look(records: RecordFolder) -> Found:
     return Found(tuple(whole), damaged)
 
 
-def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, rebuild: bool = False) -> Recovered:
+def recover(
+    conf: Conf, aggregation: Aggregation, to_commit: int | None = None, rebuild: bool = False, named: bool = False
+) -> Recovered:
     """Make an aggregation startable again.
 
-    Without options, records that are whole are left alone, and open rows are rebuilt from the finer tables only when
-    there is no usable record. `to_commit` goes back to an older record, and the next start of the job takes the
+    Without options, records and tables that are whole are left alone, and open rows are rebuilt from the finer tables
+    only when there is no usable record. `rebuild` makes damaged tables anew, and a whole aggregation only when it is
+    `named`, since that loses what is open at the finest level. `to_commit` goes back to an older record, and the next start of the job takes the
     streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running
     or going back is not possible.
     """
@@ -71,15 +76,20 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
     if not lease.take():
         raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
     try:
-        store = open_store(conf, aggregation, Engine(threads=2))
+        Book.of(conf, aggregation.name).page()  # refused by name when it is damaged
+        store = open_store(conf, aggregation, ColumnEngine(threads=2))
         if not isinstance(store, DeltaStore):
-            return _database(conf, aggregation, store, to_commit, rebuild)
+            return _database(conf, aggregation, store, to_commit, rebuild, named)
         records = RecordFolder(folder(conf, aggregation.name))
+        records.retired()
         found = look(records)
         if to_commit is not None:
             return _go_back(conf, aggregation, records, found, to_commit)
-        if found.healthy and not rebuild:
-            return Recovered(aggregation.name, (f"commit {found.whole[-1]} is whole: nothing to recover",))
+        broken = damage(store.root, aggregation.name, records.read(found.whole[-1])) if found.healthy else {}
+        if broken:
+            return _remade(conf, aggregation, store, found.whole[-1], broken, rebuild)
+        if found.healthy and not (rebuild and named):
+            return Recovered(aggregation.name, _whole(aggregation, found.whole[-1], rebuild))
         if found.whole and not rebuild:
             newest = max(found.damaged)
             raise StoreError(
@@ -94,7 +104,33 @@ def recover(conf: Conf, aggregation: Aggregation, to_commit: int | None = None, 
         lease.release()
 
 
-def _database(conf: Conf, aggregation: Aggregation, store: Store, to_commit: int | None, rebuild: bool) -> Recovered:
+def _whole(aggregation: Aggregation, number: int, rebuild: bool) -> tuple[str, ...]:
+    lines = [f"commit {number} is whole: nothing to recover"]
+    if rebuild:
+        lines.append(
+            f"to rebuild it all the same, and lose what is open at {aggregation.root.plural}: "
+            f"--rebuild --aggregation {aggregation.name}"
+        )
+    return tuple(lines)
+
+
+def _remade(
+    conf: Conf, aggregation: Aggregation, store: DeltaStore, number: int, broken: Mapping[str, str], rebuild: bool
+) -> Recovered:
+    """Damaged tables made anew beside a record that is whole. Raises StoreError unless `rebuild` says to do it."""
+    if not rebuild:
+        raise StoreError(
+            f"commit {number} of {aggregation.name} is whole, its tables are not: {'; '.join(broken.values())}",
+            hint="bring them back, or --rebuild makes each anew from the next finer one",
+        )
+    lines = remake(store, Book.of(conf, aggregation.name).page(), broken)
+    Book.of(conf, aggregation.name).note("recover", remade=lines, damaged=dict(broken))
+    return Recovered(aggregation.name, tuple(lines))
+
+
+def _database(
+    conf: Conf, aggregation: Aggregation, store: Store, to_commit: int | None, rebuild: bool, named: bool
+) -> Recovered:
     """A database keeps record and rows in one transaction, so there is nothing between whole and lost.
 
     Raises StoreError when the record is damaged or a table is gone, unless `rebuild` says to go by the tables alone.
@@ -103,9 +139,14 @@ def _database(conf: Conf, aggregation: Aggregation, store: Store, to_commit: int
         raise StoreError(
             f"a database keeps one commit of {aggregation.name}, the newest", hint="--rebuild uses the tables alone"
         )
-    loaded = None if rebuild else store.load()
+    try:
+        loaded = None if rebuild and named else store.load()
+    except StoreError:
+        if not rebuild:
+            raise
+        loaded = None
     if loaded is not None:
-        return Recovered(aggregation.name, (f"commit {loaded.number} is whole: nothing to recover",))
+        return Recovered(aggregation.name, _whole(aggregation, loaded.number, rebuild))
     if rebuild:
         store.forget()
     return _rebuild(conf, aggregation, RecordFolder(folder(conf, aggregation.name)), Found((), {}))
@@ -117,6 +158,11 @@ def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
             f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}"
         )
     marks = records.read(number).source
+    if not marks and any(records.read(later).source for later in found.whole if later > number):
+        raise StoreError(
+            f"commit {number} of {aggregation.name} is from before its first batch, and does not say where streams go on",
+            hint="choose a later one; to compute all anew remove its tables and the checkpoint",
+        )
     lines = [_going_on(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
     gone = [n for n in records.numbers() if n > number]
     _aside(records, gone)
@@ -132,10 +178,13 @@ def _going_on(checkpoint: Path, mark: Mapping[str, Any]) -> str:
     if query is None:
         return (
             f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; "
-            "events already in the tables are late or counted again: use --rebuild"
+            "events already in the tables are late or counted again: use --rebuild with --aggregation"
         )
     if query != mark["query"]:
-        raise StoreError(f"{checkpoint} is of another query than the commit", hint="--rebuild uses the tables alone")
+        raise StoreError(
+            f"{checkpoint} is of another query than the commit",
+            hint="--rebuild with --aggregation uses the tables alone",
+        )
     beyond(checkpoint, batch)
     return f"{checkpoint.name}: goes on after batch {batch}"
 
@@ -153,15 +202,13 @@ def _aside(records: RecordFolder, numbers: list[int]) -> None:
 
 def _rebuild(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found) -> Recovered:
     _aside(records, records.numbers())
-    engine = Engine(threads=2)
+    engine = ColumnEngine(threads=2)
     store = open_store(conf, aggregation, engine)
     pipeline = Pipeline(aggregation, store, engine)
-    before = {level: store.rows_after(level, None).num_rows for level in aggregation.levels}
     pipeline.start()
     if pipeline.number == 0:
         return Recovered(aggregation.name, ("the tables are empty: the job starts from nothing",))
-    after = {level: store.snapshot().sizes()[level].rows for level in aggregation.levels}
-    lines = [_level(pipeline, level, after[level] - before[level]) for level in aggregation.levels]
+    lines = [_level(pipeline, level) for level in aggregation.levels]
     resume = pipeline.state.resume
     lines.append(
         f"lost: what was still open at {aggregation.root.plural}"
@@ -177,10 +224,10 @@ def _rebuild(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
     return Recovered(aggregation.name, tuple(lines))
 
 
-def _level(pipeline: Pipeline, level: Duration, found: int) -> str:
+def _level(pipeline: Pipeline, level: Duration) -> str:
     aggregation = pipeline.aggregation
     if level is aggregation.root:
         return f"{level.plural}: {pipeline.store.snapshot().sizes()[level].rows} rows as they are"
     finer = aggregation.levels[aggregation.levels.index(level) - 1]
-    rows = pipeline.state.open[level].num_rows
-    return f"{level.plural}: {rows} open rows from {aggregation.table(finer)}; {found} turned out to be closed"
+    rows, closed = pipeline.state.open[level].num_rows, pipeline.rebuilt.get(level, 0)
+    return f"{level.plural}: {rows} open rows from {aggregation.table(finer)}; {closed} turned out to be closed"

@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from rollup.aggregation.state import State
-from rollup.calendar import Duration
 from rollup.conf import Conf
-from rollup.errors import StoreError
+from rollup.core.calendar import Duration
+from rollup.core.errors import StoreError
+from rollup.core.untyped import pc
 from rollup.lifecycle.book import Book, Page
-from rollup.lifecycle.lease_places import lease_of
-from rollup.lifecycle.rebuild import closed_until
+from rollup.lifecycle.lease.places import lease_of
+from rollup.lifecycle.replay.rebuild import closed_until
 from rollup.plan.aggregation import EVENTS, KIND, Aggregation
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.dead_letters import DeadLetters
-from rollup.untyped import pc
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class Status:
     holder: str | None
     heartbeat_age: float | None
     late: Mapping[str, int]
+    events: int
+    policy: str
     dead_letters: int
+    dead_files: Mapping[str, str]
     source: Mapping[str, Any]
     levels: tuple[LevelStatus, ...]
     valid_from: Mapping[str, int]
@@ -61,6 +66,7 @@ def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> S
     holder = lease.holder()
     loaded = None if snapshot is None else snapshot.loaded()
     end = None if loaded is None else closed_until(loaded.state, aggregation)
+    letters = DeadLetters(conf.tables).read()
     return Status(
         aggregation.name,
         commit=0 if loaded is None else loaded.number,
@@ -70,12 +76,21 @@ def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> S
         holder=None if holder is None else f"{holder}{' (gone)' if holder.dead else ''}",
         heartbeat_age=lease.age(),
         late={} if snapshot is None else _late(snapshot),
-        dead_letters=DeadLetters(conf.tables).read().num_rows,
+        events=0 if snapshot is None else _events(aggregation, snapshot),
+        policy=str(aggregation.policy),
+        dead_letters=letters.num_rows,
+        dead_files=_files(letters),
         source={} if loaded is None else loaded.source,
         levels=() if snapshot is None else tuple(_levels(aggregation, snapshot, page)),
         valid_from=page.valid,
         dropped=tuple(page.ended),
     )
+
+
+def _files(letters: pa.Table) -> dict[str, str]:
+    """Files that could not be read at all, each with the reason: letters that have a place and no text."""
+    whole = [row for row in letters.select(["position", "raw", "reason"]).to_pylist() if not row["raw"]]
+    return {row["position"]: row["reason"] for row in whole if row["position"]}
 
 
 def newest(store: Store) -> Snapshot | None:
@@ -101,6 +116,12 @@ def newest_state(store: Store) -> State | None:
 def _late(snapshot: Snapshot) -> dict[str, int]:
     found = snapshot.ledger().group_by(KIND).aggregate([(EVENTS, "sum")]).to_pydict()
     return dict(zip(found[KIND], found[f"{EVENTS}_sum"], strict=True))
+
+
+def _events(aggregation: Aggregation, snapshot: Snapshot) -> int:
+    """Events that the rows have: each is in one row of the coarsest level's table, or in one that is still open."""
+    tables = [snapshot.rows(aggregation.levels[-1]), *snapshot.loaded().state.open.values()]
+    return sum(int(pc.sum(table[EVENTS]).as_py() or 0) for table in tables)
 
 
 def _levels(aggregation: Aggregation, snapshot: Snapshot, page: Page) -> list[LevelStatus]:

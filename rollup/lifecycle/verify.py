@@ -7,27 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from rollup.calendar import Duration, bucket_end, bucket_start
-from rollup.errors import StoreError
-from rollup.lifecycle.compare import Comparison, Difference
-from rollup.lifecycle.raw import RawSource
-from rollup.lifecycle.rebuild import Pinned, Rebuilder, Rebuilt, Span, within
-from rollup.lifecycle.recompute import TrueRows, rerun
+from rollup.core.calendar import Duration, bucket_end, bucket_start
+from rollup.core.errors import StoreError
+from rollup.core.untyped import pc
+from rollup.lifecycle.replay.compare import Comparison, Difference
+from rollup.lifecycle.replay.raw import RawSource
+from rollup.lifecycle.replay.rebuild import WIDEST, Pinned, Rebuilder, Rebuilt, Span, within
+from rollup.lifecycle.replay.recompute import TrueRows, rerun
 from rollup.plan.aggregation import Clock
-from rollup.untyped import pc
 
 _WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Duration.DAYS: Duration.YEARS}
 """How much of a level is compared at once, so that memory holds a day of seconds and not all of them."""
 _AT_ONCE = 2_000_000
 """Finer rows up to which a level is compared whole."""
-_DAY = 86_400_000
-_WIDEST = {
-    Duration.SECONDS: 1_000,
-    Duration.MINUTES: 60_000,
-    Duration.HOURS: 3_600_000,
-    Duration.DAYS: _DAY + 7_200_000,
-    Duration.MONTHS: 32 * _DAY,
-}
 
 
 @dataclass(frozen=True)
@@ -107,10 +99,10 @@ class Verifier(Pinned):
         highs = [high for _, high in extents] + [found["max"] for found in opened]
         if not lows:
             raise StoreError(f"{self.aggregation.name} has no rows yet")
-        return min(lows), max(highs) + _WIDEST[Duration.MONTHS] * 12
+        return min(lows), max(highs) + WIDEST[Duration.MONTHS] * 12
 
     def _level(self, finer: Duration, level: Duration, window: Span) -> Iterator[Difference]:
-        children = self.snapshot.rows(finer, window[0], window[1] + _WIDEST.get(level, 367 * _DAY))
+        children = self.snapshot.rows(finer, window[0], window[1] + WIDEST[level])
         expected = self.cascade.merge(self.engine, level, [children.cast(self.aggregation.state_schema)])
         yield from self.comparison.differences(level, self.stored(level, window), [within(expected, *window)])
 
@@ -122,7 +114,7 @@ class Verifier(Pinned):
         if not extents:
             return
         # A child's bucket starts up to one width before the child.
-        low = min(extent[0] for extent in extents) - _WIDEST.get(level, 367 * _DAY)
+        low = min(extent[0] for extent in extents) - WIDEST[level]
         high = max(extent[1] for extent in extents) + 1
         if span is not None:
             low, high = max(low, span[0]), min(high, span[1])

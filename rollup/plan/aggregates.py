@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.errors import PlanError
-from rollup.plan.dialects import LastBy, Size, Union, Values
+from rollup.core.dialects import Checked, LastBy, Size, Union, Values
+from rollup.core.errors import PlanError
 from rollup.plan.types import Type
 
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 Columns = Callable[[str], exp.Expr]
 """Gives a sibling partial of the same argument by its prefix, e.g. columns("AGG_COUNT")."""
@@ -136,8 +135,14 @@ def _merge_mean(columns: Columns) -> exp.Expr:
 
 
 def _sketched(name: str, x: exp.Expr) -> exp.Expr:
-    """Values as a sketch takes them: quantiles are of doubles, the others of texts."""
-    return exp.cast(x.copy(), Type.DOUBLE.sql if name == "kll" else Type.STRING.sql)
+    """Values as a sketch takes them: quantiles are of doubles, the others of texts, in which the two zeros are one."""
+    if name == "kll":
+        return exp.cast(x.copy(), Type.DOUBLE.sql)
+    if isinstance(x, exp.Cast) and x.to in (Type.FLOAT.sql, Type.DOUBLE.sql):
+        zero = exp.cast(exp.Literal.number(0), x.to.copy())
+        same = exp.EQ(this=exp.paren(x.copy()), expression=zero)
+        x = exp.Case(ifs=[exp.If(this=same, true=zero.copy())], default=x.copy())
+    return exp.cast(x.copy(), Type.STRING.sql)
 
 
 def _double(x: exp.Expr) -> exp.Expr:
@@ -208,8 +213,7 @@ def _any(result: Callable[[Type], Type]) -> Callable[[str, Type], Type]:
 
 def _as_long(x: exp.Expr) -> exp.Expr:
     """A long, or null when an exact sum does not fit into 64 bits; sums never wrap."""
-    fits = exp.Between(this=x.copy(), low=exp.Literal.number(_LONG_MIN), high=exp.Literal.number(_LONG_MAX))
-    return exp.Case(ifs=[exp.If(this=fits, true=exp.cast(x.copy(), Type.LONG.sql))])
+    return Checked(this=x.copy(), to=Type.LONG.sql)
 
 
 def _final_sum(columns: Columns, extra: Sequence[exp.Expr]) -> exp.Expr:

@@ -13,13 +13,14 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.calendar import GMT, Duration, normal_zone
-from rollup.errors import PlanError
+from rollup.core.calendar import GMT, Duration, normal_zone
+from rollup.core.dialects import LastBy
+from rollup.core.errors import PlanError
 from rollup.plan.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, guarded, narrowed
 from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, position
-from rollup.plan.dialects import LastBy
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
+from rollup.plan.names import check_distinct, key_names, suffixes
 from rollup.plan.options import Clock, Options, Policy
 from rollup.plan.retention import retention
 from rollup.plan.types import Type
@@ -27,6 +28,8 @@ from rollup.plan.types import Type
 TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
 KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 """Columns of the ledger of late events: what was done with them, and in which commit."""
+SHARED = tuple(f"AGG_{which}_{what}" for which in ("FIRST", "LAST") for what in ("EVENT_TIMESTAMP", "ARRIVAL"))
+"""The columns that first, last and plain values are chosen by; all arguments share them."""
 _RESERVED = re.compile(r"AGG_|__", re.IGNORECASE)
 
 
@@ -164,9 +167,10 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
     options.check(definition, clock)
     retention(options.purge, definition.levels)
     where = definition.source.filter
-    builder = _Builder(definition, scope)
-    outputs = builder.outputs(_items(definition, stream))
-    return Aggregation(
+    items = _items(definition, stream)
+    builder = _Builder(definition, scope, items)
+    outputs = builder.outputs(items)
+    made = Aggregation(
         name=definition.name,
         stream=stream.name,
         filter=None if where is None else condition(where, scope, "the filter of a source"),
@@ -182,6 +186,8 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
         purge=options.purge,
         zone=normal_zone(zone),
     )
+    check_distinct(made.kinds, f"the columns that {definition.name} stores", definition.line, definition.column)
+    return made
 
 
 def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
@@ -196,6 +202,7 @@ def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
             raise PlanError(
                 f"the name {item.name!r} is ours", line=line, column=col, hint="names must not start with AGG_ or __"
             )
+    check_distinct(names, f"the columns of {definition.name}", definition.line, definition.column)
     return items
 
 
@@ -204,26 +211,29 @@ def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Expr | 
         return Clock.ARRIVAL, None
     bound = bind(definition.by, scope)
     if bound.type is Type.LONG:
-        return Clock.LONG, safe(bound.sql)
+        return Clock.LONG, bound.sql
     if bound.type is Type.STRING:
         return Clock.STRING, bound.sql
     line, col = position(definition.by)
-    raise PlanError(f"`aggregate by` takes a long or a string, not {bound.type}", line=line, column=col)
-
-
-def safe(sql: exp.Expr) -> exp.Expr:
-    """An expression over events that gives null instead of an error: an overflow must not stop a stream."""
-    risky = sql.find(exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Neg, exp.Mod, exp.Abs)
-    return exp.Anonymous(this="TRY", expressions=[sql]) if risky else sql
+    raise PlanError(
+        f"`aggregate by` takes a long or a string, not {bound.type}",
+        line=line,
+        column=col,
+        hint="long has milliseconds since 1970, string an ISO 8601 text; convert(x, 'long')",
+    )
 
 
 class _Builder:
     """Collects the columns that a select list needs; aggregates that share a partial share its column."""
 
-    def __init__(self, definition: AggregationDef, scope: Scope) -> None:
+    def __init__(self, definition: AggregationDef, scope: Scope, items: Sequence[Item]) -> None:
         self._scope = Scope(scope.columns, self._aggregate)
         self._plain_scope = Scope(scope.columns, self._no_aggregate)
-        self.keys = tuple(self._key(node) for node in definition.selection.group_by)
+        attributes = [name for qualifier, name in scope.columns if not qualifier]
+        names = key_names(definition.selection.group_by, attributes)
+        pairs = zip(definition.selection.group_by, names, strict=True)
+        self.keys = tuple(self._key(node, name) for node, name in pairs)
+        self._suffixes = suffixes([item.expression for item in items], AGGREGATES)
         self._plain: dict[str, Value] = {}
         self._partials: dict[str, Value] = {}
         self._order: set[str] = set()
@@ -236,15 +246,14 @@ class _Builder:
         overflows = [_overflow(value.name) for value in self._partials.values() if value.kind is EXACT]
         return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_events(), *overflows)
 
-    def _key(self, node: exp.Expr) -> Key:
+    def _key(self, node: exp.Expr, name: str) -> Key:
         bound = bind(node, self._plain_scope)
         if bound.type is None:
-            raise PlanError("a group key needs a type").at(*position(node))
-        name = node.name if isinstance(node, exp.Column) else _words(bound.sql)
+            raise PlanError("a group key that is null has no type").at(*position(node))
         if _RESERVED.match(name):
             hint = "names must not start with AGG_ or __"
             raise PlanError(f"the name {name!r} of a group key is ours", hint=hint).at(*position(node))
-        return Key(name, bound.type, safe(bound.sql))
+        return Key(name, bound.type, bound.sql)
 
     def _output(self, item: Item) -> Output:
         key = next(
@@ -265,16 +274,17 @@ class _Builder:
             )
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
-        prepared = LastBy(
-            this=exp.cast(safe(bound.sql), kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival")
-        )
+        prepared = LastBy(this=exp.cast(bound.sql, kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival"))
         self._plain[item.name] = Value(item.name, Kind.of(kind), prepared, _last(item.name))
         self._order.add("LAST")
         return Output(item.name, kind, column(item.name))
 
     def _no_aggregate(self, call: exp.Anonymous, scope: Scope) -> Bound | None:
         if aggregate(call.name):
-            raise PlanError(f"{call.name}(…) cannot stand inside another aggregate or a group key").at(*position(call))
+            raise PlanError(
+                f"{call.name}(…) cannot stand inside another aggregate or a group key",
+                hint="select it under a name of its own",
+            ).at(*position(call))
         return None
 
     def _aggregate(self, call: exp.Anonymous, scope: Scope) -> Bound | None:
@@ -291,7 +301,10 @@ class _Builder:
             return Bound(column("AGG_COUNT"), Type.LONG)
         wanted = 1 + found.extra if call.name.lower() != "quantiles" else max(1, min(2, len(call.expressions)))
         if len(call.expressions) != wanted:
-            raise PlanError(f"{call.name} takes {wanted} argument(s), not {len(call.expressions)}")
+            raise PlanError(
+                f"{call.name} takes {wanted} argument(s), not {len(call.expressions)}",
+                hint=f"{call.name}(x{', n' if wanted > 1 else ''})",
+            )
         argument = bind(call.expressions[0], self._plain_scope)
         return self._bound(call, argument, call.expressions[1:])
 
@@ -300,11 +313,10 @@ class _Builder:
         if argument.type is None:
             raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
         result = found.result(call.name, argument.type)
-        constants = [_constant(node) for node in extra]
+        constants = [_constant(node, call.name) for node in extra]
         if call.name.lower() == "quantiles" and constants:
             result = Type.DOUBLE
-        suffix = _words(call.expressions[0])
-        columns = self._columns(found.partials, argument, suffix)
+        columns = self._columns(found.partials, argument, self._suffixes(call.expressions[0]))
         return Bound(found.final(columns, constants), result)
 
     def _columns(self, prefixes: Sequence[str], argument: Bound, suffix: str) -> Columns:
@@ -316,10 +328,7 @@ class _Builder:
 
     def _partial(self, prefix: str, argument: exp.Expr, kind: Type, suffix: str) -> str:
         partial, name = PARTIALS[prefix], f"{prefix}_{suffix}"
-        prepared = partial.prepare(exp.cast(safe(argument.copy()), kind.sql))
-        known = self._partials.get(name)
-        if known is not None and known.prepare != exp.cast(prepared, known.kind.sql):
-            return self._partial(prefix, argument, kind, suffix + "_")
+        prepared = partial.prepare(exp.cast(argument.copy(), kind.sql))
         if prefix in ("AGG_FIRST", "AGG_LAST"):
             self._order.add(prefix.removeprefix("AGG_"))
         siblings = _siblings(prefix, suffix)
@@ -357,9 +366,8 @@ def _keys_only(keys: Sequence[Key]) -> Mapping[tuple[str, str], Bound]:
 def _siblings(prefix: str, suffix: str) -> Columns:
     def find(wanted: str) -> exp.Expr:
         if wanted == "HELPER":
-            return exp.column(f"__mean_{suffix}")
-        shared = wanted.endswith(("_TIMESTAMP", "_ARRIVAL"))
-        return column(wanted if shared else f"{wanted}_{suffix}")
+            return column(f"__mean_{suffix}")
+        return column(wanted if wanted in SHARED else f"{wanted}_{suffix}")
 
     return find
 
@@ -387,16 +395,16 @@ def _overflow(total: str) -> Value:
     return Value(name, kind, exp.cast(exp.Null(), kind.sql), exp.LogicalOr(this=column(name)))
 
 
-def _constant(node: exp.Expr) -> exp.Expr:
-    if not isinstance(node, exp.Literal) or node.is_string:
-        raise PlanError("this argument must be a number").at(*position(node))
-    return exp.Literal.number(node.name)
-
-
-def _words(node: exp.Expr) -> str:
-    if isinstance(node, exp.Column):
-        return node.name
-    return re.sub(r"\W+", "_", node.sql()).strip("_")
+def _constant(node: exp.Expr, name: str) -> exp.Expr:
+    """The second argument of a sketch. Raises PlanError for what is no rank, or no number of values."""
+    number = node.name if isinstance(node, exp.Literal) and not node.is_string else None
+    if name.lower() == "quantiles" and (number is None or float(number) > 1):
+        raise PlanError("this argument must be a rank from 0 to 1", hint="quantiles(x, 0.99)").at(*position(node))
+    if name.lower() != "quantiles" and (number is None or not number.isdigit() or not 0 < int(number) < 2**31):
+        raise PlanError(f"this argument of {name} must be a whole number from 1", hint=f"{name}(x, 10)").at(
+            *position(node)
+        )
+    return exp.Literal.number(number)
 
 
 def read_column(aggregation: Aggregation, name: str) -> exp.Expr:

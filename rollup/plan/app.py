@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rollup.calendar import Duration
-from rollup.errors import PlanError
+from rollup.core.calendar import Duration
+from rollup.core.errors import PlanError
 from rollup.plan.types import Type
 
 Position = tuple[int | None, int | None]

@@ -1,19 +1,23 @@
 """Names and types of expressions resolved against a scope; the result is SQL that every dialect prints.
 
 Numbers follow SiddhiQL: an operation has the type of its widest operand and whole numbers divide to whole numbers.
-Nulls follow SQL: a comparison with null is unknown and does not pass a filter.
+Nulls follow SQL: a comparison with null is unknown and does not pass a filter. An operation whose result leaves its
+type is null; no expression raises, whatever the values: one event must not stop a stream, nor one row an answer.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rollup.errors import PlanError, RollupError
+from rollup.core.dialects import Checked, Quotient, Remainder, not_zero, widened
+from rollup.core.errors import PlanError, RollupError
 from rollup.plan.app import position
-from rollup.plan.functions import Bound, call
+from rollup.plan.functions import Bound, as_type, call
+from rollup.plan.likeness import attribute_hint
 from rollup.plan.types import Type
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -47,7 +51,7 @@ class Scope:
         if found is None:
             known = sorted({f"{q}.{n}" if q else n for q, n in self.columns if q == column.table or not column.table})
             wanted = f"{column.table}.{column.name}" if column.table else column.name
-            raise PlanError(f"unknown attribute {wanted!r}", hint=f"known are {', '.join(known) or 'none here'}")
+            raise PlanError(f"unknown attribute {wanted!r}", hint=attribute_hint(column.name, known))
         return Bound(found.sql.copy(), found.type)
 
 
@@ -63,7 +67,9 @@ def condition(node: exp.Expr, scope: Scope, what: str) -> exp.Expr:
     """The SQL of a filter; raises PlanError unless it is a bool."""
     bound = bind(node, scope)
     if bound.type is not Type.BOOL:
-        raise PlanError(f"{what} must be a bool, not {bound.type}").at(*position(node))
+        raise PlanError(f"{what} must be a bool, not {bound.type}", hint="a comparison, such as v > 0 or k == 'a'").at(
+            *position(node)
+        )
     return bound.sql
 
 
@@ -76,6 +82,8 @@ def _bind(node: exp.Expr, scope: Scope) -> Bound:
         return _literal(node)
     if isinstance(node, exp.Boolean):
         return Bound(node.copy(), Type.BOOL)
+    if isinstance(node, exp.Placeholder):
+        return Bound(exp.Placeholder(this=node.name), node.meta["type"])
     if isinstance(node, exp.Null):
         return Bound(exp.Null(), None)
     if isinstance(node, exp.Anonymous):
@@ -88,9 +96,27 @@ def _bind(node: exp.Expr, scope: Scope) -> Bound:
 
 
 def _literal(node: exp.Literal) -> Bound:
+    """A constant. Raises PlanError for a number that its type does not hold."""
     kind: Type = node.meta.get("type") or (Type.STRING if node.is_string else Type.LONG if node.is_int else Type.DOUBLE)
+    if kind.numeric and not _holds(kind, node.name):
+        raise PlanError(f"{node.name} is no {kind}", hint=f"a {kind} is {_RANGES[kind]}")
     plain = exp.Literal(this=node.this, is_string=node.is_string)
     return Bound(plain if kind in (Type.INT, Type.STRING) else exp.cast(plain, kind.sql), kind)
+
+
+def _holds(kind: Type, digits: str) -> bool:
+    if kind.integral:
+        return -(2 ** (kind.bits - 1)) <= int(digits) < 2 ** (kind.bits - 1)
+    return abs(float(digits)) <= (_GREATEST_FLOAT if kind is Type.FLOAT else sys.float_info.max)
+
+
+_GREATEST_FLOAT = 3.4028234663852886e38
+_RANGES = {
+    Type.INT: "-2147483648 to 2147483647",
+    Type.LONG: "-9223372036854775808 to 9223372036854775807",
+    Type.FLOAT: "at most 3.4028235e38",
+    Type.DOUBLE: "at most 1.7976931348623157e308",
+}
 
 
 def _function(node: exp.Anonymous, scope: Scope) -> Bound:
@@ -106,29 +132,48 @@ def _arithmetic(node: exp.Binary, left: Bound, right: Bound) -> Bound:
         if side.type is not None and not side.type.numeric:
             raise PlanError(f"arithmetic needs numbers, not {side.type}")
     kind = (left.type or Type.INT).widest(right.type or Type.INT)
-    a, b = exp.paren(left.sql), exp.paren(right.sql)
+    a, b = (as_type(side, kind) for side in (left, right))
+    return Bound(_whole(node, a, b, kind) if kind.integral else _real(node, a, b), kind)
+
+
+def _whole(node: exp.Binary, a: exp.Expr, b: exp.Expr, kind: Type) -> exp.Expr:
+    """An operation of whole numbers, null where its result leaves their type."""
     if isinstance(node, exp.Div):
-        return Bound(_quotient(a, b, kind), kind)
-    if isinstance(node, exp.Mod):
-        return Bound(exp.Mod(this=a, expression=_not_zero(b)), kind)
-    return Bound(type(node)(this=a, expression=b), kind)
+        return Quotient(this=a, expression=b, to=kind.sql)
+    left, right = (exp.paren(widened(side, kind.sql)) for side in (a, b))
+    by = not_zero(right) if isinstance(node, exp.Mod) else right
+    return Checked(this=type(node)(this=left, expression=by), to=kind.sql)
 
 
-def _not_zero(divisor: exp.Expr) -> exp.Expr:
-    """A division by zero is null in every dialect, so that one event with a zero cannot stop a stream."""
-    return exp.func("NULLIF", divisor, exp.Literal.number(0))
+def _real(node: exp.Binary, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    a, b = exp.paren(a), exp.paren(b)
+    if isinstance(node, exp.Div):
+        return exp.Div(this=a, expression=not_zero(b), typed=True, safe=True)
+    return Remainder(this=a, expression=b) if isinstance(node, exp.Mod) else type(node)(this=a, expression=b)
 
 
-def _quotient(a: exp.Expr, b: exp.Expr, kind: Type) -> exp.Expr:
-    if kind.integral:
-        return exp.cast(exp.IntDiv(this=a, expression=_not_zero(b)), kind.sql)
-    return exp.Div(this=exp.cast(a, kind.sql), expression=_not_zero(exp.cast(b, kind.sql)), typed=True, safe=True)
+def _negated(node: exp.Neg, scope: Scope) -> Bound:
+    digits = node.this.unnest()
+    if isinstance(digits, exp.Literal) and not digits.is_string:  # the least long is a number, 2^63 is none
+        negative = exp.Literal(this=f"-{digits.name}", is_string=False)
+        negative.meta["type"] = digits.meta.get("type")
+        found = _literal(negative)
+        return Bound(exp.paren(found.sql), found.type)
+    inner = bind(node.this, scope)
+    if inner.type is not None and not inner.type.numeric:
+        raise PlanError(f"a minus needs a number, not {inner.type}")
+    if inner.type is None or not inner.type.integral:
+        return Bound(exp.Neg(this=exp.paren(inner.sql)), inner.type)
+    to = inner.type.sql
+    return Bound(Checked(this=exp.Neg(this=exp.paren(widened(inner.sql, to))), to=to), inner.type)
 
 
 def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
     kinds = {side.type for side in (left, right) if side.type is not None}
     if len(kinds) == 2 and not all(kind.numeric for kind in kinds):
-        raise PlanError(f"a {left.type} cannot be compared with a {right.type}")
+        raise PlanError(
+            f"a {left.type} cannot be compared with a {right.type}", hint=f"convert one: convert(x, '{right.type}')"
+        )
     return Bound(type(node)(this=exp.paren(left.sql), expression=exp.paren(right.sql)), Type.BOOL)
 
 
@@ -141,8 +186,5 @@ def _logic(node: exp.Expr, scope: Scope) -> Bound:
     if isinstance(node, exp.Is):
         return Bound(exp.Is(this=exp.paren(bind(node.this, scope).sql), expression=exp.Null()), Type.BOOL)
     if isinstance(node, exp.Neg):
-        inner = bind(node.this, scope)
-        if inner.type is not None and not inner.type.numeric:
-            raise PlanError(f"a minus needs a number, not {inner.type}")
-        return Bound(exp.Neg(this=exp.paren(inner.sql)), inner.type)
+        return _negated(node, scope)
     raise PlanError(f"`{node.sql()}` cannot stand here")

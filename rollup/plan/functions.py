@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rollup.errors import PlanError
+from rollup.core.dialects import Checked, widened
+from rollup.core.errors import PlanError
+from rollup.plan.likeness import function_hint
 from rollup.plan.types import Type, parse_type
 
 Arguments = Sequence["Bound"]
@@ -60,6 +62,12 @@ def _common(arguments: Arguments) -> Type | None:
     return first
 
 
+def as_type(bound: Bound, kind: Type | None) -> exp.Expr:
+    """A bound number as one of a type that is at least as wide; anything else as it is."""
+    narrower = bound.type is not None and kind is not None and kind.numeric and bound.type is not kind
+    return exp.cast(exp.paren(bound.sql), kind.sql) if narrower and kind is not None else bound.sql
+
+
 def _call(name: str, result: Type, check: Callable[[str, Bound], None]) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
         for argument in arguments:
@@ -69,22 +77,45 @@ def _call(name: str, result: Type, check: Callable[[str, Bound], None]) -> Calla
     return build
 
 
+def _real(name: str) -> Callable[[Arguments], Bound]:
+    """A function of doubles."""
+
+    def build(arguments: Arguments) -> Bound:
+        for argument in arguments:
+            _number(name.lower(), argument)
+        return Bound(exp.func(name, *(as_type(argument, Type.DOUBLE) for argument in arguments)), Type.DOUBLE)
+
+    return build
+
+
+def _length(arguments: Arguments) -> Bound:
+    """Cast, because its type is not the same everywhere; no text is longer than an int counts."""
+    found = _call("LENGTH", Type.INT, _text)(arguments)
+    return Bound(exp.cast(found.sql, Type.INT.sql), Type.INT)
+
+
 def _same(name: str) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
-        return Bound(exp.func(name, *(argument.sql for argument in arguments)), _common(arguments))
+        kind = _common(arguments)
+        return Bound(exp.func(name, *(as_type(argument, kind) for argument in arguments)), kind)
 
     return build
 
 
 def _abs(arguments: Arguments) -> Bound:
-    _number("math:abs", arguments[0])
-    return Bound(exp.Abs(this=arguments[0].sql), arguments[0].type)
+    argument = arguments[0]
+    _number("math:abs", argument)
+    if argument.type is None or not argument.type.integral:
+        return Bound(exp.Abs(this=argument.sql), argument.type)
+    to = argument.type.sql
+    return Bound(Checked(this=exp.Abs(this=widened(argument.sql, to)), to=to), argument.type)
 
 
 def _if(arguments: Arguments) -> Bound:
     condition, yes, no = arguments
     _typed("bool")("the condition of ifThenElse", condition)
-    return Bound(exp.case().when(condition.sql, yes.sql).else_(no.sql), _common((yes, no)))
+    kind = _common((yes, no))
+    return Bound(exp.case().when(condition.sql, as_type(yes, kind)).else_(as_type(no, kind)), kind)
 
 
 def _cast(arguments: Arguments) -> Bound:
@@ -97,7 +128,7 @@ def _cast(arguments: Arguments) -> Bound:
         negative = exp.LT(this=exp.paren(value.sql), expression=exp.Literal.number(0))
         whole = exp.case().when(negative, exp.func("CEIL", value.sql.copy())).else_(exp.func("FLOOR", value.sql.copy()))
         value = Bound(whole, value.type)
-    return Bound(exp.TryCast(this=value.sql, to=target.sql), target)
+    return Bound(exp.TryCast(this=value.sql, to=target.sql, safe=True), target)
 
 
 def _is_type(kind: Type) -> Callable[[Arguments], Bound]:
@@ -108,7 +139,7 @@ def _pick(name: str) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
         for argument in arguments:
             _number(name.lower(), argument)
-        return Bound(exp.func(name, *(argument.sql for argument in arguments)), _common(arguments))
+        return _same(name)(arguments)
 
     return build
 
@@ -128,17 +159,17 @@ FUNCTIONS: Mapping[str, Function] = {
     "instanceOfLong": Function(1, 1, _is_type(Type.LONG)),
     "instanceOfString": Function(1, 1, _is_type(Type.STRING)),
     "math:abs": Function(1, 1, _abs),
-    "math:ceil": Function(1, 1, _call("CEIL", Type.DOUBLE, _number)),
-    "math:floor": Function(1, 1, _call("FLOOR", Type.DOUBLE, _number)),
-    "math:round": Function(1, 1, _call("ROUND", Type.DOUBLE, _number)),
-    "math:sqrt": Function(1, 1, _call("SQRT", Type.DOUBLE, _number)),
-    "math:exp": Function(1, 1, _call("EXP", Type.DOUBLE, _number)),
-    "math:ln": Function(1, 1, _call("LN", Type.DOUBLE, _number)),
-    "math:power": Function(2, 2, _call("POWER", Type.DOUBLE, _number)),
+    "math:ceil": Function(1, 1, _real("CEIL")),
+    "math:floor": Function(1, 1, _real("FLOOR")),
+    "math:round": Function(1, 1, _real("ROUND")),
+    "math:sqrt": Function(1, 1, _real("SQRT")),
+    "math:exp": Function(1, 1, _real("EXP")),
+    "math:ln": Function(1, 1, _real("LN")),
+    "math:power": Function(2, 2, _real("POWER")),
     "str:lower": Function(1, 1, _call("LOWER", Type.STRING, _text)),
     "str:upper": Function(1, 1, _call("UPPER", Type.STRING, _text)),
     "str:trim": Function(1, 1, _call("TRIM", Type.STRING, _text)),
-    "str:length": Function(1, 1, _call("LENGTH", Type.INT, _text)),
+    "str:length": Function(1, 1, _length),
     "str:concat": Function(1, None, _call("CONCAT", Type.STRING, lambda name, argument: None)),
 }
 _CLOCKS = {"currentTimeMillis", "eventTimestamp", "UUID", "math:rand", "time:currentTimestamp"}
@@ -155,7 +186,7 @@ def call(name: str, arguments: Arguments) -> Bound:
         )
     exact = next((known for known in FUNCTIONS if known.lower() == name.lower()), None)
     if exact is None:
-        raise PlanError(f"unknown function {name!r}", hint=f"functions are {', '.join(FUNCTIONS)}")
+        raise PlanError(f"unknown function {name!r}", hint=function_hint(name, FUNCTIONS))
     function = FUNCTIONS[exact]
     if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
         wanted = str(function.least) if function.least == function.most else f"at least {function.least}"

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from rollup.calendar import Duration
-from rollup.errors import PlanError
+from rollup.core.calendar import Duration
+from rollup.core.errors import PlanError
+from rollup.plan.annotations import DOCUMENTATION, HINTS
 from rollup.plan.app import AggregationDef, Annotation
 
 
@@ -46,6 +47,8 @@ class Options:
             if name in seen and name in _ONCE:
                 raise annotation.refuse(f"@{annotation.name} stands here twice", "leave one of them out")
             seen.add(name)
+            if name in _SINGLE:
+                _one_value(annotation)
             if name == "buffersize":
                 options = replace(options, buffer=_buffer(annotation, value))
             elif name == "ignoreeventsolderthanbuffer":
@@ -53,6 +56,9 @@ class Options:
             elif name == "outoforder":
                 options = replace(options, policy=_out_of_order(annotation, value, options.policy))
             elif name == "store":
+                if annotation.nested:
+                    inner = annotation.nested[0]
+                    raise inner.refuse(f"@{inner.name} does not stand in @store", "type, jdbc.url, username, password")
                 options = replace(options, store=annotation.values)
             elif name == "purge":
                 options = replace(options, purge=annotation)
@@ -60,11 +66,10 @@ class Options:
                 raise annotation.refuse(
                     "the tables of an aggregation have their primary key already", "leave @PrimaryKey out"
                 )
-            elif name not in ("index", "info", "indexby", "partitionbyid", "description"):
-                raise annotation.refuse(
-                    f"unknown annotation @{annotation.name}",
-                    "@BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge",
-                )
+            elif name in _NOT_OURS:
+                raise annotation.refuse(f"@{annotation.name} of an aggregation is not acted on", _NOT_OURS[name])
+            elif name not in (*DOCUMENTATION, *HINTS):
+                raise annotation.refuse(f"unknown annotation @{annotation.name}", _ALL)
         return options
 
     def check(self, definition: AggregationDef, clock: Clock) -> None:
@@ -80,18 +85,31 @@ class Options:
             raise PlanError(f"@BufferSize('{self.buffer}'): {problem}", line=definition.line, column=definition.column)
 
 
-_ONCE = ("buffersize", "ignoreeventsolderthanbuffer", "outoforder", "store", "purge")
+_SINGLE = ("buffersize", "ignoreeventsolderthanbuffer", "outoforder")
+_ONCE = (*_SINGLE, "store", "purge")
+_ALL = "known: @BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge, @info, @description"
+_NOT_OURS: Mapping[str, str] = {
+    "partitionbyid": "leave it out: one job writes an aggregation, on as many cores as [cascade] gives it",
+    "indexby": "leave it out: tables are sorted by time and keys",
+}
+
+
+def _one_value(annotation: Annotation) -> None:
+    if list(annotation.values) != [""] or annotation.nested:
+        raise annotation.refuse(f"@{annotation.name} takes one value", f"e.g. @{annotation.name}('…'), without a name")
 
 
 def _buffer(annotation: Annotation, value: str) -> int:
     if not re.fullmatch(r"\d{1,9}", value):
-        raise annotation.refuse(f"@BufferSize takes a whole number from 0, not {value!r}")
+        raise annotation.refuse(f"@BufferSize takes a whole number from 0, not {value!r}", "e.g. @BufferSize('3')")
     return int(value)
 
 
 def _ignore(annotation: Annotation, value: str, before: Policy) -> Policy:
     if value.lower() not in ("true", "false"):
-        raise annotation.refuse(f"@IgnoreEventsOlderThanBuffer takes true or false, not {value!r}")
+        raise annotation.refuse(
+            f"@IgnoreEventsOlderThanBuffer takes true or false, not {value!r}", "in quotes: 'true' or 'false'"
+        )
     if value.lower() == "true" and before is Policy.CORRECT:
         raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder('correct') stands alone")
     return Policy.DROP if value.lower() == "true" else before
@@ -99,7 +117,7 @@ def _ignore(annotation: Annotation, value: str, before: Policy) -> Policy:
 
 def _out_of_order(annotation: Annotation, value: str, before: Policy) -> Policy:
     if value.lower() not in tuple(Policy):
-        raise annotation.refuse(f"@OutOfOrder takes {', '.join(Policy)}, not {value!r}")
+        raise annotation.refuse(f"@OutOfOrder takes {', '.join(Policy)}, not {value!r}", "e.g. @OutOfOrder('correct')")
     if before is Policy.DROP and value.lower() != Policy.DROP:
         raise annotation.refuse("events cannot be ignored and corrected at once", "@OutOfOrder stands alone")
     return Policy(value.lower())

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rollup.calendar import Duration
-from rollup.errors import PlanError, QueryError
+from rollup.core.calendar import Duration
+from rollup.core.errors import PlanError, QueryError
 from rollup.plan.app import Annotation
 
 _DAY = 86_400_000

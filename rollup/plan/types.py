@@ -7,7 +7,7 @@ from enum import StrEnum
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.errors import PlanError
+from rollup.core.errors import PlanError
 
 
 class Type(StrEnum):
@@ -34,6 +34,11 @@ class Type(StrEnum):
     def integral(self) -> bool:
         """Whether values are whole numbers."""
         return self in (Type.INT, Type.LONG)
+
+    @property
+    def bits(self) -> int:
+        """How many bits a whole number of this type has."""
+        return 32 if self is Type.INT else 64
 
     @property
     def arrow(self) -> pa.DataType:
@@ -76,4 +81,21 @@ def parse_type(word: str, line: int | None = None, column: int | None = None) ->
     try:
         return Type(word.lower())
     except ValueError:
-        raise PlanError(f"unknown type {word!r}", line=line, column=column, hint=f"one of {', '.join(Type)}") from None
+        raise PlanError(f"unknown type {word!r}", line=line, column=column, hint=_hint(word)) from None
+
+
+_CALLED = {
+    **dict.fromkeys(("integer", "smallint", "tinyint", "short", "byte"), "int"),
+    **dict.fromkeys(("bigint", "int64", "timestamp", "datetime", "date", "time"), "long"),
+    **dict.fromkeys(("decimal", "numeric", "number", "real", "float64"), "double"),
+    **dict.fromkeys(("text", "varchar", "char", "str"), "string"),
+    "boolean": "bool",
+}
+"""Types of other languages, by the one that takes their values."""
+
+
+def _hint(word: str) -> str:
+    called = _CALLED.get(word.lower())
+    if called == "long" and word.lower() in ("timestamp", "datetime", "date", "time"):
+        return "long for milliseconds since 1970, string for a text such as '2018-01-05 12:30:45'"
+    return f"did you mean {called}?" if called else f"one of {', '.join(Type)}"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.errors import ConfigError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Part:
 
     `numbered` says that `__arrival` is the source's own number over all parts; otherwise it counts from 0 in the part.
     `places` is a relation of `__arrival` and `__position` (where an event stands in its source) when that is not simply
-    the origin and `__arrival`.
+    the origin and `__arrival`. `looked` says which attributes its records have, see `rollup.sources.content.presence`.
+    `parsed` says that the view holds what it cost much to read.
     """
 
     view: str
@@ -40,16 +42,36 @@ class Part:
     dead: pa.Table
     numbered: bool = False
     places: str = ""
+    looked: pa.Table | None = None
+    parsed: bool = False
 
 
 class Source(Protocol):
     """A kind of source, made from its options and the stream it feeds."""
 
+    def check(self) -> None:
+        """Look, before anything is started, whether there is something to read; change nothing. Raises ConfigError."""
+        ...
+
     def frame(self, spark: SparkSession) -> DataFrame:
         """The streaming DataFrame of the driver; its rows reach `parts` as Arrow."""
         ...
 
-    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+        """What the tasks of a batch read, when it is more than the rows that Spark gives it.
+
+        `checkpoint` is that of the streaming query. It is the same each time the batch is tried.
+        """
+        ...
+
+    def damaged(self, place: str, problem: BaseException) -> str:
+        """The reason of the dead letter of a whole part (`Part.origin`) on which reading failed.
+
+        Raises SourceError unless it is proven that its content cannot be read.
+        """
+        ...
+
+    def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         """The parts of a task's share of a batch; the view of one is gone when the next is asked for."""
         ...
 

@@ -15,16 +15,19 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.errors import ConfigError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
-from rollup.sources.files import BINARY_FILE, Files
+from rollup.sources.content.damage import PASSING, damaged, unreadable
+from rollup.sources.content.presence import optional
+from rollup.sources.file_log import verbatim
+from rollup.sources.files import ANY_AGE, BINARY_FILE, Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +40,7 @@ WITHIN = "within"
 
 
 class Delta(Files):
-    """Options: `path` (the table), `starting_version` (0), `columns`, `max_files_per_batch` (100, of the log)."""
+    """Options: `path` (the table), `starting_version` (0), `columns`, `optional`, `max_files_per_batch` (100, of the log)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "path")
@@ -47,17 +50,20 @@ class Delta(Files):
         self._within: tuple[str, int, int] | None = options.get(WITHIN)
 
     def frame(self, spark: SparkSession) -> DataFrame:
+        self.check()
         log = self._table / "_delta_log"
-        if not log.is_dir():
+        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("pathGlobFilter", "[0-9]*[0-9].json")
+        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100)))
+        return reader.option("maxFileAge", ANY_AGE).load(verbatim(str(log))).select("path")
+
+    def check(self) -> None:
+        """See `Source.check`."""
+        optional(self.stream, self.options)
+        if not (self._table / "_delta_log").is_dir():
             raise ConfigError(
                 f"[sources.{self.stream.name}]: {self._table} is no Delta table",
                 hint="it must be there when the job starts",
             )
-        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("pathGlobFilter", "[0-9]*[0-9].json")
-        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100))).option(
-            "maxFileAge", "36500d"
-        )
-        return reader.load(str(log)).selectExpr("path", "unix_micros(modificationTime) AS modified")
 
     def begin(self) -> None:
         """Before the first batch of a new checkpoint: the log must still hold every version that is to be read."""
@@ -69,18 +75,20 @@ class Delta(Files):
                 hint=f"`starting_version = {min(versions)}` leaves out what was there before",
             )
 
-    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+    def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         for row in sorted(batch.to_pylist(), key=lambda row: row["path"]):
-            log = Path(unquote(urlparse(row["path"]).path))
+            log = Path(row["path"])
             version = int(log.stem)
             if version < self._first:
                 continue
             yield from self._version(engine, log, version, row["modified"] // 1000)
 
-    def _version(self, engine: Engine, log: Path, version: int, received: int) -> Iterator[Part]:
+    def _version(self, engine: ColumnEngine, log: Path, version: int, received: int) -> Iterator[Part]:
         try:
             actions = _actions(log)
-        except (OSError, ValueError) as problem:
+        except OSError as problem:
+            raise unreadable(str(log), problem) from None
+        except ValueError as problem:
             yield self._refused(engine, log, version, f"the log file cannot be read: {problem}")
             return
         if _changes(actions):
@@ -119,22 +127,21 @@ class Delta(Files):
             return None
         return int(stats["numRecords"])
 
-    def _file(self, engine: Engine, path: str, order: int, received: int, partition: Mapping[str, str | None]) -> Part:
+    def _file(
+        self, engine: ColumnEngine, path: str, order: int, received: int, partition: Mapping[str, str | None]
+    ) -> Part:
         try:
-            rows, dead = self._parquet(engine, path, received, partition)
-        except duckdb.Error as problem:
-            rows, dead = (
-                self._nothing(engine),
-                self._dead(f"the file cannot be read: {str(problem).splitlines()[0]}", path),
-            )
-        return Part("__batch", rows, path, order, dead)
+            rows, dead, found = self._parquet(engine, path, received, partition)
+        except (duckdb.Error, *PASSING) as problem:
+            rows, dead, found = self._nothing(engine), self._dead(damaged(path, self.kind, problem), path), None
+        return Part("__batch", rows, path, order, dead, looked=found)
 
-    def _refused(self, engine: Engine, log: Path, version: int, reason: str) -> Part:
+    def _refused(self, engine: ColumnEngine, log: Path, version: int, reason: str) -> Part:
         return Part("__batch", self._nothing(engine), str(log), version * _FILES, self._dead(reason, str(log)))
 
 
 def _actions(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines() if line.strip()]
+    return [json.loads(line) for line in log.read_text().split("\n") if line.strip()]
 
 
 def _changes(actions: list[dict[str, Any]]) -> bool:

@@ -6,30 +6,40 @@ the JVM. The order of arrival is (modification time, path, row).
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.errors import ConfigError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part, need
-from rollup.sources.records import IS_OBJECT, Readers, cast, json_readers, quoted, text, view
+from rollup.sources.content.arrow_rows import arrow_rows
+from rollup.sources.content.damage import PASSING, Unchanged, damaged
+from rollup.sources.content.delimited import Delimited
+from rollup.sources.content.documents import IS_OBJECT, OK, Documents
+from rollup.sources.content.lines import lines
+from rollup.sources.content.presence import json_looked, looked, objects, optional
+from rollup.sources.content.records import cast, check_paths, literal, quoted, text, view
+from rollup.sources.file_log import Listed, planned, verbatim
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64())])
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+ANY_AGE = "3650000d"
+"""Spark passes over a file that is this much older than the newest it knows; a modification time may be anything."""
 _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
-_WHOLE_LINES = f"header = false, delim = {text(chr(31))}, quote = '', escape = ''"
-"""Options that read a line as one column: the separator can stand in no JSON text and in no header."""
-_REJECTS = ("__scans", "__rejects")
+_Read = tuple[int, pa.Table, pa.Table]
+"""How many records a file has, its dead letters, and what it has of the attributes."""
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EXACT = {
     Type.INT: "INTEGER",
     Type.LONG: "BIGINT",
@@ -40,24 +50,29 @@ _EXACT = {
 }
 
 
-def _lines(path: str, columns: str, options: str) -> str:
-    """A CSV file as a relation; lines that are none of it go to the table of rejects."""
-    rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
-    return f"read_csv({text(path)}, columns = {{{columns}}}, {options}, auto_detect = false, {rejects})"
-
-
 def _placed(received: int) -> str:
     """The columns that every relation of events has beside its attributes, for rows in the order of their file."""
     return f"ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received"
 
 
+def _instant(column: str, stored: str) -> str:
+    """A time as milliseconds, cut: rounded to the next one, an event could fall into the next second."""
+    if stored in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
+        number = f"EPOCH_NS({column})"
+        return f"{number} // 1000000 - CASE WHEN {number} % 1000000 < 0 THEN 1 ELSE 0 END"
+    if stored == "DATE":
+        column = f"TRY_CAST({column} AS TIMESTAMP)"
+    return f"EPOCH_MS(DATE_TRUNC('millisecond', {column}))"
+
+
 class Files:
-    """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `columns` (rename).
+    """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `columns` (rename), `optional` (attributes that
+    need not be there).
 
     For csv also `header` (true), `separator` (,) and `null` (the text that stands for null, empty).
 
-    A file counts when its name appears, so write it aside and rename it. `max_file_age` (365d): a file that appears
-    later with an older modification time, compared with the newest one seen, is passed over.
+    A file counts when its name appears, whatever its age, so write it aside and rename it. `create` (false) makes the
+    folder when it is not there.
     """
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
@@ -66,134 +81,193 @@ class Files:
         self.options = options
         self.kind: str = options["kind"]
         self._renamed: Mapping[str, str] = options.get("columns", {})
+        self._optional = frozenset[str](options.get("optional", ()))
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Names and modification times of new files; their content is never read by Spark."""
-        reader = (
-            spark.readStream.format("binaryFile")
-            .schema(BINARY_FILE)
-            .option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
-        )
-        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100))).option(
-            "recursiveFileLookup", "true"
-        )
-        reader = reader.option("maxFileAge", self.options.get("max_file_age", "365d"))
+        """The names of new files; their content is never read by Spark. Raises ConfigError when there is no folder."""
+        self.check()
+        self.begin()
+        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
+        reader = reader.option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
+        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100)))
+        return reader.option("maxFileAge", ANY_AGE).load(verbatim(self.options["path"])).select("path")
+
+    def check(self) -> None:
+        """See `Source.check`."""
+        optional(self.stream, self.options)
+        check_paths(self.stream, self._renamed if self.kind == "json" else {})
+        folder = Path(self.options["path"])
+        if not folder.is_dir() and not self.options.get("create", False):
+            raise ConfigError(
+                f"[sources.{self.stream.name}]: there is no folder {folder}",
+                hint="`create = true` makes one for files to come",
+            )
+
+    def begin(self) -> None:
+        """Make the folder that `create` asks for. Raises ConfigError when that cannot be."""
+        folder = Path(self.options["path"])
         try:
-            Path(self.options["path"]).mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise ConfigError(
-                f"[sources.{self.stream.name}]: cannot make the folder {self.options['path']}: {problem.strerror}"
+                f"[sources.{self.stream.name}]: cannot make the folder {folder}: {problem.strerror}"
             ) from None
-        return reader.load(self.options["path"]).selectExpr("path", "unix_micros(modificationTime) AS modified")
 
-    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+        """The files of a batch as the query's log has them, dealt to one task a core."""
+        found = [(self._size(file), file) for file in planned(checkpoint, batch)]
+        spark, dealt = frame.sparkSession, [file for _, file in sorted(found, key=lambda one: -one[0])]
+        tasks = max(1, spark.sparkContext.defaultParallelism)
+        rows = [file for task in range(tasks) for file in dealt[task::tasks]]
+        columns = {"path": [file.path for file in rows], "modified": [file.modified * 1000 for file in rows]}
+        return spark.createDataFrame(pa.table(columns, schema=_NAMES))  # type: ignore[arg-type]
+
+    @staticmethod
+    def _size(file: Listed) -> int:
+        try:
+            return os.stat(file.path).st_size
+        except OSError:
+            return 0  # the task that is to read it says so
+
+    def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         for row in batch.to_pylist():
-            path = unquote(urlparse(row["path"]).path)
-            try:
-                rows, dead = getattr(self, f"_{self.kind}")(engine, path, row["modified"] // 1000)
-            except duckdb.Error as problem:
-                reason = f"the file cannot be read: {str(problem).splitlines()[0]}"
-                rows, dead = self._nothing(engine), self._dead(reason, path)
-            yield Part("__batch", rows, path, row["modified"], dead)
+            with Unchanged(row["path"]):
+                yield self._part(engine, row["path"], row["modified"])
+
+    def damaged(self, place: str, problem: BaseException) -> str:
+        """See `Source.damaged`."""
+        return damaged(place, self.kind, problem)
+
+    def _part(self, engine: ColumnEngine, path: str, modified: int) -> Part:
+        try:
+            rows, dead, found = getattr(self, f"_{self.kind}")(engine, path, modified // 1000)
+        except (duckdb.Error, *PASSING) as problem:
+            rows, dead, found = self._nothing(engine), self._dead(damaged(path, self.kind, problem), path), None
+        return Part("__batch", rows, path, modified, dead, looked=found, parsed=self.kind != "parquet")
 
     def _column(self, name: str) -> str:
         return self._renamed.get(name, name)
 
     def _parquet(
-        self, engine: Engine, path: str, received: int, partition: Mapping[str, str | None] | None = None
-    ) -> tuple[int, pa.Table]:
-        """Columns of the right type are read as they are; others are converted, and what does not fit is a dead letter.
+        self, engine: ColumnEngine, path: str, received: int, partition: Mapping[str, str | None] | None = None
+    ) -> _Read:
+        """`partition` are columns whose value is that of the whole file and stands outside of it."""
+        beside = self._folders(path) if partition is None else partition
+        file = f"read_parquet({text(literal(path))}, file_row_number = true, hive_partitioning = false)"
+        try:
+            return self._columns(engine, path, file, received, beside)
+        except duckdb.Error:
+            rows = arrow_rows(path)
+        engine.connection.execute("DROP VIEW IF EXISTS __batch")
+        with engine.tables({"parquet_rows": rows}):
+            engine.connection.execute("CREATE OR REPLACE TEMP TABLE __held AS SELECT * FROM parquet_rows")
+        return self._columns(engine, path, "__held", received, beside)
 
-        `partition` are columns whose value is that of the whole file and stands outside of it.
-        """
+    def _columns(
+        self, engine: ColumnEngine, path: str, file: str, received: int, beside: Mapping[str, str | None]
+    ) -> _Read:
+        """Columns of the right type are read as they are; others are converted, and what does not fit is a dead letter."""
+        types = {row[0]: row[1] for row in engine.connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()}
         constants = [
             f"CAST({'NULL' if value is None else text(value)} AS VARCHAR) AS {quoted(name)}"
-            for name, value in (partition or {}).items()
+            for name, value in beside.items()
+            if name not in types
         ]
-        hive = "" if partition is None else ", hive_partitioning = false"
-        file = f"(SELECT {', '.join(['*', *constants])} FROM read_parquet({text(path)}, file_row_number = true{hive}))"
-        types = {row[0]: row[1] for row in engine.connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()}
-        missing = [name for name in self.stream.attributes if self._column(name) not in types]
-        if missing:
-            wanted, found = map(self._column, missing), (name for name in types if name != "file_row_number")
-            reason = f"the file has no column {', '.join(wanted)}; it has {', '.join(found)}"
-            return self._nothing(engine), self._dead(reason, path)
+        types |= {name: "VARCHAR" for name in beside if name not in types}
+        found = self._looked(types, path)
+        if missing := self._missing(types):
+            return self._nothing(engine), self._dead(self._lacks(missing, types), path), found
         readers = {name: self._typed(name, kind, types) for name, kind in self.stream.attributes.items()}
-        relation = f"(SELECT *, file_row_number AS __arrival, CAST({received} AS BIGINT) AS __received FROM {file})"
+        more = [*constants, "file_row_number AS __arrival", f"CAST({received} AS BIGINT) AS __received"]
+        relation = f"(SELECT *, {', '.join(more)} FROM {file})"
         if all(read == quoted(self._column(name)) for name, (read, _) in readers.items()):
             columns = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
             engine.connection.execute(
                 f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {columns}, __arrival, __received FROM {relation}"
             )
-            return engine.count(f"SELECT SUM(num_rows) FROM parquet_file_metadata({text(path)})"), DEAD.empty_table()
-        return view(
-            engine,
-            self.stream,
-            f"{relation} AS r",
-            readers,
-            "CAST(TO_JSON(r) AS VARCHAR)",
-            "true",
-            f"{text(path + ':')} || __arrival",
-        )
+            return engine.count(f"SELECT COUNT(*) FROM {file}"), DEAD.empty_table(), found
+        raw = "CAST(TO_JSON(r) AS VARCHAR)"
+        return *view(engine, self.stream, f"{relation} AS r", readers, raw, "true", self._place(path)), found
+
+    def _missing(self, there: Container[str]) -> list[str]:
+        return [
+            name for name in self.stream.attributes if self._column(name) not in there and name not in self._optional
+        ]
+
+    def _looked(self, there: Collection[str], path: str) -> pa.Table:
+        """Of a file that names its columns, if it has any: what it has of those that the configuration names."""
+        wanted = [name for name in self._renamed if there and name not in self._optional]
+        return looked({name: self._column(name) in there for name in wanted}, path)
+
+    def _lacks(self, missing: Iterable[str], there: Iterable[str]) -> str:
+        wanted, found = map(self._column, missing), (name for name in there if name != "file_row_number")
+        return f"the file has no column {', '.join(wanted)}; it has {', '.join(found)}"
+
+    def _folders(self, path: str) -> dict[str, str | None]:
+        """The values that folders below the source's say for a file, `symbol=a/day=3`: of columns that it lacks."""
+        folders = Path(os.path.relpath(path, self.options["path"])).parts[:-1]
+        said = [folder.partition("=") for folder in folders if "=" in folder]
+        return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, _, value in said}
 
     def _typed(self, name: str, kind: Type, types: Mapping[str, str]) -> tuple[str, str]:
+        if self._column(name) not in types:
+            return f"CAST(NULL AS {_EXACT[kind]})", "false"
         column, stored = quoted(self._column(name)), types[self._column(name)]
         has = f"{column} IS NOT NULL"
         if stored == _EXACT[kind]:
             return column, has
         if kind is Type.LONG and (stored.startswith("TIMESTAMP") or stored == "DATE"):
-            # DuckDB would round to the next millisecond, and an event could fall into the next second.
-            return f"EPOCH_MS(DATE_TRUNC('millisecond', {column}))", has
+            return _instant(column, stored), has
         return cast(column, kind), has
 
-    def _csv(self, engine: Engine, path: str, received: int) -> tuple[int, pa.Table]:
-        header, separator = bool(self.options.get("header", True)), self.options.get("separator", ",")
-        found = (
-            self._header(engine, path, separator) if header else [self._column(name) for name in self.stream.attributes]
+    def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
+        header = bool(self.options.get("header", True))
+        file = Delimited(path, header, self.options.get("separator", ","), self.options.get("null", ""))
+        found = file.names() if header else [self._column(name) for name in self.stream.attributes]
+        if missing := self._missing(found):
+            dead = self._dead(self._lacks(missing, found), path)
+            return self._nothing(engine), dead, self._looked(found, path)
+        broken = file.load(engine, found)
+        readers = {
+            name: self._text(name, kind) if self._column(name) in found else (f"CAST(NULL AS {_EXACT[kind]})", "false")
+            for name, kind in self.stream.attributes.items()
+        }
+        relation = f"(SELECT *, CAST({received} AS BIGINT) AS __received FROM __csv) AS r"
+        rows, dead = view(
+            engine, self.stream, relation, readers, "CAST(TO_JSON(r) AS VARCHAR)", "true", self._place(path)
         )
-        missing = [self._column(name) for name in self.stream.attributes if self._column(name) not in found]
-        if missing:
-            return self._nothing(engine), self._dead(
-                f"the file has no column {', '.join(missing)}; it has {', '.join(found)}", path
-            )
-        columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in found)
-        options = f"header = {header}, delim = {text(separator)}, quote = '\"', escape = '\"'"
-        relation = f"(SELECT *, {_placed(received)} FROM {_lines(path, columns, options)}) AS r"
-        readers = {name: self._text(name, kind) for name, kind in self.stream.attributes.items()}
-        return self._view(engine, path, relation, readers, "CAST(TO_JSON(r) AS VARCHAR)", "true")
+        letters = [
+            {
+                "stream": self.stream.name,
+                "reason": row["reason"],
+                "position": f"{path}:line {row['line']}",
+                "raw": row["raw"],
+            }
+            for row in broken.to_pylist()
+        ]
+        letters = pa.concat_tables([dead, pa.Table.from_pylist(letters, schema=DEAD)])
+        return rows, letters, self._looked(found, path)
 
     @staticmethod
-    def _header(engine: Engine, path: str, separator: str) -> list[str]:
-        file = _lines(path, "'line': 'VARCHAR'", _WHOLE_LINES)
-        first = engine.connection.execute(f"SELECT line FROM {file} LIMIT 1").fetchone()
-        return next(csv.reader([first[0]], delimiter=separator), []) if first and first[0] else []
-
-    def _view(
-        self, engine: Engine, path: str, relation: str, readers: Readers, raw: str, valid: str
-    ) -> tuple[int, pa.Table]:
-        """The records that fit, and letters for those that do not and for lines that are no record."""
-        for name in _REJECTS:
-            engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
-        rows, dead = view(engine, self.stream, relation, readers, raw, valid, f"{text(path + ':')} || __arrival")
-        broken = engine.run(
-            f"SELECT {text(self.stream.name)} AS stream, ARG_MIN(error_message, column_idx) AS reason, "
-            f"{text(path + ':line ')} || line AS position, RTRIM(ANY_VALUE(csv_line), CHR(10)) AS raw "
-            f"FROM {_REJECTS[1]} GROUP BY line ORDER BY line"
-        )
-        return rows, pa.concat_tables([dead, broken.cast(DEAD)])
+    def _place(path: str) -> str:
+        return f"{text(path + ':')} || __arrival"
 
     def _text(self, name: str, kind: Type) -> tuple[str, str]:
-        column = f"NULLIF({quoted(self._column(name))}, {text(self.options.get('null', ''))})"
+        column = quoted(self._column(name))
         return cast(column, kind), f"{column} IS NOT NULL"
 
-    def _json(self, engine: Engine, path: str, received: int) -> tuple[int, pa.Table]:
-        lines = _lines(path, "'raw': 'VARCHAR'", _WHOLE_LINES)
-        file = f"(SELECT * FROM {lines} WHERE TRIM(raw) <> '')"
-        relation = f"(SELECT raw, {_placed(received)}, {IS_OBJECT} AS ok FROM {file})"
-        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END", self._renamed)
-        return self._view(engine, path, relation, readers, "raw", "ok")
+    def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
+        documents = Documents(self.stream, self._renamed)
+        read = f"(SELECT raw, readable, record AS __arrival, CAST({received} AS BIGINT) AS __received FROM json_lines)"
+        raw = f"RTRIM(raw, {text(chr(10) + chr(13))})"
+        with engine.tables({"json_lines": lines(path)}):
+            relation = documents.relation(read)
+            rows, dead = view(engine, self.stream, relation, documents.readers(), raw, OK, self._place(path))
+        found = objects("json_lines", f"readable AND {IS_OBJECT}", "record", path, "record")
+        with engine.tables({"json_lines": lines(path)}):
+            return rows, dead, json_looked(engine, self.stream, self.options, found)
 
-    def _nothing(self, engine: Engine) -> int:
+    def _nothing(self, engine: ColumnEngine) -> int:
         columns = ", ".join(
             f"CAST(NULL AS {_EXACT[kind]}) AS {quoted(name)}" for name, kind in self.stream.attributes.items()
         )

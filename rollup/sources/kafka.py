@@ -1,53 +1,67 @@
-"""A Kafka topic of JSON events. The order of arrival is (timestamp, offset, partition), as one 64-bit number."""
+"""A Kafka topic of JSON events. The order of arrival is that of timestamps, and within a partition that of offsets.
+
+It is one 64-bit number, a function of the messages of a batch alone; what comes in a later batch has arrived later.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import SourceError
+from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need
-from rollup.sources.records import IS_OBJECT, json_readers, text, view
+from rollup.sources.content.documents import IS_OBJECT, OK, Documents
+from rollup.sources.content.presence import json_looked, objects, optional
+from rollup.sources.content.records import check_paths, text, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BITS = 22
-"""Of an arrival number, below the millisecond: room for 4 million events of one millisecond."""
-
-# A partition's timestamps may go back (a producer's clock); its order is that of its offsets, so the running maximum
-# of the timestamp takes the place of the timestamp.
-_NUMBERED = f"""
-SELECT raw, readable, timestamp AS __received, kafka_partition, kafka_offset,
-    (moment << {_BITS}) + LEAST(
-        (1 << {_BITS}) - 1,
-        (ROW_NUMBER() OVER (PARTITION BY kafka_partition, moment ORDER BY kafka_offset) - 1) * :parts + kafka_partition
-    ) AS __arrival
-FROM (SELECT *, MAX(timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset) AS moment FROM kafka_rows)
-"""
-
+Longs = npt.NDArray[np.int64]
+_BITS = 20
+"""Of an arrival number, below the millisecond."""
+_LATEST = 1 << 42
+"""Timestamps from the year 2109 on, and those before 1970, say nothing of when a message arrived."""
+COPIES = "copies"
+"""The option that says how many numbers each event takes, see `Program.numbered`."""
+_ROOM = (1 << 63) - (1 << 60)
+"""All of an event's numbers are below it, and those of the messages after it have room above."""
+_PARTITIONS = 256
+BY_OFFSET = "by_offset"
+"""The option of a batch whose timestamps are too far apart for 64 bits: messages are numbered by their offsets alone."""
 
 # Bytes that are no UTF-8 must not reach DuckDB as text; the dead letter shows them with replacement characters.
 _TEXT = (
     "make_valid_utf8(CAST(value AS STRING)) AS raw",
     "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable",
 )
+_PLACED = ("kafka_partition", "kafka_offset")
 _PLACE = ("unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset")
 
 
 class Kafka:
-    """Options: `servers`, `topic`, `partitions` (64, not less than the topic has), `starting_offsets` (earliest),
-    `max_events_per_batch`, `columns` (rename), `slack` (1 day, see `rollup.lifecycle.raw_kafka`), `options` (of Spark's
+    """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
+    `max_events_per_batch`, `columns` (rename), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
     Kafka source)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
         self.stream = stream
         self.options = options
+
+    def check(self) -> None:
+        """See `Source.check`."""
+        optional(self.stream, self.options)
+        check_paths(self.stream, self.options.get("columns", {}))
 
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
@@ -71,15 +85,59 @@ class Kafka:
             reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
         return reader.load().selectExpr(*_TEXT, *_PLACE)
 
-    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+        """The rows that Spark gives."""
+        return frame
+
+    def damaged(self, place: str, problem: BaseException) -> str:
+        """No record of it stands for others, so nothing is proven of all of them."""
+        raise SourceError(f"cannot read events of {place}: {problem}") from None
+
+    @property
+    def _latest(self) -> int:
+        """Timestamps below it give messages their numbers. Of five copies and more even one of today has no room in 64
+        bits: then offsets alone give the order, as in a batch that asks for it."""
+        return 0 if BY_OFFSET in self.options else min(_LATEST, _ROOM // int(self.options.get(COPIES, 1)) >> _BITS)
+
+    def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         if not batch.num_rows:
             return
-        with engine.tables({"kafka_rows": batch}):
-            numbered = _NUMBERED.replace(":parts", str(int(self.options.get("partitions", 64))))
-            engine.connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE __lines AS SELECT *, readable AND {IS_OBJECT} AS ok FROM ({numbered})"
-            )
-        readers = json_readers(self.stream, "CASE WHEN ok THEN raw END", self.options.get("columns"))
-        position = f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
-        rows, dead = view(engine, self.stream, "__lines", readers, "raw", "ok", position)
-        yield Part("__batch", rows, self.options["topic"], 0, dead, numbered=True, places="__read")
+        yield self._part(engine, batch)
+
+    def _part(self, engine: ColumnEngine, batch: pa.Table) -> Part:
+        """Messages to events: `__batch` has those that fit."""
+        topic: str = self.options["topic"]
+        most = max(int(self.options.get("partitions", _PARTITIONS)), pc.max(batch["kafka_partition"]).as_py() + 1)
+        numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
+        received = pc.if_else(pc.greater_equal(times, 0), times, pa.scalar(None, pa.int64()))
+        placed = batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
+        documents = Documents(self.stream, self.options.get("columns", {}))
+        position = f"{text(topic + ':')} || kafka_partition || ':' || kafka_offset"
+        with engine.tables({"kafka_rows": placed}):
+            relation, readers = documents.relation("kafka_rows"), documents.readers()
+            rows, dead = view(engine, self.stream, relation, readers, "raw", OK, position, _PLACED)
+            found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", topic, *_PLACED)
+            looked = json_looked(engine, self.stream, self.options, found)
+        return Part("__batch", rows, topic, 0, dead, numbered=True, places="__places", looked=looked, parsed=True)
+
+
+def arrivals(batch: pa.Table, most: int, latest: int = _LATEST) -> Longs:
+    """The number of each message, for partitions below `most`; timestamps from `latest` on say nothing.
+
+    In a partition the order is that of its offsets, whatever its timestamps say (a producer's clock goes back, a message
+    has none): each number is that of its timestamp, or the next one that is free when that is greater. So a millisecond
+    may have any number of messages; from 1 << _BITS / `most` of one partition on (4096), numbers run ahead of its time.
+    """
+    partitions, offsets = (batch[name].to_numpy() for name in _PLACED)
+    times = batch["timestamp"].to_numpy()
+    numbers = np.empty(len(times), np.int64)
+    for partition in np.unique(partitions):
+        own = np.flatnonzero(partitions == partition)
+        if (np.diff(offsets[own]) < 0).any():
+            own = own[np.argsort(offsets[own], kind="stable")]
+        place = np.arange(1, len(own) + 1, dtype=np.int64) * most
+        known = (times[own] >= 0) & (times[own] < latest)
+        # Never below its place: a message of 1970 must not come before one without a time that stands before it.
+        ahead = np.where(known, (np.where(known, times[own], 0) << _BITS) - place, 0)
+        numbers[own] = place + np.maximum(np.maximum.accumulate(ahead), 0) + int(partition) % most
+    return numbers

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rollup.errors import StoreError
+from rollup.core.errors import StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import SourceError
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part
-from rollup.sources.records import quoted
+from rollup.sources.content.records import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,11 +26,22 @@ class Rate:
         self.stream = stream
         self.options = options
 
+    def check(self) -> None:
+        """There is nothing to see without Spark."""
+
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.readStream.format("rate").option("rowsPerSecond", int(self.options.get("rows_per_second", 1000)))
         return reader.load().selectExpr("unix_millis(timestamp) AS __received", "value AS __arrival")
 
-    def parts(self, engine: Engine, batch: pa.Table) -> Iterator[Part]:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+        """The rows that Spark gives."""
+        return frame
+
+    def damaged(self, place: str, problem: BaseException) -> str:
+        """No record of it stands for others, so nothing is proven of all of them."""
+        raise SourceError(f"cannot read events of {place}: {problem}") from None
+
+    def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         if not batch.num_rows:
             return
         with engine.tables({"rate_rows": batch}):

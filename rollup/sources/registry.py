@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rollup.errors import ConfigError
+from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Source
 from rollup.sources.delta import Delta

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rollup.aggregation.recovery import Tables
-from rollup.aggregation.retrieval import Question
 from rollup.aggregation.state import State
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
+from rollup.retrieval.questions import Ask, Question
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,45 @@ class Snapshot(Protocol):
 
     def committed(self) -> float:
         """When this commit was made, seconds since the epoch."""
+        ...
+
+    @property
+    def in_files(self) -> FiledSnapshot | None:
+        """The snapshot itself where its rows are files that other engines can read beside this one."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds in a database; it is not asked again."""
+        ...
+
+
+class FiledSnapshot(Snapshot, Protocol):
+    """A moment of a store whose rows lie in files."""
+
+    @property
+    def serial(self) -> int:
+        """Another one for every snapshot of this process: two of one serial are the same moment."""
+        ...
+
+    @property
+    def open(self) -> pa.Table:
+        """All open rows, see `rollup.retrieval.questions.open_rows`."""
+        ...
+
+    def version(self, level: Duration) -> int:
+        """The version of a level's table in this commit."""
+        ...
+
+    def files(self, level: Duration, start: int | None = None, end: int | None = None) -> list[str]:
+        """The data files of a level that can hold rows of a range."""
+        ...
+
+    def all_files(self) -> list[str]:
+        """The data files of every level."""
+        ...
+
+    def inlined(self, ask: Ask, tables: dict[str, pa.Table]) -> str:
+        """The question as SQL without parameters for DuckDB; what else it reads is put into `tables`."""
         ...
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from rollup.aggregation.engine import Engine
 from rollup.conf import Conf
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
 from rollup.plan.aggregation import Aggregation
-from rollup.plan.dialects import to_sql
 from rollup.stores.registry import database
 
 
-def statements(conf: Conf, aggregation: Aggregation, engine: Engine) -> list[str]:
+def statements(conf: Conf, aggregation: Aggregation, engine: ColumnEngine) -> list[str]:
     """One CREATE TABLE a level, in the words of the configured store."""
     options = database(conf, aggregation)
     if options is not None:
-        from rollup.stores.postgres import ddl_of
+        from rollup.stores.sql.store import ddl_of
 
         return ddl_of(aggregation, options)
     return [_delta(conf, aggregation, aggregation.table(level)) for level in aggregation.levels]

@@ -8,9 +8,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from rollup.errors import StoreError
+from rollup.core.errors import StoreError
+from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
-from rollup.untyped import pc
 
 SCHEMA = DEAD.append(pa.field("query", pa.string())).append(pa.field("batch", pa.int64()))
 """A letter and the streaming query and batch that met it."""
@@ -66,7 +66,13 @@ class DeadLetters:
         """All letters, `SCHEMA`."""
         if not DeltaTable.is_deltatable(str(self.path)):
             return SCHEMA.empty_table()
-        return DeltaTable(str(self.path)).to_pyarrow_table().cast(SCHEMA)
+        try:
+            return DeltaTable(str(self.path)).to_pyarrow_table().cast(SCHEMA)
+        except (DeltaError, OSError, pa.ArrowInvalid) as problem:
+            raise StoreError(
+                f"cannot read the dead letters in {self.path}: {str(problem).splitlines()[0]}",
+                hint="bring its files back, or move the folder away: a new one is made with the next letter",
+            ) from None
 
     def _table(self) -> DeltaTable:
         if not DeltaTable.is_deltatable(str(self.path)):

@@ -22,6 +22,14 @@ POINTS = (
     "maintain.compact.swapped",
     "batch.end",
 )
+OF_STATEMENTS = (
+    "statements.begin",
+    "statements.rows",
+    "statements.record",
+    "statements.fed",
+    "statements.sink",
+)
+"""Points that only an app with statements passes."""
 _reached: dict[str, int] = {}
 
 

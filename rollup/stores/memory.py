@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Ask, Question, late_rows, open_rows
 from rollup.aggregation.state import State
-from rollup.calendar import Duration
-from rollup.errors import FencedError
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import FencedError
+from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.retrieval.questions import Question, late_rows, open_rows
 from rollup.stores.base import Commit, Loaded, Size, ledger_schema
-from rollup.untyped import pc
 
 
 class MemoryStore:
@@ -22,7 +22,7 @@ class MemoryStore:
 
     apart = None
 
-    def __init__(self, aggregation: Aggregation, engine: Engine) -> None:
+    def __init__(self, aggregation: Aggregation, engine: ColumnEngine) -> None:
         self.aggregation = aggregation
         self.engine = engine
         self.tables = {level: aggregation.table_schema.empty_table() for level in aggregation.levels}
@@ -87,14 +87,19 @@ class MemorySnapshot:
         self._loaded = Loaded(number, state, {} if store.last is None else store.last.source)
         self._ledgers, self._at = list(store.ledgers), store.at
 
+    @property
+    def in_files(self) -> None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question."""
-        bounds = {"start": question.start, "end": question.end}
-        relations: Mapping[str, Duration] = getattr(question, "relations", {"closed": question.per})
-        stored = {name: self._tables[level] for name, level in relations.items()}
-        own = question.tables() if isinstance(question, Ask) else {}
-        late = {"late": self._late()} if getattr(question, "late", False) else {}
-        return self._store.engine.run(question.sql(), bounds, **stored, open=self._open, **late, **own, **tables)
+        sql, values = question.prepared()
+        stored = {name: self._tables[level] for name, level in question.relations.items()}
+        late = {"late": self._late()} if question.late else {}
+        return self._store.engine.run(sql, values, **stored, open=self._open, **late, **question.tables(), **tables)
 
     def _late(self) -> pa.Table:
         aggregation = self._store.aggregation

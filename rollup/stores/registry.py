@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollup.aggregation.engine import Engine
 from rollup.conf import Conf
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import StoreError
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 
 
 def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | None:
-    """The database of an aggregation's store, None when it has another: the app's @store first, then the configuration."""
-    if aggregation.store.get("type") == "rdbms":
+    """The database of an aggregation's store, None when it has another: the app's @store first, then the configuration.
+
+    Raises StoreError for an @store that is none of ours.
+    """
+    if aggregation.store:
+        if aggregation.store.get("type") != "rdbms":
+            said = (
+                "lacks its type" if "type" not in aggregation.store else f"has the type {aggregation.store['type']!r}"
+            )
+            raise StoreError(
+                f"the @store of {aggregation.name} {said}",
+                hint="type='rdbms' with jdbc.url; without @store the tables go where [store] says",
+            )
         return aggregation.store
     return conf.store if conf.store["kind"] == "sql" else None
 
 
-def open_store(conf: Conf, aggregation: Aggregation, engine: Engine) -> Store:
+def open_store(conf: Conf, aggregation: Aggregation, engine: ColumnEngine) -> Store:
     """The store of one aggregation: the app's `@store(type='rdbms', …)` first, then the configuration's."""
     options = database(conf, aggregation)
     if options is None:
         return DeltaStore(aggregation, engine, conf.store["path"])
-    from rollup.stores.postgres import store_of
+    from rollup.stores.sql.store import store_of
 
     return store_of(aggregation, engine, options)

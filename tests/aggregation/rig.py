@@ -12,9 +12,9 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.pipeline import Pipeline
 from rollup.aggregation.state import State
+from rollup.core.columns import ColumnEngine
+from rollup.hosts.pipeline import Pipeline
 from rollup.program import compile_app
 from rollup.stores.memory import MemoryStore
 from tests.oracle import local_time as time
@@ -192,9 +192,9 @@ class Rig:
 
 
 @cache
-def shared_engine() -> Engine:
+def shared_engine() -> ColumnEngine:
     """One engine for all runs: a run owns no tables in it."""
-    return Engine(threads=1)
+    return ColumnEngine(threads=1)
 
 
 @cache

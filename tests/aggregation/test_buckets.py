@@ -1,4 +1,4 @@
-"""Bucket arithmetic said three times: in SQL, in rollup.calendar, and by the oracle's zoneinfo. All must agree.
+"""Bucket arithmetic said three times: in SQL, in rollup.core.calendar, and by the oracle's zoneinfo. All must agree.
 
 Random instants in zones with awkward midnights (Havana and Sao Paulo skip or repeat them, Lord Howe shifts half an
 hour, Samoa lost a day), across the end of the offset scale, before 1970, and close to each change of the clocks.
@@ -15,9 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from rollup.aggregation import buckets
-from rollup.calendar import Duration, bucket_end, bucket_start, parse_timestamp
-from rollup.plan.dialects import to_sql
+from rollup.core import buckets
+from rollup.core.calendar import Duration, bucket_end, bucket_start, parse_timestamp
+from rollup.core.dialects import to_sql
 from tests.aggregation.rig import shared_engine
 from tests.oracle import local_time as time
 from tests.profiles import examples

@@ -8,15 +8,15 @@ from itertools import permutations
 import pytest
 
 from rollup.aggregation.cascade import narrowed
-from rollup.aggregation.engine import Engine
-from rollup.calendar import within_range
-from rollup.errors import PlanError
+from rollup.core.calendar import within_range
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import PlanError
 from rollup.hosts.local import LocalHost, StoreFactory
 from rollup.plan.aggregation import Aggregation
 from rollup.program import compile_app
 from rollup.stores.memory import MemoryStore
 from tests.aggregation.test_merge_laws import law
-from tests.conformance.stores import STORES
+from tests.conformance.siddhi.targets import STORES
 
 SECOND = 1000
 NOON = 1_562_760_000_000
@@ -112,7 +112,7 @@ def test_without_a_checkpoint_a_late_event_that_comes_again_behind_a_new_one_cou
     events = [(1, 0), (2, SECOND), (4, 0), (8, 2 * SECOND), (16, SECOND), (32, 3 * SECOND)]
     store: list[MemoryStore] = []
 
-    def keep(aggregation: Aggregation, engine: Engine) -> MemoryStore:
+    def keep(aggregation: Aggregation, engine: ColumnEngine) -> MemoryStore:
         store.append(store[0] if store else MemoryStore(aggregation, engine))
         return store[0]
 

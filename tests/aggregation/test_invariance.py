@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollup.aggregation.retrieval import plan
-from rollup.lang.siddhi import parse_query
+from rollup.lang.siddhi.apps import parse_query
+from rollup.retrieval.questions import plan
 from tests.aggregation.rig import SETUPS, Outputs, Rig, Row, Setup, conserved, events, oracle, oracle_outputs, rig, tell
 from tests.oracle import local_time as time
 from tests.profiles import examples

@@ -11,27 +11,30 @@ Kind = Literal["contradicts ruling", "not yet", "never"]
 
 @dataclass(frozen=True)
 class Gap:
-    """Why a case cannot pass, and on which stores (None: on all)."""
+    """Why a case cannot pass, and on which targets (None: on all)."""
 
     kind: Kind
     reason: str
-    stores: tuple[str, ...] | None = None
+    targets: tuple[str, ...] | None = None
 
-    def holds(self, store: str) -> bool:
-        """Whether the mark is about a store."""
-        return self.stores is None or store in self.stores
+    def holds(self, target: str) -> bool:
+        """Whether the mark is about a target."""
+        return self.targets is None or target in self.targets
 
 
-GAPS: Mapping[str, Gap] = {
-    "agg_negative_epoch": Gap(
-        "contradicts ruling",
-        "the recorded answer puts -1.5 s into second -1, because the reference's clock starts at -1; "
-        "times before 1970 work (ruling 9), so the event belongs to second -2",
-    ),
+GAPS: Mapping[str, Mapping[str, Gap]] = {
+    "siddhi": {
+        "agg_negative_epoch": Gap(
+            "contradicts ruling",
+            "the recorded answer puts -1.5 s into second -1, because the reference's clock starts at -1; "
+            "times before 1970 work (ruling 9), so the event belongs to second -2",
+        ),
+    },
 }
+"""By language, then by case."""
 
 
-def gap(case: str, store: str) -> Gap | None:
-    """The mark of a case on a store, None when it must pass."""
-    found = GAPS.get(case)
-    return found if found is not None and found.holds(store) else None
+def gap(language: str, case: str, target: str) -> Gap | None:
+    """The mark of a case on a target, None when it must pass."""
+    found = GAPS.get(language, {}).get(case)
+    return found if found is not None and found.holds(target) else None

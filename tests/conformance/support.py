@@ -2,107 +2,95 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.conformance.compare import Case
 from tests.conformance.gaps import GAPS, gap
-from tests.conformance.siddhi_runner import load
+from tests.conformance.language import Language
+from tests.conformance.languages import LANGUAGES
+from tests.conformance.results import Results, read
 
 PAGE = Path(__file__).parents[2] / "docs" / "support.md"
-CASES = Path(__file__).parent / "siddhi"
-Results = Mapping[str, Mapping[str, bool]]
-TOPICS = {
-    "buffer": "Buffer: late events, gaps, jumps, too-late events merged or ignored",
-    "buffer_errors": "Buffer: what is refused",
-    "buffer_random": "Buffer: random event sequences",
-    "durations": "Durations: single ones, ranges, lists",
-    "durations_errors": "Durations: what is refused",
-    "durations_random": "Durations: random event sequences",
-    "join": "Requests from a stream (`join … within … per`)",
-    "ondemand": "On-demand queries: on, having, group by, order by, limit, offset",
-    "ondemand_errors": "On-demand queries: what is refused",
-    "per": "`per`: spellings",
-    "per_errors": "`per`: what is refused",
-    "recovery": "Restart: rebuilt from the tables, or from a snapshot",
-    "recovery_random": "Restart: random event sequences",
-    "retrieval": "Retrieval of stored and open buckets in one answer",
-    "status": "Tables and open buckets after every event",
-    "time": "Timestamps, zones, calendar edges",
-    "time_errors": "Timestamps: what is refused",
-    "types": "Aggregates, types, nulls, keys, filters",
-    "types_errors": "Aggregates and types: what is refused",
-    "within": "`within`: pairs and patterns",
-    "within_errors": "`within`: what is refused",
-}
+_WORDS = {"document": "from the document", "reference": "recorded from the reference engine", "ruling": "from rulings"}
 
 
-def by_marks(cases: Sequence[Case], stores: Sequence[str]) -> Results:
+def by_marks() -> Results:
     """The results of a run in which every test passes: what is not marked passes, what is marked does not."""
-    return {case["id"]: {store: gap(case["id"], store) is None for store in stores} for case in cases}
+    return {
+        language.name: {
+            case: {target: gap(language.name, case, target) is None for target in language.targets}
+            for case in language.own
+        }
+        for language in LANGUAGES.values()
+    }
 
 
-def render(cases: Sequence[Case], results: Results) -> str:
-    """The page: topic by store, passed of all, then every gap with its reason."""
-    stores = sorted({store for found in results.values() for store in found})
-    topics = sorted({case["topic"] for case in cases})
-    sources = {case["id"]: str(case["from"]).split()[0] for case in cases}
-    lines = [
-        "# What is supported",
-        "",
-        "Generated from a run of the conformance cases by `python -m tests.conformance.support`; do not edit.",
-        f"{len(cases)} cases of SiddhiQL incremental aggregation: {_origins(sources)}.",
-        "",
-        f"| Topic | {' | '.join(stores)} |",
-        f"|---|{'---|' * len(stores)}",
-        *(
-            f"| {TOPICS.get(topic, topic)} | {' | '.join(_cell(cases, results, topic, store) for store in stores)} |"
-            for topic in topics
-        ),
-        f"| **All** | {' | '.join(_cell(cases, results, None, store) for store in stores)} |",
-        "",
-        "## Gaps",
-        "",
+def render(results: Results) -> str:
+    """The page: for each language its topics by target, passed of all, then every gap with its reason.
+
+    Raises ValueError naming a case and target that has no result: what did not run is not supported.
+    """
+    parts = [
+        "# What is supported\n",
+        "Generated from a run of the conformance cases by `python -m tests.conformance.support`; do not edit.\n"
+        "A cell says how many cases pass of those there are.",
     ]
-    failed = [case["id"] for case in cases if not all(results[case["id"]].values())]
-    return (
-        "\n".join([*lines, *(_gap(case, results[case]) for case in failed), *(["None."] if not failed else [])]) + "\n"
+    for language in LANGUAGES.values():
+        for case in language.own:
+            for target in language.targets:
+                if target not in results.get(language.name, {}).get(case, {}):
+                    raise ValueError(f"case {case!r} of {language.name} has no result on {target}")
+        parts.extend(["", *_section(language, results[language.name])])
+    return "\n".join(parts) + "\n"
+
+
+def _section(language: Language, results: Mapping[str, Mapping[str, bool]]) -> list[str]:
+    targets = sorted(language.targets)
+    topics = sorted({language.topic(case) for case in language.own.values()})
+    failed = [case for case in language.own if not all(results[case].values())]
+    return [
+        f"## {language.title}",
+        "",
+        f"{len(language.own)} cases: {_origins(language)}.",
+        "",
+        f"| Topic | {' | '.join(targets)} |",
+        f"|---|{'---|' * len(targets)}",
+        *(f"| {language.topics.get(topic, topic)} | {_cells(language, results, topic)} |" for topic in topics),
+        f"| **All** | {_cells(language, results, None)} |",
+        "",
+        "Gaps:" if failed else "No gaps.",
+        *(["", *(_gap(language.name, case, results[case]) for case in failed)] if failed else []),
+    ]
+
+
+def _origins(language: Language) -> str:
+    origins = [language.origin(case) for case in language.own.values()]
+    words = [*_WORDS, *sorted(set(origins) - set(_WORDS))]
+    return ", ".join(f"{origins.count(word)} {_WORDS.get(word, word)}" for word in words if word in origins)
+
+
+def _cells(language: Language, results: Mapping[str, Mapping[str, bool]], topic: str | None) -> str:
+    names = [name for name, case in language.own.items() if topic in (None, language.topic(case))]
+    return " | ".join(
+        f"{sum(results[name][target] for name in names)}/{len(names)}" for target in sorted(language.targets)
     )
 
 
-def _origins(sources: Mapping[str, str]) -> str:
-    words = {
-        "document": "from the document",
-        "reference": "recorded from the reference engine",
-        "ruling": "from rulings",
-    }
-    counts = {source: list(sources.values()).count(source) for source in words}
-    return ", ".join(f"{count} {words[source]}" for source, count in counts.items())
-
-
-def _cell(cases: Sequence[Case], results: Results, topic: str | None, store: str) -> str:
-    found = [results[case["id"]][store] for case in cases if topic in (None, case["topic"])]
-    return f"{sum(found)}/{len(found)}"
-
-
-def _gap(case: str, found: Mapping[str, bool]) -> str:
-    where = ", ".join(store for store, passed in sorted(found.items()) if not passed)
-    mark = GAPS.get(case)
+def _gap(language: str, case: str, found: Mapping[str, bool]) -> str:
+    failed: Sequence[str] = [target for target, passed in sorted(found.items()) if not passed]
+    where = "every target" if len(failed) == len(found) > 1 else ", ".join(failed)
+    mark = GAPS.get(language, {}).get(case)
     return f"* `{case}` on {where}: " + (f"{mark.kind}: {mark.reason}." if mark else "fails without a mark.")
 
 
 def main() -> None:
     """Render the results of the last run. Exits with a message when it has not covered every case."""
-    from tests.conformance.conftest import RESULTS
-
-    cases = load(CASES)
-    results: Results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    missing = [case["id"] for case in cases if case["id"] not in results]
-    if missing:
-        raise SystemExit(f"{len(missing)} cases have no result; run `python -m pytest tests/conformance` first")
+    try:
+        page = render(read())
+    except ValueError as problem:
+        raise SystemExit(f"{problem}; run `python -m pytest tests/conformance` first") from None
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(render(cases, {case["id"]: results[case["id"]] for case in cases}))
+    PAGE.write_text(page)
     print(f"wrote {PAGE.name}")
 
 

@@ -25,7 +25,7 @@ public class JdbcServe {
         try (ResultSet tables = db.getMetaData().getTables(null, "rollup", "%", new String[] {"TABLE", "VIEW"})) {
             while (tables.next()) System.out.println(tables.getString("TABLE_TYPE") + " " + tables.getString("TABLE_NAME"));
         }
-        try (ResultSet columns = db.getMetaData().getColumns(null, "rollup", "TradeAgg_days", "%")) {
+        try (ResultSet columns = db.getMetaData().getColumns(null, "rollup", "TradeAgg_per_days", "%")) {
             while (columns.next()) System.out.println("column " + columns.getString("COLUMN_NAME") + " " + columns.getString("TYPE_NAME"));
         }
     }
@@ -47,7 +47,7 @@ public class JdbcServe {
     }
 
     static void view(Connection db) throws SQLException {
-        String sql = "SELECT symbol, sum(total) FROM \"TradeAgg_days\" WHERE \"AGG_TIME\" >= ? AND \"AGG_TIMESTAMP\" < ? GROUP BY 1 ORDER BY 1";
+        String sql = "SELECT symbol, sum(total) FROM \"TradeAgg_per_days\" WHERE \"AGG_TIME\" >= ? AND \"AGG_TIMESTAMP\" < ? GROUP BY 1 ORDER BY 1";
         try (PreparedStatement query = db.prepareStatement(sql)) {
             query.setTimestamp(1, new java.sql.Timestamp(1515542400000L)); // 10 January 2018
             query.setLong(2, 1515715200000L); // 12 January

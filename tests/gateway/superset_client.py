@@ -46,7 +46,7 @@ def main(uri: str) -> None:
     listed = made(client.get(f"/api/v1/database/{database}/tables/?q=(force:!t,schema_name:rollup)"))
     seen["browser"] = sorted(each["value"] for each in listed["result"])
     place = {"database": database, "schema": "rollup"}
-    view = made(client.post("/api/v1/dataset/", json={**place, "table_name": "TradeAgg_days"}))["id"]
+    view = made(client.post("/api/v1/dataset/", json={**place, "table_name": "TradeAgg_per_days"}))["id"]
     month = "2018-01-05T00:00:00 : 2018-01-08T00:00:00"
     axis = {"columnType": "BASE_AXIS", "sqlExpression": "AGG_TIME", "label": "AGG_TIME", "expressionType": "SQL"}
     axis["timeGrain"] = "P1D"

@@ -24,9 +24,9 @@ import pytest
 import sqlalchemy
 import trustme
 
-from rollup.gateway.tls import server_context
+from rollup.gateway.protocol.tls import server_context
 from rollup.java import java
-from rollup.stores.pgserver import pg_install
+from rollup.stores.postgres.server import pg_install
 from tests.gateway.toys import Raw, Running, query
 
 pytestmark = pytest.mark.postgres

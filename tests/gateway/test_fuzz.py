@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollup.gateway import guard, wire
-from rollup.gateway.refusal import Refusal, found
-from rollup.gateway.wire import Message, Splitter, message
+from rollup.gateway.protocol import forbidden as guard
+from rollup.gateway.protocol import wire
+from rollup.gateway.protocol.refusal import Refusal, found
+from rollup.gateway.protocol.wire import Message, Splitter, message
 from tests.gateway.toys import EXECUTE, SYNC, Raw, Running, bind, parse, query
 
 COUNT = int(os.environ.get("ROLLUP_FUZZ", "3000"))
@@ -99,7 +100,7 @@ def test_a_refusal_survives_the_way_through_the_servers_message(text: str, hint:
     st.sampled_from(["role", "USER", "Group"]),
 )
 def test_no_gap_the_server_skips_hides_a_role_change(verb: str, gap: list[str], thing: str) -> None:
-    assert guard.changes_own_role(f"select 1;{verb}{''.join(gap)}{thing} x".encode())
+    assert guard.forbidden(f"select 1;{verb}{''.join(gap)}{thing} x".encode())
 
 
 def _noise(chance: random.Random) -> str:

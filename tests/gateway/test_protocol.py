@@ -12,12 +12,14 @@ import struct
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from rollup.gateway import proxy, wire
-from rollup.gateway.limits import Limits
+from rollup.gateway.protocol import proxy, wire
+from rollup.gateway.protocol.limits import Limits
 from tests.gateway import toys
 from tests.gateway.toys import EXECUTE, FLUSH, SYNC, TERMINATE, Raw, Running, bind, kinds, parse, query
+from tests.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
@@ -347,10 +349,13 @@ def resident_mib() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def test_a_slow_reader_does_not_fill_the_gateways_memory(gateway: Running) -> None:
-    with Raw(gateway.port) as raw:
+def test_a_slow_reader_does_not_fill_the_gateways_memory(gateway: Running, server: PostgresServer) -> None:
+    with Raw(gateway.port) as raw, psycopg.connect(server.dsn, autocommit=True) as admin:
         before = resident_mib()
         raw.send(query("select repeat('x', 1000000) from generate_series(1, 300)"))
-        time.sleep(1)
+        held, deadline = "select count(*) from pg_stat_activity where wait_event = 'ClientWrite'", time.monotonic() + 30
+        while admin.execute(held).fetchone() == (0,):  # the gateway takes no more of the server, which waits for it
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         assert resident_mib() - before < 60, "MiB held for a client that reads nothing"
         assert len(values(raw.until(b"Z"))) == 300

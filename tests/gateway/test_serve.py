@@ -265,24 +265,26 @@ def test_a_level_view_is_a_table_of_its_own(old_client: Any) -> None:
     tenth = "TO_TIMESTAMP('2018-01-10 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')"
     for where in [
         f'"AGG_TIMESTAMP" >= {low} AND "AGG_TIMESTAMP" < {high}',
-        f'"TradeAgg_days"."AGG_TIMESTAMP" BETWEEN {low} AND {high - 1}',
+        f'"TradeAgg_per_days"."AGG_TIMESTAMP" BETWEEN {low} AND {high - 1}',
         "\"AGG_TIME\" >= '2018-01-10Z' AND \"AGG_TIME\" < TIMESTAMPTZ '2018-01-12Z'",
         f'"AGG_TIME" >= {tenth} AND \'2018-01-12Z\' > "AGG_TIME"',
     ]:
         found = rows(
             old_client,
             "SET TimeZone = 'UTC';"
-            f' SELECT symbol, sum(total) FROM "TradeAgg_days" WHERE {where} GROUP BY 1 ORDER BY 1',
+            f' SELECT symbol, sum(total) FROM "TradeAgg_per_days" WHERE {where} GROUP BY 1 ORDER BY 1',
         )
         assert found == [("A", 63.0), ("B", 126.0)]
-    assert rows(old_client, 'SELECT count(*) FROM rollup."TradeAgg_days" d') == [(76,)]
-    assert rows(old_client, 'SELECT count(*) FROM (SELECT * FROM "TradeAgg_months") x, "TradeAgg_years"') == [(8,)]
+    assert rows(old_client, 'SELECT count(*) FROM rollup."TradeAgg_per_days" d') == [(76,)]
+    assert rows(old_client, 'SELECT count(*) FROM (SELECT * FROM "TradeAgg_per_months") x, "TradeAgg_per_years"') == [
+        (8,)
+    ]
 
 
 def test_the_range_of_a_view_is_all_that_is_loaded(serving: Serving, client: psycopg.Connection) -> None:
     with psycopg.connect(serving.delta.private.dsn, autocommit=True) as admin:
         client.execute(
-            'SELECT * FROM "TradeAgg_hours" WHERE "AGG_TIMESTAMP" >= %s AND "AGG_TIMESTAMP" < %s',
+            'SELECT * FROM "TradeAgg_per_hours" WHERE "AGG_TIMESTAMP" >= %s AND "AGG_TIMESTAMP" < %s',
             (at("2018-01-10T00:00:00"), at("2018-01-10T12:00:00")),
         )
         newest = admin.execute(
@@ -307,14 +309,14 @@ def test_sqlalchemy_reflects_views_columns_types_and_comments(serving: Serving) 
         engine = sqlalchemy.create_engine(url)
         inspector = sqlalchemy.inspect(engine)
         assert inspector.default_schema_name == "rollup"
-        levels = {f"TradeAgg_{level}" for level in ("seconds", "minutes", "hours", "days", "months", "years")}
+        levels = {f"TradeAgg_per_{level}" for level in ("seconds", "minutes", "hours", "days", "months", "years")}
         assert set(inspector.get_view_names()) == {"TradeAgg", *levels}
-        seen = {column["name"]: str(column["type"]) for column in inspector.get_columns("TradeAgg_days")}
+        seen = {column["name"]: str(column["type"]) for column in inspector.get_columns("TradeAgg_per_days")}
         assert list(seen) == ["AGG_TIMESTAMP", "symbol", "total", "avgPrice", "low", "high", "trades", "AGG_TIME"]
         assert (seen["AGG_TIMESTAMP"], seen["symbol"], seen["total"]) == ("BIGINT", "TEXT", "DOUBLE PRECISION")
-        assert "per days" in inspector.get_table_comment("TradeAgg_days")["text"]
-        assert inspector.get_columns("TradeAgg_days")[1]["comment"] == "group key"
-        table = sqlalchemy.Table("TradeAgg_days", sqlalchemy.MetaData(), autoload_with=engine)
+        assert "per days" in inspector.get_table_comment("TradeAgg_per_days")["text"]
+        assert inspector.get_columns("TradeAgg_per_days")[1]["comment"] == "group key"
+        table = sqlalchemy.Table("TradeAgg_per_days", sqlalchemy.MetaData(), autoload_with=engine)
         with engine.connect() as connection:
             query = sqlalchemy.select(table.c.symbol, sqlalchemy.func.sum(table.c.total)).where(
                 at("2018-01-02T00:00:00") > table.c.AGG_TIMESTAMP
@@ -332,8 +334,8 @@ def test_sqlalchemy_reflects_views_columns_types_and_comments(serving: Serving) 
 
 def test_psql_lists_and_describes(serving: Serving) -> None:
     login = {key: value for key, value in serving.login().items()}
-    seen = psql(login, '\\d\n\\dv+\n\\d "TradeAgg_days"\n\\d+ "TradeAgg"\n\\df\n\\dn\n')
-    assert "ERROR" not in seen and "TradeAgg_months" in seen and "AGG_TIME" in seen and "per days" in seen
+    seen = psql(login, '\\d\n\\dv+\n\\d "TradeAgg_per_days"\n\\d+ "TradeAgg"\n\\df\n\\dn\n')
+    assert "ERROR" not in seen and "TradeAgg_per_months" in seen and "AGG_TIME" in seen and "per days" in seen
     assert "group key" in seen and "within" in seen
 
 
@@ -342,7 +344,7 @@ def test_jdbc_reads_metadata_prepares_and_fetches_by_cursor(serving: Serving, jd
     command = [str(java()), "-cp", str(jdbc_driver), str(program), str(serving.endpoint.port), PASSWORD]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    names = ["TradeAgg", *(f"TradeAgg_{level}" for level in ("days", "hours", "minutes", "months", "seconds", "years"))]
+    names = ["TradeAgg", *(f"TradeAgg_per_{level}" for level in ("days", "hours", "minutes", "months", "seconds", "years"))]
     kinds = [
         "AGG_TIMESTAMP int8",
         "symbol text",
@@ -367,7 +369,7 @@ def test_jdbc_reads_metadata_prepares_and_fetches_by_cursor(serving: Serving, jd
 def test_gaps_are_filled_and_auto_stitches_levels(client: psycopg.Connection, how: str) -> None:
     with client.cursor() if how == "extended" else psycopg.ClientCursor(client) as cursor:
         gaps = (
-            "SELECT symbol, total FROM TradeAgg WITHIN '2018-02-09 00:00:00', %s PER 'days' FILL (zero) t"
+            "SELECT symbol, total FROM TradeAgg WITHIN '2018-02-09 00:00:00', %s PER 'days' FILL (zero, range) t"
             " WHERE symbol = 'A'"
         )
         assert cursor.execute(gaps, ("2018-02-12 00:00:00",)).fetchall() == [("A", 27.0), ("A", 30.0), ("A", 0.0)]

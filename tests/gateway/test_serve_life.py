@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rollup.gateway.options import ServeOptions
+from rollup.gateway.servers.options import ServeOptions
 from tests.gateway.trades import JANUARY, Serving, at, configuration, events, folder, host
 
 pytestmark = pytest.mark.postgres
@@ -167,12 +167,12 @@ def test_too_many_rows_are_refused_with_a_way_out_and_a_preview_is_not() -> None
             Serving(conf, replace(ServeOptions.of(conf), row_limit=100)) as serving,
             psycopg.connect(**serving.login(), autocommit=True) as client,
         ):
-            for sql in ('SELECT * FROM "TradeAgg_seconds"', f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'hours'"):
+            for sql in ('SELECT * FROM "TradeAgg_per_seconds"', f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'hours'"):
                 with pytest.raises(psycopg.errors.InvalidParameterValue, match="more than 100 rows per") as caught:
                     client.execute(sql)
                 assert "shorter range" in str(caught.value.diag.message_hint)
-            assert len(client.execute('SELECT * FROM "TradeAgg_seconds" LIMIT 50').fetchall()) == 50
-            assert len(client.execute("SELECT * FROM \"TradeAgg_seconds\" WHERE symbol = 'A'").fetchall()) == 84
+            assert len(client.execute('SELECT * FROM "TradeAgg_per_seconds" LIMIT 50').fetchall()) == 50
+            assert len(client.execute("SELECT * FROM \"TradeAgg_per_seconds\" WHERE symbol = 'A'").fetchall()) == 84
 
 
 def test_a_statement_that_takes_too_long_to_load_is_cancelled_and_the_session_lives() -> None:

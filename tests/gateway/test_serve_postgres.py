@@ -15,9 +15,9 @@ import pytest
 from psycopg import sql
 
 from rollup.conf import Conf, load
-from rollup.gateway.serve import PostgresEndpoint
+from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
-from rollup.stores.postgres import store_of
+from rollup.stores.sql.store import store_of
 from tests.gateway.trades import APP, JANUARY, PASSWORD, Serving, at, events, folder
 from tests.servers.postgres import PostgresServer
 
@@ -89,14 +89,75 @@ def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
         )
         assert mixed.fetchone() == (63.0,)
         where = f'WHERE "AGG_TIMESTAMP" < {at("2018-01-02T00:00:00")}'
-        view = f'SELECT symbol, sum(total) FROM "TradeAgg_days" {where} GROUP BY 1 ORDER BY 1'
+        view = f'SELECT symbol, sum(total) FROM "TradeAgg_per_days" {where} GROUP BY 1 ORDER BY 1'
         assert client.execute(view).fetchall() == [("A", 3.0), ("B", 6.0)]
-        assert client.execute("SELECT count(*) FROM tradeagg_days WHERE \"AGG_TIME\" >= '2018-02-01Z'").fetchone() == (
-            20,
-        )
+        assert client.execute(
+            "SELECT count(*) FROM tradeagg_per_days WHERE \"AGG_TIME\" >= '2018-02-01Z'"
+        ).fetchone() == (20,)
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown duration") as caught:
             client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'weeks'")
         assert caught.value.diag.statement_position == "15"
+
+
+MOMENTS = [("2018-01-03 00:00:00", "2018-01-05 00:00:00"), ("2018-01-03 05:30:00+05:30", "2018-01-05 00:00:00Z")]
+NUMBERS = [tuple(str(at(moment)) for moment in ("2018-01-03T00:00:00", "2018-01-05T00:00:00"))]
+
+
+@pytest.mark.parametrize("source", ["TradeAgg WITHIN $1, $2 PER 'days'", "TradeAgg($1, $2, 'days')"])
+@pytest.mark.parametrize("values", MOMENTS + NUMBERS)
+@pytest.mark.parametrize("kind", [None, "int8", "timestamptz", "timestamp", "date", "text", "varchar"])
+def test_bounds_are_parameters_of_any_type_without_a_cast(
+    login: dict[str, Any], source: str, values: tuple[str, str], kind: str | None
+) -> None:
+    """What a driver sends that asks for the types of parameters (`None`: it is told a domain, and sends texts), and one
+    that says what it has."""
+    if (kind == "int8") != (values in NUMBERS) and kind not in (None, "text", "varchar"):
+        return
+    if kind in ("timestamp", "date") and "+" in values[0]:
+        return
+    with psycopg.connect(**login, autocommit=True) as client:
+        oids = [client.adapters.types[kind].oid] * 2 if kind else None
+        sent = [value[:10] if kind == "date" else value for value in values]
+        found = client.pgconn.exec_params(
+            f"SELECT sum(total) FROM {source} t".encode(), [value.encode() for value in sent], oids
+        )
+        assert (found.error_message, found.get_value(0, 0)) == (b"", b"63")
+
+
+def test_a_driver_that_asks_is_told_no_text_for_a_bound(login: dict[str, Any]) -> None:
+    with psycopg.connect(**login, autocommit=True) as client:
+        client.pgconn.prepare(b"s", b"SELECT sum(total) FROM TradeAgg WITHIN $1, $2 PER 'days' t")
+        told = client.execute("select parameter_types::text[] from pg_prepared_statements").fetchone()
+        assert told is not None and {each.rpartition(".")[2] for each in told[0]} == {"rollup_bound"}
+
+
+def test_a_short_number_is_no_time_here_either(login: dict[str, Any]) -> None:
+    with psycopg.connect(**login) as client, pytest.raises(psycopg.Error, match="2018"):
+        client.execute("SELECT * FROM TradeAgg WITHIN %s, %s PER 'days' t", ("2018", "2019"), prepare=True)
+
+
+@pytest.mark.parametrize("name", ["TradeAgg", '"TradeAgg"', "tradeagg", "public.tradeagg"])
+def test_an_aggregation_without_a_range_is_told_what_is_missing(login: dict[str, Any], name: str) -> None:
+    with psycopg.connect(**login, autocommit=True) as client:
+        for prepare in (False, True):
+            with pytest.raises(psycopg.errors.UndefinedTable, match="neither a range nor a duration") as caught:
+                client.execute(f"SELECT * FROM {name}", prepare=prepare)
+            hint, place = caught.value.diag.message_hint, caught.value.diag.statement_position
+            assert (hint, place) == ("TradeAgg WITHIN '2018-01-** **:**:**' PER 'years'", "15")
+        with pytest.raises(psycopg.errors.UndefinedTable, match='relation "trade" does not exist'):
+            client.execute("SELECT * FROM trade")
+        named = "WITH tradeagg AS (SELECT 1 AS x) SELECT x FROM tradeagg"
+        assert client.execute(named).fetchone() == (1,)
+
+
+def test_no_two_names_that_a_tool_shows_differ_only_in_case(login: dict[str, Any]) -> None:
+    with psycopg.connect(**login) as client:
+        shown = (
+            "select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v')"
+        )
+        names = [name for (name,) in client.execute(shown).fetchall()]
+    assert {"TradeAgg_DAYS", "TradeAgg_per_days"} <= set(names)
+    assert len({name.casefold() for name in names}) == len(names)
 
 
 def test_gaps_are_filled_and_levels_stitched_inside_the_server(login: dict[str, Any]) -> None:

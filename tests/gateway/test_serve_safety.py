@@ -17,8 +17,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from rollup.errors import ConfigError
-from rollup.gateway.options import ServeOptions
+from rollup.core.errors import ConfigError
+from rollup.gateway.servers.options import ServeOptions
 from tests.gateway.test_attacks import DENIED
 from tests.gateway.trades import JANUARY, PASSWORD, Serving, configuration, events, folder, host
 
@@ -37,7 +37,7 @@ MORE = {
     "lock loaded rows": "lock table {slice} in access exclusive mode",
     "replace a function": "create or replace function _rollup.wait(jsonb) returns jsonb language sql as 'select 1'",
     "ask in the server's name": "select _rollup.wait('{{}}'::jsonb)",
-    "replace a view": 'create or replace view rollup."TradeAgg_days" as select 1',
+    "replace a view": 'create or replace view rollup."TradeAgg_per_days" as select 1',
     "make a table inside": "create table _rollup.mine (x int)",
     "read the password": "select pg_read_file('../password')",
     "become the owner": "set role rollup_owner",
@@ -69,7 +69,7 @@ def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
     attack = (
         MORE[what].format(slice=f"_rollup.{found[0]}")
         if what in MORE
-        else DENIED[what].replace("rollups.days", 'rollup."TradeAgg_days"').replace("rollups.", "rollup.")
+        else DENIED[what].replace("rollups.days", 'rollup."TradeAgg_per_days"').replace("rollups.", "rollup.")
     )
     attack = attack.replace("reader", "ann")
     with pytest.raises(psycopg.Error) as caught:

@@ -7,6 +7,8 @@ the text it is given (names in capitals, a query around the query) before it sen
     python -m venv superset
     superset/bin/pip install apache-superset psycopg2-binary "flask-caching<2.4" rich cachetools
     ROLLUP_SUPERSET=superset/bin/python pytest -m superset
+
+So no target of the Makefile runs it.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def test_superset_browses_and_draws() -> None:
             place = f"127.0.0.1:{serving.endpoint.port}/rollup"
             uri = f"postgresql+psycopg2://ann:{quote(PASSWORD, safe='')}@{place}"
             seen = _superset(Path(os.environ["ROLLUP_SUPERSET"]), made, uri)
-    assert seen["browser"][0] == "TradeAgg" and "TradeAgg_days" in seen["browser"]
+    assert seen["browser"][0] == "TradeAgg" and "TradeAgg_per_days" in seen["browser"]
     assert sorted(row["total"] for row in seen["line chart"]) == [15.0, 18.0, 21.0]
     for name in ("call", "quoted name"):
         assert seen[name] == [{"symbol": "B", "total": 2436.0}, {"symbol": "A", "total": 1218.0}]

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from rollup.java import java
-from rollup.stores.pgserver import free_port
+from rollup.stores.postgres.server import free_port
 from tests.gateway.trades import configuration, events, folder, host
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -48,8 +48,9 @@ def test_a_hive_client_asks_the_functions_and_sees_the_next_commit() -> None:
                 ask = f"select symbol, sum(total) as s from {source} group by symbol order by symbol"
                 assert "A,1218.0\nB,2436.0" in _beeline(port, ask)
                 job.send("Trades", events("2018-02", days=10))
-                time.sleep(10)
-                assert "A,1383.0\nB,2766.0" in _beeline(port, ask)
+                deadline = time.monotonic() + 60
+                while "A,1383.0\nB,2766.0" not in (said := _beeline(port, ask)):
+                    assert time.monotonic() < deadline, said
             finally:
                 running.terminate()
                 running.wait(60)

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from rollup.errors import QueryError, SyntaxProblem
-from rollup.gateway import wire
-from rollup.gateway.proxy import Gateway
+from rollup.core.errors import QueryError, SyntaxProblem
+from rollup.gateway.protocol import wire
+from rollup.gateway.protocol.proxy import Gateway
 
 T = TypeVar("T")
 VALUES = "FROM (VALUES (42)) AS answer(n)"

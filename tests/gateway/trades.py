@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rollup.conf import Conf, load
-from rollup.gateway.options import ServeOptions
-from rollup.gateway.serve import DeltaEndpoint, endpoint
+from rollup.gateway.servers.options import ServeOptions
+from rollup.gateway.servers.serve import DeltaEndpoint, endpoint
 from rollup.hosts.local import LocalHost
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 
 T = TypeVar("T")
 APP = """

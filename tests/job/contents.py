@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from rollup.checkpoint.records import RecordFolder
 from rollup.program import Program
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
-from rollup.stores.delta_record import RecordFolder
 
 
 def contents(folder: Path, program: Program) -> dict[str, Any]:

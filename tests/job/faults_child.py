@@ -20,14 +20,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.pipeline import Pipeline
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.hosts.pipeline import Pipeline
 from rollup.program import Program, compile_app
 from rollup.sources.base import DEAD
 from rollup.stores.base import Rewrite
 from rollup.stores.dead_letters import DeadLetters
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 from rollup.stores.faults import POINTS, point
 from tests.job.contents import contents
 
@@ -61,7 +61,7 @@ def events(number: int, late: bool) -> pa.Table:
 
 def work(folder: Path, app: str, query: str) -> None:
     """Process what is left, as the Spark host does: a batch is done when its callback has returned."""
-    engine, dead, program = Engine(threads=1), DeadLetters(folder), compile_app(app)
+    engine, dead, program = ColumnEngine(threads=1), DeadLetters(folder), compile_app(app)
     pipelines = [
         Pipeline(aggregation, store(program, name, engine, folder), engine)
         for name, aggregation in program.aggregations.items()
@@ -86,14 +86,14 @@ def work(folder: Path, app: str, query: str) -> None:
         checkpoint.write_text(json.dumps(number + 1))
 
 
-def store(program: Program, name: str, engine: Engine, folder: Path) -> DeltaStore:
+def store(program: Program, name: str, engine: ColumnEngine, folder: Path) -> DeltaStore:
     """A store that puts files together early."""
     made = DeltaStore(program.aggregations[name], engine, folder)
     made.compact_after = 2
     return made
 
 
-def advance(engine: Engine, pipeline: Pipeline, number: int, query: str, late: bool) -> None:
+def advance(engine: ColumnEngine, pipeline: Pipeline, number: int, query: str, late: bool) -> None:
     """One batch into one aggregation."""
     with engine.tables({"batch": events(number, late)}):
         folded = pipeline.partials.fold(engine, "batch")

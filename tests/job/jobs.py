@@ -19,7 +19,7 @@ from rollup.stores.dead_letters import DeadLetters
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rollup.hosts.spark_driver import SparkHost
+    from rollup.hosts.spark.driver import SparkHost
 
 ROOT = Path(__file__).resolve().parents[2]
 TRADES = """define stream Trades (symbol string, price double, quantity long, ts long);
@@ -64,7 +64,7 @@ class Job:
     def host(self, spark: SparkSession) -> SparkHost:
         """A host on the tests' session."""
         from rollup.hosts.progress import Reporter
-        from rollup.hosts.spark_driver import SparkHost
+        from rollup.hosts.spark.driver import SparkHost
 
         return SparkHost(self.conf, spark, Reporter(terminal=False))
 

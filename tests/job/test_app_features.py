@@ -251,14 +251,17 @@ WRONG: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "unknown kind": (
         lambda conf: conf.replace('"json"', '"jsn"'),
-        "[sources.Trades]: unknown kind 'jsn' (one of csv, delta, json, kafka, parquet, rate)",
+        "[sources.Trades] has the unknown kind 'jsn' (did you mean 'json'?)",
     ),
     "unknown key": (lambda conf: 'triger = "1 second"\n' + conf, "unknown key `triger` (did you mean `trigger`?)"),
     "no TOML": (lambda conf: conf + "[[[", "is not TOML"),
     "no app": (lambda conf: conf.replace("app.siddhi", "gone.siddhi"), "cannot read the app"),
     "bad app": (lambda conf: conf.replace("app.siddhi", "bad.siddhi"), "line 1, column "),
-    "bad trigger": (lambda conf: 'trigger = "often"\n' + conf, "the trigger 'often' is no length of time"),
-    "no store": (lambda conf: conf.replace('"delta"', '"detla"'), "the store's kind is 'detla' (delta or sql)"),
+    "bad trigger": (lambda conf: 'trigger = "often"\n' + conf, "trigger is 'often' (a length of time"),
+    "no store": (
+        lambda conf: conf.replace('"delta"', '"detla"'),
+        "[store] has the unknown kind 'detla' (did you mean 'delta'?)",
+    ),
     "no path": (lambda conf: conf.replace('path = "incoming"\n', ""), "[sources.Trades] lacks `path`"),
     "no Delta table": (
         lambda conf: conf.replace('"json"', '"delta"'),
@@ -269,7 +272,14 @@ WRONG: dict[str, tuple[Callable[[str], str], str]] = {
         lambda conf: conf.replace('"checkpoint"', '"app.siddhi/c"'),
         "cannot write the checkpoint",
     ),
-    "incoming under a file": (lambda conf: conf.replace('"incoming"', '"app.siddhi/in"'), "cannot make the folder"),
+    "no folder": (
+        lambda conf: conf.replace('"incoming"', '"incomming"'),
+        "incomming (`create = true` makes one for files to come)",
+    ),
+    "incoming under a file": (
+        lambda conf: conf.replace('"incoming"', '"app.siddhi/in"\ncreate = true'),
+        "cannot make the folder",
+    ),
     "sink of nothing": (
         lambda conf: conf + '[sinks.Nope]\nkind = "console"\n',
         "[sinks.Nope] names no stream of the app",
@@ -322,6 +332,21 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     assert code == 2, said
     assert said.count("\n") == 1 and said.startswith("rollup: "), said
     assert wanted in said
+
+
+@pytest.mark.spark
+def test_a_file_that_is_not_sorted_by_time_is_not_taken_in_silence(
+    tmp_path: Path, command: Callable[[Path], tuple[int, str]]
+) -> None:
+    """The default loses no event and stops nothing; without a word nobody learns that buckets are wrong."""
+    conf = folder_with(tmp_path, CONF.format(top=""))
+    write(tmp_path / "incoming", "sorted by symbol", sorted(trades(range(400)), key=lambda trade: trade["symbol"]))
+    code, said = command(conf)
+    assert code == 0
+    warning = next(line for line in said.splitlines() if "warning" in line)
+    assert "of 410 events" in warning and "merged into later buckets" in warning
+    assert "the files are probably not sorted by time" in warning and 'policy = "correct"' in warning
+    assert said.splitlines()[-1].startswith("rollup: TradeAgg: ") and "of 410 events" in said.splitlines()[-1]
 
 
 @pytest.mark.spark

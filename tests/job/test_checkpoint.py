@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rollup.conf import Conf, load
-from rollup.errors import ConfigError
-from rollup.hosts.checkpoint import claim, refuse_without_tables
+from rollup.core.errors import ConfigError
+from rollup.hosts.spark.ownership import claim, refuse_without_tables
 
 APP = """define stream Trades (symbol string, price double, ts long);
 define aggregation TradeAgg from Trades select symbol, sum(price) as total group by symbol aggregate by ts every sec ... day;
@@ -16,6 +16,7 @@ define aggregation TradeAgg from Trades select symbol, sum(price) as total group
 
 
 def conf_of(folder: Path, password: str) -> Conf:
+    (folder / "incoming").mkdir(exist_ok=True)
     (folder / "app.siddhi").write_text(APP)
     (folder / "app.toml").write_text(f"""app = "app.siddhi"
 checkpoint = "checkpoint"

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rollup.aggregation.engine import Engine
-from rollup.errors import FencedError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import FencedError
 from rollup.hosts.exchange import Exchange, sweep
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 from rollup.stores.faults import POINTS
 from tests.job import faults_child
 from tests.job.contents import contents
@@ -97,7 +97,7 @@ def test_without_commit_records_only_the_open_bucket_of_the_finest_level_is_lost
 
 def test_of_two_jobs_on_one_store_the_one_that_commits_second_is_stopped_and_leaves_nothing(tmp_path: Path) -> None:
     program = faults_child.compile_app(faults_child.PLAIN)
-    engine = Engine(threads=1)
+    engine = ColumnEngine(threads=1)
     first, second = (
         faults_child.Pipeline(program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine)
         for _ in range(2)
@@ -116,7 +116,7 @@ def test_of_two_jobs_on_one_store_the_one_that_commits_second_is_stopped_and_lea
 
 def test_a_table_that_moved_on_without_a_record_is_put_back(tmp_path: Path) -> None:
     program = faults_child.compile_app(faults_child.PLAIN)
-    engine = Engine(threads=1)
+    engine = ColumnEngine(threads=1)
     pipeline = faults_child.Pipeline(
         program.aggregations["A"], faults_child.store(program, "A", engine, tmp_path), engine
     )
@@ -255,7 +255,7 @@ def kill_ten_times(real: Job, moments: random.Random) -> None:
 def duration() -> float:
     """Seconds from the start of a process to its session, about: what a random moment is measured against."""
     began = time.monotonic()
-    code = "from rollup.hosts.session import session; session({}, False).range(1).count()"
+    code = "from rollup.hosts.spark.session import session; session({}, False).range(1).count()"
     subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""`lateness` of a source: what a configuration says in time is the app's own buffer to everything that reads the app.
+"""`lateness` of a source and `[late] policy`: what a configuration says in time is the app's own buffer to everything that reads the app.
 
 Only the text is ours; what a buffer does is tested where the annotation is. So this is about which aggregations get
 one, how long it is, and that nothing else of the app changes.
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from rollup.conf import Conf, load
-from rollup.errors import ConfigError
+from rollup.core.errors import ConfigError
 from rollup.hosts.local import LocalHost
+from rollup.sources.lateness import policy_from
 
 APP = """-- two sources and a stream between
 define stream S (k string, ts long); define stream T (k string, at string);
@@ -25,11 +26,11 @@ define aggregation Arrived from S select count() as n aggregate every sec; defin
 """
 
 
-def conf(folder: Path, first: str = "", second: str = "") -> Conf:
+def conf(folder: Path, first: str = "", second: str = "", more: str = "") -> Conf:
     """A configuration of the app with more lines for its two sources."""
     (folder / "app.siddhi").write_text(APP)
-    sources = "".join(f'[sources.{s}]\nkind = "rate"\n{more}\n' for s, more in (("S", first), ("T", second)))
-    text = f'app = "app.siddhi"\ncheckpoint = "c"\n{sources}[store]\nkind = "delta"\npath = "t"\n'
+    sources = "".join(f'[sources.{s}]\nkind = "rate"\n{each}\n' for s, each in (("S", first), ("T", second)))
+    text = f'app = "app.siddhi"\ncheckpoint = "c"\n{sources}[store]\nkind = "delta"\npath = "t"\n{more}'
     (folder / "rollup.toml").write_text(text)
     return load(folder / "rollup.toml")
 
@@ -73,3 +74,32 @@ def test_lateness_stands_at_its_source(tmp_path: Path) -> None:
     path.write_text(f'lateness = "10 seconds"\n{path.read_text()}')
     with pytest.raises(ConfigError, match="unknown key `lateness`"):
         load(path)
+
+
+@pytest.mark.parametrize("policy", ["merge", "drop", "correct"])
+def test_the_policy_of_the_configuration_holds_for_aggregations_by_event_time_that_declare_none(
+    tmp_path: Path, policy: str
+) -> None:
+    found = conf(tmp_path, more=f'[late]\npolicy = "{policy}"\n').program().aggregations
+    said = {name: str(aggregation.policy) for name, aggregation in found.items()}
+    assert said == dict.fromkeys(("Plain", "Own", "Other"), policy) | {"Derived": "correct", "Arrived": "merge"}
+
+
+def test_a_declaration_of_the_app_stands_above_the_policy_of_the_configuration(tmp_path: Path) -> None:
+    path = conf(tmp_path, more='[late]\npolicy = "correct"\n').path
+    text = APP.replace("@BufferSize('3')", "@BufferSize('3') @IgnoreEventsOlderThanBuffer('false')")
+    (tmp_path / "app.siddhi").write_text(text.replace("@OutOfOrder('correct')", "@IgnoreEventsOlderThanBuffer('true')"))
+    found = load(path).program().aggregations
+    assert (str(found["Own"].policy), str(found["Derived"].policy)) == ("merge", "drop")
+
+
+def test_buffer_and_policy_of_the_configuration_hold_together(tmp_path: Path) -> None:
+    found = conf(tmp_path, 'lateness = "5 sec"', more='[late]\npolicy = "correct"\n').program().aggregations["Plain"]
+    assert (found.buffer, str(found.policy)) == (5, "correct")
+
+
+def test_plan_says_who_decides_about_late_events(tmp_path: Path) -> None:
+    without, given = conf(tmp_path), conf(tmp_path, more='[late]\npolicy = "correct"\n')
+    assert policy_from(without, "Plain") == "the default; [late] policy changes it"
+    assert policy_from(given, "Plain") == "says [late] of the configuration"
+    assert policy_from(given, "Derived") == "says the app"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from tests.job.jobs import Job, answers
 from tests.job.test_crash import job, kill_ten_times, write_events
 from tests.servers.postgres import PostgresServer
@@ -88,6 +88,46 @@ def test_killed_with_a_commit_on_its_way_it_ends_as_if_it_never_was(
     assert 1 <= made < done <= made + 2
     real.run(spark)
     assert everything(real) == whole
+
+
+TWO = """define stream Trades (symbol string, price double, quantity long, ts long);
+define aggregation A from Trades select symbol, sum(quantity) as total, count() as events
+group by symbol aggregate by ts every sec ... day;
+define aggregation B from Trades select symbol, max(price) as high, count() as events
+group by symbol aggregate by ts every sec, min;
+"""
+
+
+def test_killed_where_one_aggregation_is_ahead_of_another_neither_lacks_an_event(
+    tmp_path: Path, postgres: PostgresServer, spark: SparkSession
+) -> None:
+    url = postgres.new_database()
+    write_events(tmp_path / "events", files=12, rows=40)
+    source = {"kind": "json", "path": str(tmp_path / "events"), "max_files_per_batch": 1}
+    (tmp_path / "real").mkdir()
+    real = Job(tmp_path / "real", source, app=TWO, store=f'kind = "sql"\nurl = "{url}"')
+
+    def made(name: str) -> int:
+        try:
+            return int(str(execute(url, f'select coalesce(max(number), 0) from "{name}_COMMIT"')[0][0]))
+        except psycopg2.errors.UndefinedTable:
+            return 0
+
+    process = real.process("--once", start_new_session=True)
+    try:
+        wait_until(lambda: made("A") >= 2, 200)
+        with psycopg2.connect(url) as reader:  # A's commits wait, and B's go on until the job waits for A
+            reader.cursor().execute('lock table "A_OPEN" in exclusive mode')
+            wait_until(lambda: made("B") >= made("A") + 2, 200)
+            os.killpg(process.pid, signal.SIGKILL)
+        reader.close()
+    finally:
+        process.kill()
+        process.communicate()
+    assert made("B") >= made("A") + 2
+    real.run(spark)
+    for name in ("A", "B"):
+        assert sum(row[0] for row in answers(real.conf, "events", "minutes", name)) == 12 * 40, name
 
 
 def test_a_database_brought_back_from_a_backup_is_caught_up_with(

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rollup.errors import StoreError
+from rollup.core.errors import StoreError
 from rollup.hosts.answers import FileSink
-from rollup.hosts.query_log import beyond, query_of, remove
+from rollup.hosts.spark.query_log import beyond, query_of, remove
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
 

@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 from rollup.aggregation.cascade import Cascade
 from rollup.conf import Conf
-from rollup.errors import ConfigError, StoreError
-from rollup.hosts.shards import ShardResult, ShardSpec, Split, fingerprint, open_skeleton, run_shard, split
-from rollup.hosts.spark_shards import Placing, ShardedState, SizedPipeline, shift
-from rollup.stores.delta import DeltaStore
+from rollup.core.errors import ConfigError, StoreError
+from rollup.hosts.spark.placement import Placing, ShardedState, SizedPipeline, shift
+from rollup.hosts.spark.shard_step import ShardResult, ShardSpec, Split, fingerprint, open_skeleton, run_shard, split
+from rollup.stores.delta.store import DeltaStore
 from tests.aggregation.rig import ALL_SETUPS, Outputs, Rig, Row, Setup, events, rig
 from tests.aggregation.test_invariance import run, same
 from tests.job.contents import contents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rollup.aggregation.engine import Engine
 from rollup.aggregation.state import State
-from rollup.calendar import Duration
-from rollup.errors import StoreError
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import StoreError
 from rollup.hosts.trailing import TrailingStore
 from rollup.program import compile_app
 from rollup.stores.base import Commit, Rewrite
@@ -26,7 +27,7 @@ class Slow(MemoryStore):
     """A store that makes commits from the second on only as they are let through, and that can fail."""
 
     def __init__(self) -> None:
-        super().__init__(AGGREGATION, Engine(threads=1))
+        super().__init__(AGGREGATION, ColumnEngine(threads=1))
         self.gate = threading.Semaphore(1)
         self.made: list[int] = []
         self.failing: int | None = None
@@ -146,3 +147,30 @@ def test_the_length_of_a_commit_is_that_of_the_store_s_work(slow: Slow, trailing
     slow.open()
     assert second.result(20).at <= third.result(20).at
     assert third.result().seconds <= third.result().at - second.result().at + 0.001, "waiting for its turn is no work"
+
+
+def test_commits_may_be_looked_at_while_others_begin(slow: Slow, trailing: TrailingStore) -> None:
+    slow.open()
+    slow.gate.release(10_000)
+    failed, done, pause = list[BaseException](), threading.Event(), sys.getswitchinterval()
+
+    def look() -> None:
+        try:
+            while not done.is_set():
+                trailing.check()
+                assert trailing.newest_commit is not None
+        except BaseException as problem:
+            failed.append(problem)
+
+    looking = threading.Thread(target=look)
+    sys.setswitchinterval(1e-6)
+    try:
+        looking.start()
+        for number in range(2, 1500):
+            trailing.commit(commit(number))
+    finally:
+        done.set()
+        looking.join(20)
+        sys.setswitchinterval(pause)
+    trailing.settle()
+    assert not failed and slow.made[-1] == 1499

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rollup.hosts.upkeep import Upkeep
+from rollup.hosts.maintenance import Upkeep
 
 
 @dataclass

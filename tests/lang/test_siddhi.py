@@ -15,11 +15,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rollup.aggregation.retrieval import Ask, plan
-from rollup.errors import RollupError
-from rollup.lang.siddhi import parse_query
+from rollup.core.errors import RollupError
+from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program, compile_app
+from rollup.retrieval.questions import Ask, plan
 from tests.profiles import examples
 
 FOR_QUERIES = (

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from rollup.errors import QueryError, RollupError
-from rollup.lang.sql import Within, Wrapped, columns_used, conditions_on, mentions, parse, rewrite
+from rollup.core.errors import QueryError, RollupError
+from rollup.lang.sql.within import Within, Wrapped, columns_used, conditions_on, mentions, parse, rewrite
 
 KNOWN = ["TradeAgg", "Other"]
 PIECES = ["SELECT", "FROM", "x", "(", ")", "'", '"', "within", "$1", "--", "/*", "*/", ";", ",", ".", "é", "$$"]

@@ -93,7 +93,7 @@ def remove_table(place: Place, level: str) -> None:
 def rollup() -> Callable[..., tuple[int, str]]:
     """The command line: exit code and output, errors included."""
     from rollup.cli.main import cli
-    from rollup.errors import RollupError
+    from rollup.core.errors import RollupError
 
     def run(*arguments: object) -> tuple[int, str]:
         found = CliRunner().invoke(cli, [str(argument) for argument in arguments])

@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.pipeline import Pipeline
 from rollup.conf import Conf, load
-from rollup.errors import RollupError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import RollupError
+from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import Change, settle
-from rollup.lifecycle.chores import Chores
-from rollup.lifecycle.lease import Lease
-from rollup.lifecycle.lease_places import lease_of
-from rollup.lifecycle.raw import Folded, RawFile, RawSource
+from rollup.lifecycle.lease.holding import Lease
+from rollup.lifecycle.lease.places import lease_of
+from rollup.lifecycle.maintenance.between_batches import Chores
+from rollup.lifecycle.replay.raw import Folded, RawFile, RawSource
 from rollup.lifecycle.status import newest_state
 from rollup.stores.registry import open_store
 
@@ -68,12 +68,14 @@ class Place:
         return load(self.root / "rollup.toml")
 
     def add(self, *events: tuple[str, float, int, int]) -> Path:
-        """Put a file of events there: symbol, price, quantity, time (ms)."""
+        """Put a whole file of events there, also under a running job: symbol, price, quantity, time (ms)."""
         names = ("symbol", "price", "quantity", "ts")
         types = (pa.string(), pa.float64(), pa.int64(), pa.int64())
         path = self.root / "incoming" / f"part-{self.files:05d}.parquet"
         columns = [pa.array([event[i] for event in events], kind) for i, kind in enumerate(types)]
-        pq.write_table(pa.table(columns, names=list(names)), path)
+        aside = self.root / path.name
+        pq.write_table(pa.table(columns, names=list(names)), aside)
+        aside.rename(path)
         self.files += 1
         return path
 
@@ -81,11 +83,12 @@ class Place:
 class FileJob:
     """The job in progress."""
 
-    def __init__(self, conf: Conf, lease: Lease | None = None, accept: bool = False) -> None:
+    def __init__(self, conf: Conf, lease: Lease | None = None, accept: bool = False, name: str | None = None) -> None:
         self.conf = conf
         self.program = conf.program()
-        self.aggregation = next(iter(self.program.aggregations.values()))
-        self.engine = Engine(threads=2)
+        aggregations = self.program.aggregations
+        self.aggregation = next(iter(aggregations.values())) if name is None else aggregations[name]
+        self.engine = ColumnEngine(threads=2)
         self.store: Any = open_store(conf, self.aggregation, self.engine)
         self.pipeline = Pipeline(self.aggregation, self.store, self.engine)
         self.book = Book.of(conf, self.aggregation.name)

@@ -10,14 +10,14 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.pipeline import Pipeline
-from rollup.calendar import Duration
 from rollup.conf import Conf, load
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.untyped import pc
+from rollup.hosts.pipeline import Pipeline
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.stores.base import Rewrite, Store
 from rollup.stores.registry import open_store
-from rollup.untyped import pc
 from tests.job.jobs import answers
 
 COLUMNS = "AGG_TIMESTAMP, symbol, avgPrice, total, high, lastPrice"
@@ -29,14 +29,14 @@ class Opened:
 
     conf: Conf
     aggregation: Aggregation
-    engine: Engine
+    engine: ColumnEngine
     store: Store
     pipeline: Pipeline
 
     @classmethod
     def of(cls, path: Path) -> Opened:
         """Open the aggregation of a configuration file."""
-        conf, engine = load(path), Engine(threads=2)
+        conf, engine = load(path), ColumnEngine(threads=2)
         aggregation = next(iter(conf.program().aggregations.values()))
         store = open_store(conf, aggregation, engine)
         pipeline = Pipeline(aggregation, store, engine)

@@ -3,14 +3,17 @@ because the question is what happens to rows that are there."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from rollup.errors import FencedError, StoreError
-from rollup.lifecycle.change import notes
-from rollup.lifecycle.compare import readable
+from rollup.core.errors import FencedError, StoreError
+from rollup.lifecycle.change import compare, declaration, notes
+from rollup.lifecycle.replay.compare import readable
+from rollup.program import compile_app
 from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, execute, stored, trades
 from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
 
@@ -53,8 +56,8 @@ def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(plac
     assert rollup("verify", place.conf.path, "--from", readable(since), "--to", "2018-02-01")[0] == 0
     assert rollup("status", place.conf.path)[1].count("AGG_MIN_quantity: complete from") == 1
 
-    from rollup.aggregation.retrieval import plan
-    from rollup.lang.siddhi import parse_query
+    from rollup.lang.siddhi.apps import parse_query
+    from rollup.retrieval.questions import plan
 
     ask = plan(
         parse_query("from TradeAgg within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, least, total"),
@@ -157,8 +160,8 @@ def test_another_filter_needs_a_clear_yes(place: Place, rollup: Cli) -> None:
 
 
 def test_a_change_killed_half_way_is_done_again(place: Place, rollup: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollup.stores import delta
-    from rollup.stores.delta_change import add_columns
+    from rollup.stores.delta import store as delta
+    from rollup.stores.delta.change import add_columns
 
     place, events = begun(place)
     place, count = changed(place, extra=", min(quantity) as least"), [0]
@@ -238,3 +241,107 @@ def test_the_first_value_that_is_ordered_by_time_is_not_beaten_by_rows_from_befo
     wanted, found = (rollup("query", each.conf.path, text, "--format", "json")[1] for each in (place, bare))
     prices = [line for line in found.splitlines() if line.startswith("{")]
     assert prices == wanted.splitlines() and "null" not in found
+
+
+NAMED = (
+    "define stream S (a int, b int, ts long); define aggregation A from S[a*b > 5] select {} aggregate by ts every sec;"
+)
+
+
+def earlier(items: str, *shared: str) -> dict[str, Any]:
+    """A declaration as it was written before it had a form: expressions in the words of an older program."""
+    new = declaration(compile_app(NAMED.format(items)).aggregations["A"])
+    values = {name: [kind, f"TRY({words})"] for name, (kind, words) in new["values"].items()}
+    values |= {name: ["int64", "TRY(…)"] for name in shared}
+    return {name: value for name, value in new.items() if name != "form"} | {
+        "filter": "TRY(a * b) > 5",
+        "values": values,
+    }
+
+
+def test_a_declaration_of_an_earlier_form_is_the_same_when_its_columns_are() -> None:
+    new = declaration(compile_app(NAMED.format("sum(a*b) as x")).aggregations["A"])
+    assert not compare(earlier("sum(a*b) as x"), new)
+    assert compare(earlier("sum(a*b) as x"), new | {"filter": None}).meaning
+
+
+def test_columns_that_expressions_once_shared_are_refused_with_what_to_do() -> None:
+    new = declaration(compile_app(NAMED.format("avg(a*b) as x, stdDev(a/b) as y")).aggregations["A"])
+    old = earlier("count() as n", "AGG_SUM_a_b", "AGG_COUNT_a_b", "AGG_COUNT_a_b_")
+    assert "were shared by expressions that now have columns of their own" in compare(old, new).refused[0]
+
+
+def test_another_order_of_the_select_list_is_no_change() -> None:
+    one, other = (
+        declaration(compile_app(NAMED.format(items)).aggregations["A"])
+        for items in ("sum(a+b) as x, sum(a-b) as y", "sum(a-b) as y, sum(a+b) as x")
+    )
+    assert not compare(one, other)
+
+
+@EVERY_STORE
+def test_until_a_change_is_accepted_every_command_reads_the_tables_as_they_are(place: Place, rollup: Cli) -> None:
+    place, _ = begun(place)
+    question = "from TradeAgg within '2018-**-** **:**:**' per '{per}' select AGG_TIMESTAMP, symbol, total"
+
+    def asked(per: str, more: str = "") -> list[dict[str, object]]:
+        code, said = rollup("query", place.conf.path, question.format(per=per) + more, "--format", "json")
+        assert code == 0, said
+        return sorted(map(json.loads, said.splitlines()), key=lambda row: (row["AGG_TIMESTAMP"], row["symbol"]))
+
+    before = {per: asked(per) for per in ("seconds", "days")}
+    place = changed(place, extra=", min(quantity) as least")
+    code, said = rollup("change", place.conf.path)
+    assert code == 0 and "added: AGG_MIN_quantity" in said
+    assert f"not done yet: `rollup change {place.conf.path} --accept` does it" in said
+    for per, answer in before.items():
+        assert asked(per) == answer
+        assert {row["least"] for row in asked(per, ", least")} == {None}
+        sql = f"select sum(total) as s, count(least) as n from TradeAgg within '2018-**-** **:**:**' per '{per}'"
+        code, said = rollup("query", place.conf.path, sql, "--format", "json")
+        assert code == 0 and json.loads(said)["n"] == 0
+    assert rollup("verify", place.conf.path)[0] == 0
+    assert rollup("status", place.conf.path)[0] == 0
+    code, said = rollup("recover", place.conf.path)
+    assert code == 0 or "--accept" in said, "a database is looked at as a job does"
+    whole = ("--from", "2018-01-01", "--to", "2018-02-01")
+    assert rollup("replay", place.conf.path, *whole, "--dry-run")[0] == 0
+    for command in (("replay", *whole), ("maintain",)):
+        code, said = rollup(command[0], place.conf.path, *command[1:])
+        assert code == 2 and "AGG_MIN_quantity" in said and "--accept" in said
+    assert stored(place, "SECONDS") and "AGG_MIN_quantity" not in stored(place, "SECONDS")[0], "nothing was changed"
+    assert rollup("change", place.conf.path, "--accept")[0] == 0
+    assert rollup("change", place.conf.path)[1] == "TradeAgg: nothing has changed\n"
+    assert rollup("replay", place.conf.path, *whole)[0] == 0
+    assert None not in {row["least"] for row in asked("days", ", least")}
+
+
+@EVERY_STORE
+def test_tables_whose_rows_mean_something_else_are_not_read_as_if_they_did(place: Place, rollup: Cli) -> None:
+    place, _ = begun(place)
+    app = (place.root / "app.siddhi").read_text()
+    question = "from TradeAgg within '2018-**-** **:**:**' per 'days' select AGG_TIMESTAMP, total"
+    (place.root / "app.siddhi").write_text(
+        app.replace("select symbol,", "select symbol, quantity,").replace(
+            "group by symbol", "group by symbol, quantity"
+        )
+    )
+    for command in (("query", question), ("verify",)):
+        code, said = rollup(command[0], place.conf.path, *command[1:])
+        assert code == 2 and "quantity" in said and "rollup change" in said, said
+
+
+def test_a_python_process_that_lives_long_sees_a_changed_app_and_a_changed_configuration(place: Place) -> None:
+    import rollup as library
+
+    place, _ = begun(place)
+    path = place.conf.path
+    question = "from TradeAgg within '2018-**-** **:**:**' per 'days' select symbol, {column}"
+    first = library.open(path)
+    assert library.open(path) is first, "an unchanged one is kept"
+    assert library.query(path, question.format(column="total")).num_rows
+    changed(place, extra=", min(quantity) as least")
+    assert library.query(path, question.format(column="least"))["least"].null_count
+    path.write_text(path.read_text().replace('app = "app.siddhi"', 'app = "other.siddhi"'))
+    (place.root / "other.siddhi").write_text(APP.format(annotations="", extra=", max(quantity) as utmost"))
+    assert library.query(path, question.format(column="utmost")).schema.names == ["symbol", "utmost"]

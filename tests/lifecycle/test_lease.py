@@ -3,25 +3,29 @@ since what is tested is what the operating system does to a job."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from rollup.errors import FencedError, StoreError
-from rollup.lifecycle.lease import Lease
-from rollup.lifecycle.lease import Place as LeasePlace
-from rollup.lifecycle.lease_places import Files
-from rollup.stores.pgserver import free_port
-from rollup.stores.sql_lease import Rows
+from rollup.core.errors import FencedError, StoreError
+from rollup.lifecycle.lease.holding import Holder, Lease
+from rollup.lifecycle.lease.holding import Place as LeasePlace
+from rollup.lifecycle.lease.places import Files
+from rollup.stores.postgres.server import free_port
+from rollup.stores.sql.lease import Rows
 from tests.lifecycle.conftest import ON_POSTGRES, trades
 from tests.lifecycle.filejob import FileJob, Place
 from tests.servers.postgres import PostgresServer
@@ -32,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def process(
     place: Place, takeover: float = 1.0, fault: str | None = None
-) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+) -> Generator[tuple[subprocess.Popen[str], IO[str]]]:
     """A job process; its output is read line by line."""
     environment = {**os.environ, **({} if fault is None else {"ROLLUP_FAULT": fault})}
     command = [sys.executable, "-m", "tests.lifecycle.filejob", str(place.root / "rollup.toml"), "0.05", str(takeover)]
@@ -117,7 +121,7 @@ def test_two_jobs_that_take_a_lease_at_the_same_moment_do_not_both_get_it(new_pl
 def test_a_database_that_is_away_is_waited_for_and_nobody_has_lost_a_lease_there(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollup.lifecycle.lease._PATIENCE", 0.3)
+    monkeypatch.setattr("rollup.lifecycle.lease.holding._PATIENCE", 0.3)
     url = postgres.new_database()
     held, away = Lease(Rows(url, "Agg"), "run", 0.4), Rows(f"postgresql://me:s@127.0.0.1:{free_port()}/x", "Agg")
     assert held.take()
@@ -274,3 +278,94 @@ def test_a_replay_killed_anywhere_in_its_commit_is_whole_or_not_there(place: Pla
     # No rows close in a replay's commit, so the point between levels is not reached.
     assert killed.returncode == (0 if point == "commit.level" else -signal.SIGKILL)
     assert_right(place, 600)
+
+
+def test_a_lease_that_cannot_be_read_is_somebodys_until_its_heart_has_stopped(tmp_path: Path) -> None:
+    first, second = Lease(Files(tmp_path / "Agg"), "run", 0.6), Lease(Files(tmp_path / "Agg"), "run", 0.6)
+    assert first.take()
+    (tmp_path / "Agg" / "lease-000001.json").write_text('{"what": "run", "ho')
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        assert not second.take(), "its heart beats"
+        time.sleep(0.02)
+    assert str(second.holder()) == "a job whose lease cannot be read"
+    first._stop.set()  # pyright: ignore[reportPrivateUsage]  # as when the process is gone
+    while not second.take():
+        assert time.monotonic() < end + 10
+        time.sleep(0.02)
+    first.beat()
+    with pytest.raises(FencedError, match="has taken over Agg"):
+        first.check()
+    second.release()
+
+
+def test_a_flipped_bit_of_a_lease_is_never_another_holder_and_never_a_free_lease(tmp_path: Path) -> None:
+    lease, watcher = (Lease(Files(tmp_path / "Agg"), "run") for _ in range(2))
+    assert lease.take()
+    path, true = tmp_path / "Agg" / "lease-000001.json", lease.holder()
+    content, unknown = path.read_bytes(), 0
+    for bit in range(0, len(content) * 8, 3):
+        path.write_bytes(content[: bit // 8] + bytes([content[bit // 8] ^ 1 << bit % 8]) + content[bit // 8 + 1 :])
+        found = watcher.holder()
+        assert found in (true, Holder.unknown())
+        unknown += found != true
+    assert unknown > len(content) * 2
+    path.write_bytes(json.dumps(asdict(true)).encode() if true else b"")
+    assert watcher.holder() == true, "one from before there were checksums"
+    lease.release()
+
+
+def test_a_lease_whose_file_may_not_be_looked_at_is_not_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Lease(Files(tmp_path / "Agg"), "run"), Lease(Files(tmp_path / "Agg"), "run")
+    assert first.take()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(Path, "read_text", refuse)
+        with pytest.raises(StoreError, match=r"cannot read .*lease-000001.json: Permission denied"):
+            second.take()
+        fault.setattr(os, "listdir", refuse)
+        with pytest.raises(StoreError, match=r"cannot read .*Agg: Permission denied"):
+            second.take()
+    assert not second.take()
+    first.release()
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), RuntimeError("a library's own")])
+def test_a_heart_goes_on_beating_after_any_error_and_its_job_then_sees_that_the_lease_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Files(tmp_path / "Agg")
+    lease = Lease(place, "run", 0.2)
+    assert lease.take()
+    tried = threading.Event()
+
+    def refuse() -> int:
+        tried.set()
+        raise error
+
+    with monkeypatch.context() as fault:
+        fault.setattr(place, "newest", refuse)
+        assert tried.wait(10)
+        tried.clear()
+        assert tried.wait(10), "it was tried again"
+    assert Files(tmp_path / "Agg").add(2, "{}")
+    end = time.monotonic() + 10
+    while not lease.lost:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert capsys.readouterr().out.count("cannot be renewed") == 1
+    lease.release()
+
+
+def test_a_lease_whose_folder_was_removed_is_not_taken_for_anothers(tmp_path: Path) -> None:
+    lease = Lease(Files(tmp_path / "Agg"), "run", 60)
+    assert lease.take()
+    shutil.rmtree(tmp_path / "Agg")
+    lease.beat()
+    with pytest.raises(StoreError, match="the lease of Agg is gone") as refused:
+        lease.check()
+    assert not isinstance(refused.value, FencedError)
+    lease.release()

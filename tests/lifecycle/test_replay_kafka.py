@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from rollup.lifecycle.compare import readable
+from rollup.lifecycle.replay.compare import readable
 from rollup.sources.kafka_offsets import topic as topic_at
 from tests.job.jobs import Job
 from tests.lifecycle.filejob import APP, MIDNIGHT
@@ -170,7 +170,7 @@ def test_a_live_job_completes_a_replay_with_what_it_has_taken_since(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:
     from rollup.hosts.progress import Reporter
-    from rollup.lifecycle.host import Job as Live
+    from rollup.lifecycle.job import Job as Live
 
     topic = topic_of(kafka)
     job, whole = job_of(tmp_path / "live", kafka, topic), job_of(tmp_path / "whole", kafka, topic)

@@ -21,17 +21,17 @@ RANGE = ("--from", "2018-01-01", "--to", "2018-01-04")
 DYING = """
 import os, signal, sys
 from rollup.cli.main import app
-from rollup.lifecycle import recompute
+from rollup.lifecycle.replay import recompute
 
-whole, left = recompute.write_durably, [2]
+whole, left = recompute.TrueRows._note, [2]
 
-def write(*given):
+def note(*given):
     whole(*given)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-recompute.write_durably = write
+recompute.TrueRows._note = note
 sys.argv = ["rollup", *sys.argv[1:]]
 app()
 """

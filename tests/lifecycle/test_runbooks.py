@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.stores.base import Rewrite
 from tests.lifecycle.conftest import NewStore, trades
 from tests.lifecycle.filejob import FileJob, Place

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rollup.stores.delta_record import RecordFolder
+from rollup.checkpoint.records import RecordFolder
 from tests.job.jobs import Job
 from tests.lifecycle.conftest import trades
 from tests.lifecycle.filejob import APP, MIDNIGHT, Place
@@ -86,7 +86,7 @@ def test_a_rebuild_from_the_tables_after_shards_is_that_of_the_driver(
     files.add(*events[:200])
     for job in (sharded, single):
         job.run(spark)
-        code, output = rollup("recover", job.path, "--rebuild")
+        code, output = rollup("recover", job.path, "--rebuild", "--aggregation", "TradeAgg")
         assert code == 0 and "lost: what was still open at seconds" in output, output
     assert open_files(sharded.path) == {"str"}, "a rebuild writes them whole"
     assert everything(sharded.path) == everything(single.path)

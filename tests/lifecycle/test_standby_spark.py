@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rollup.aggregation.engine import Engine
+from rollup.core.columns import ColumnEngine
 from rollup.lifecycle.status import newest
 from rollup.stores.registry import open_store
 from tests.lifecycle.conftest import ON_POSTGRES, trades
@@ -39,7 +39,7 @@ def wait_for(what: str, condition: object, log: Path, seconds: float = 400) -> N
 def test_a_spark_job_that_is_paused_is_replaced_and_fenced_when_it_wakes(place: Place) -> None:
     events = trades(1200)
     conf = place.conf
-    store = open_store(conf, conf.program().aggregations["TradeAgg"], Engine(threads=1))
+    store = open_store(conf, conf.program().aggregations["TradeAgg"], ColumnEngine(threads=1))
 
     def arrived() -> int:
         found = newest(store)

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from rollup.errors import RollupError
-from rollup.lang.siddhi import parse_app, parse_query
+from rollup.core.errors import RollupError
+from rollup.lang.siddhi.apps import parse_app, parse_query
 from rollup.plan.app import JoinQuery, Selection
-from tests.conformance.compare import Rows
+from tests.conformance.siddhi.compare import Rows
 from tests.oracle import local_time as time
 from tests.oracle.event_at_a_time import Oracle, Refused, aggregates
 from tests.oracle.expressions import evaluate

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.compare import Case, Rows, number
-from tests.conformance.siddhi_runner import NOW, Runs
+from tests.conformance.compare import Case, number
+from tests.conformance.siddhi.compare import Rows
+from tests.conformance.siddhi.runner import NOW, Runs
 from tests.oracle import local_time as time
 from tests.oracle.answers import App, Unanswerable
 from tests.oracle.event_at_a_time import Oracle, Refused

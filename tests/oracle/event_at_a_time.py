@@ -24,7 +24,7 @@ from sqlglot import exp
 
 from rollup.plan.app import AggregationDef, Item
 from tests.oracle import local_time as time
-from tests.oracle.expressions import NotExpressible, evaluate
+from tests.oracle.expressions import Int, NotExpressible, evaluate
 from tests.oracle.values import BASE, FINAL
 
 RowKey = tuple[int, str, tuple[Any, ...]]
@@ -94,6 +94,8 @@ class Oracle:
         if where is not None and evaluate(where, lambda node: row[node.name]) is not True:
             return
         ts, zone = self._time(row, received)
+        if self.definition.by is None and self.clocks[self.root] is not None:
+            self.tick(received)  # the timers of the buckets that have ended fire before the event is seen
         keys = tuple(evaluate(node, lambda node: row[node.name]) for node in self.definition.selection.group_by)
         self.admit(Event(ts, arrival, zone, keys, row))
 
@@ -247,9 +249,9 @@ def typed(kind: str, value: Any) -> Any:
         return None
     if kind in ("int", "long"):
         bits = 31 if kind == "int" else 63
-        if type(value) is not int or not -(2**bits) <= value < 2**bits:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(2**bits) <= value < 2**bits:
             raise Refused(f"{value!r} is no {kind}")
-        return value
+        return Int(value) if kind == "int" else int(value)
     if kind in ("double", "float"):
         return float(value) if kind == "double" else struct.unpack("f", struct.pack("f", value))[0]
     return value

@@ -16,6 +16,18 @@ class NotExpressible(Exception):
     """Something that this oracle does not cover."""
 
 
+class Int(int):
+    """A whole number of 32 bits; a plain `int` is one of 64."""
+
+
+def whole(value: int, *operands: Any) -> int | None:
+    """The result of an operation as the wider type of its operands; None where it does not fit."""
+    bits = 31 if all(isinstance(each, Int) for each in operands) else 63
+    if not -(2**bits) <= value < 2**bits:
+        return None
+    return Int(value) if bits == 31 else int(value)
+
+
 def evaluate(node: exp.Expression, lookup: Lookup, call: Call | None = None) -> Any:
     """The value of an expression; `call`, when given, answers function calls first and gives NotImplemented to pass."""
     if isinstance(node, exp.Paren):
@@ -37,7 +49,9 @@ def evaluate(node: exp.Expression, lookup: Lookup, call: Call | None = None) -> 
 
 def _number(node: exp.Literal) -> int | float:
     kind = str(node.meta.get("type") or "")
-    return float(node.this) if kind in ("double", "float") or not node.is_int else int(node.this)
+    if kind in ("double", "float") or not node.is_int:
+        return float(node.this)
+    return Int(node.this) if kind == "int" else int(node.this)
 
 
 def _logic(node: exp.Expression, left: Any, right: Any) -> bool | None:
@@ -48,17 +62,20 @@ def _logic(node: exp.Expression, left: Any, right: Any) -> bool | None:
 
 
 def _operation(node: exp.Expression, lookup: Lookup, call: Call | None) -> Any:
+    if isinstance(node, exp.Neg) and isinstance(node.this.unnest(), exp.Literal):
+        return -_number(node.this.unnest())
     left = evaluate(node.this, lookup, call)
     if isinstance(node, exp.Is):
         return left is None
     if isinstance(node, exp.Not):
         return None if left is None else not left
     if isinstance(node, exp.Neg):
-        return None if left is None else -left
+        return None if left is None else -left if isinstance(left, float) else whole(-left, left)
     right = evaluate(node.expression, lookup, call)
     if left is None or right is None:
         return None
-    return _BINARY[type(node)](left, right)
+    found = _BINARY[type(node)](left, right)
+    return whole(found, left, right) if isinstance(found, int) and not isinstance(found, bool) else found
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -90,7 +107,17 @@ _BINARY: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
 }
 
 
-_NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "long": int, "double": float}
+def _cut(value: Any, kind: type[int]) -> int | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return whole(int(value), kind())
+
+
+_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "int": lambda value: _cut(value, Int),
+    "long": lambda value: _cut(value, int),
+    "double": float,
+}
 """Python's `int` cuts a fraction off towards zero, as `convert` does."""
 
 
@@ -109,4 +136,9 @@ def _function(node: exp.Anonymous, lookup: Lookup, call: Call | None) -> Any:
         return (max if name == "maximum" else min)(present, default=None)
     if name in ("cast", "convert") and values[1] in _NUMBERS and not isinstance(values[0], str):
         return None if values[0] is None else _NUMBERS[values[1]](values[0])
+    if name in ("math:abs", "str:length"):
+        if values[0] is None:
+            return None
+        found = abs(values[0]) if name == "math:abs" else len(values[0])
+        return found if isinstance(found, float) else whole(found, values[0] if name == "math:abs" else Int())
     raise NotExpressible(f"function {node.name}")

@@ -130,7 +130,9 @@ def within(bounds: list[object]) -> tuple[int, int]:
     """The half-open range of one pattern, or of a start and an end. Raises NoTime."""
     if len(bounds) == 1:
         return _pattern(bounds[0])
-    low, high = (bound if type(bound) is int else stamp(bound)[0] for bound in bounds)
+    low, high = (
+        int(bound) if isinstance(bound, int) and not isinstance(bound, bool) else stamp(bound)[0] for bound in bounds
+    )
     if low >= high:
         raise NoTime("start is not before end")
     return low, high

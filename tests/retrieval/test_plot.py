@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rollup.ask import Asker
 from rollup.cli.plot import plot, series
-from rollup.errors import QueryError
+from rollup.cli.query import Format, show
+from rollup.core.errors import QueryError
 
 TEXT = "from A within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, total, mean order by AGG_TIMESTAMP"
 
@@ -23,9 +25,38 @@ def test_a_png_has_a_line_for_each_key_and_number(trades: Asker, tmp_path: Path)
     assert content.startswith(b"\x89PNG") and len(content) > 10_000
 
 
-def test_a_plot_in_the_terminal_names_its_lines(trades: Asker, capsys: pytest.CaptureFixture[str]) -> None:
-    plot(trades.query(TEXT), "-")
-    assert "a total" in capsys.readouterr().out
+def test_a_plot_in_the_terminal_names_its_lines_its_axes_and_the_question(
+    trades: Asker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot(trades.query(TEXT), "-", TEXT)
+    shown = capsys.readouterr().out
+    assert "a total" in shown and "AGG_TIMESTAMP (UTC)" in shown and TEXT[:40] in shown
+
+
+def test_a_png_has_a_title_and_names_at_its_axes(
+    trades: Asker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib import pyplot
+
+    drawn = list[Any]()
+    close = pyplot.close
+    monkeypatch.setattr(pyplot, "close", lambda figure: (drawn.append(figure), close(figure)))
+    plot(trades.query(TEXT), str(tmp_path / "plot.png"), TEXT)
+    (axes,) = drawn[0].axes
+    assert axes.get_title().startswith("from A within")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("AGG_TIMESTAMP (UTC)", "total, mean")
+
+
+def test_explain_fits_into_eighty_columns(
+    trades: Asker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = trades.query("explain from A within '2018-01-** **:**:**' per 'days'")
+    show(answer, Format.TABLE, "UTC")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    for word in ("A_DAYS", "open buckets of days", "files skipped", "days from 2018-01-01 00:00:00", "commit 10"):
+        assert word in shown, shown
 
 
 @pytest.mark.parametrize(

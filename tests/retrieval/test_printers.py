@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pyarrow as pa
 import pytest
 
-from rollup.aggregation.engine import Engine
-from rollup.aggregation.retrieval import Ask, late_rows, open_rows, plan
+from rollup.core.columns import ColumnEngine
 from rollup.hosts.local import LocalHost
-from rollup.lang.siddhi import parse_query
+from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
-from tests.retrieval.trades import DAY, EVENTS, HOUR, START
+from rollup.retrieval.questions import Ask, late_rows, open_rows, plan
+from tests.retrieval.trades import DAY, EVENTS, HOUR, START, app, asker, delta_host
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,9 @@ QUESTIONS = [
     "from A within '2018-**-** **:**:**' per 'years' select AGG_TIMESTAMP, k, sum(n) as n, avg(total) as t group by AGG_TIMESTAMP, k having n > 0 order by AGG_TIMESTAMP, k limit 2 offset 1",
     f"from A within {START + 1000}L, {START + 41 * DAY + HOUR}L per 'auto' select AGG_TIMESTAMP, AGG_PER, k, total, last {ORDER}",
     f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(linear) select AGG_TIMESTAMP, k, total, mean, last {ORDER}",
-    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(previous) {ORDER}",
+    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(previous, range) {ORDER}",
+    f"from A on k == '__c0' or k != '%(start)s' within {START}L, {START + 6 * HOUR}L per 'hours' select k, total*total*9223372036854775807 as o, -total/0 as z, coalesce(total*9223372036854775807*2, 7) as c, k == '__c0' as m {ORDER}",
+    f"from A within {START}L, {START + 6 * HOUR}L per 'hours' select sum(total*9223372036854775807) as s, sum(total/(total-total-1)) as t, max(total%-1) as u",
     f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(zero) select AGG_TIMESTAMP, k, n, AGG_EVENTS {ORDER}",
     f"from A within '2018-01-** **:**:**' per 'hours' select AGG_TIMESTAMP, k, AGG_LATE_MOVED, AGG_REVISION, AGG_FINAL {ORDER}",
 ]
@@ -65,12 +68,12 @@ def relations(host: LocalHost, ask: Ask) -> Relations:
 
 
 def by_duckdb(ask: Ask, tables: Relations) -> Rows:
-    return [tuple(row.values()) for row in Engine().run(ask.constant_sql(), **tables).to_pylist()]
+    return [tuple(row.values()) for row in ColumnEngine().run(ask.constant_sql(), **tables).to_pylist()]
 
 
 @pytest.fixture(scope="module")
 def by_postgres(postgres: PostgresServer) -> Iterator[Callable[[Ask, Relations], Rows]]:
-    from rollup.stores.sql_types import column_type, type_name
+    from rollup.stores.sql.types import column_type, type_name
 
     with psycopg.connect(postgres.new_database(), autocommit=True) as connection:
 
@@ -154,3 +157,17 @@ def test_a_dataframe_and_a_table_function_have_the_rows_of_the_answer(spark: Spa
     assert expected and sorted(found, key=key) == sorted(expected, key=key)
     with pytest.raises(Exception, match="not aggregated per weeks"):
         spark.sql("select * from A('2018-**-** **:**:**', 'weeks')").collect()
+
+
+@pytest.mark.spark
+def test_an_aggregation_with_a_sketch_does_not_keep_the_others_from_being_functions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    import rollup
+
+    sketched = app().replace("aggregation A", "aggregation Sketched").replace("sum(v) as total", "hll(v) as total")
+    text = app() + sketched[sketched.index("@BufferSize") :]
+    delta_host(tmp_path, text).send("S", EVENTS)
+    with pytest.warns(UserWarning, match="Sketched cannot be a function of Spark"):
+        assert rollup.register_functions(spark, asker(tmp_path)) == ["A"]
+    assert spark.sql("select * from A('2018-**-** **:**:**', 'months')").count() == 5

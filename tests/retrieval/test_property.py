@@ -11,11 +11,11 @@ import itertools
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rollup.aggregation.retrieval import plan
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.hosts.local import LocalHost
-from rollup.lang.siddhi import parse_query
+from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
+from rollup.retrieval.questions import plan
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, grouped
 
 PROGRAM = compile_app(app("correct"))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollup.ask import Asker
-from rollup.errors import RollupError
+from rollup.core.errors import RollupError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
-from rollup.stores.postgres import store_of
-from rollup.stores.sql_snapshot import SqlSnapshot
+from rollup.stores.sql.snapshot import SqlSnapshot
+from rollup.stores.sql.store import store_of
 from tests.retrieval.trades import DAY, START, app, asker
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_sources_stand_in_joins_ctes_and_subqueries_and_read_one_commit(trades: 
 
 
 def test_named_columns_fill_and_auto_work_in_sql(trades: Asker) -> None:
-    filled = f"select count(*), sum(n) from A within {START}, {START + 10 * DAY} per 'days' fill (zero)"
+    filled = f"select count(*), sum(n) from A within {START}, {START + 10 * DAY} per 'days' fill (zero, range)"
     assert rows(trades.query(filled)) == [(30, 7)]
     auto = "select AGG_PER, sum(n) from A within '2018-01-01 00:00:01', '2019-01-01 00:00:00' per 'auto' group by 1 order by 1"
     assert dict(rows(trades.query(auto)))["months"] == 3
@@ -84,7 +84,7 @@ def test_sql_without_our_tables_is_plain_sql_and_only_questions_are_asked(trades
 
 
 def test_a_variable_of_ours_is_no_table(trades: Asker) -> None:
-    with pytest.raises(RollupError, match="does not exist"):
+    with pytest.raises(RollupError, match="there is no aggregation 'trades'"):
         trades.query("select * from trades")
 
 

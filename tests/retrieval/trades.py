@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rollup.ask import Asker, opened
-from rollup.calendar import Duration, bucket_start
+from rollup.core.calendar import Duration, bucket_start
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
-from rollup.stores.delta import DeltaStore
+from rollup.stores.delta.store import DeltaStore
 
 Event = tuple[str | None, int, int]
 SECOND, HOUR, DAY = 1_000, 3_600_000, 86_400_000

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from rollup.java import java_home
-from rollup.stores.pgserver import free_port
+from rollup.stores.postgres.server import free_port
 
 _DEPLOY = "org.apache.spark.deploy"
 _SECONDS = 120

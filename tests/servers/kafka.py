@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from rollup.jars import jars
 from rollup.java import java
-from rollup.stores.pgserver import free_port
+from rollup.stores.postgres.server import free_port
 
 _PROPERTIES = """
 process.roles=broker,controller

@@ -5,11 +5,27 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg2
 
-from rollup.stores.pgserver import PgServer
+from rollup.stores.postgres.server import PgServer
+
+NewUrl = Callable[[], str]
+"""Makes an empty schema; gives the URL of a connection that works in it."""
+
+
+def execute(url: str, sql: str) -> list[tuple[object, ...]]:
+    """Run a statement through a connection of its own; the rows it gives."""
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
 
 
 class PostgresServer(PgServer):

@@ -1,48 +1,14 @@
-"""A place of its own in the shared PostgreSQL for every store: schemas of one database, quicker than databases."""
+"""What the tests of SQL stores share: a copy of a schema's tables, to take a database back to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
-from urllib.parse import quote
 
-import psycopg2
-import pytest
+from tests.servers.postgres import NewUrl, execute
 
-from tests.servers.postgres import PostgresServer
+__all__ = ["Backup", "NewUrl", "execute"]
 
-NewUrl = Callable[[], str]
 _number = count()
-
-
-@pytest.fixture(scope="session")
-def database(postgres: PostgresServer) -> str:
-    """The DSN of the database all schemas are in."""
-    return postgres.new_database()
-
-
-@pytest.fixture
-def new_url(database: str) -> NewUrl:
-    """Makes an empty schema; gives the URL of a connection that works in it."""
-
-    def make() -> str:
-        schema = f"s{next(_number)}"
-        execute(database, f"create schema {schema}")
-        return f"{database}?options={quote(f'-csearch_path={schema}')}"
-
-    return make
-
-
-def execute(url: str, sql: str) -> list[tuple[object, ...]]:
-    """Run a statement through a connection of its own; the rows it gives."""
-    connection = psycopg2.connect(url)
-    connection.autocommit = True
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
 
 
 class Backup:

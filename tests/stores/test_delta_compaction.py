@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rollup.aggregation.pipeline import Pipeline
 from rollup.ask import Asker
-from rollup.calendar import Duration
+from rollup.core.calendar import Duration
 from rollup.hosts.local import LocalHost
-from rollup.stores.delta import DeltaStore
-from rollup.stores.delta_compact import Compactor, DataFile, jobs
+from rollup.hosts.pipeline import Pipeline
+from rollup.stores.delta.compact import Compactor, DataFile, jobs
+from rollup.stores.delta.store import DeltaStore
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, asker, delta_host
 
 FEW = 8

@@ -3,6 +3,7 @@ memory on awkward values and late events, rows merged in place, and refusals tha
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +12,14 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from rollup.aggregation.engine import Engine
-from rollup.calendar import Duration
-from rollup.errors import FencedError, QueryError, StoreError
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import FencedError, StoreError
 from rollup.hosts.local import LocalHost
 from rollup.stores.base import Commit, Rewrite
 from rollup.stores.memory import MemoryStore
-from rollup.stores.postgres import SqlStore, store_of
-from rollup.stores.sql_prepare import reader_sql
+from rollup.stores.postgres.prepare import reader_sql
+from rollup.stores.sql.store import SqlStore, store_of
 from tests.stores.conftest import NewUrl, execute
 from tests.stores.samples import FIRST, NUL_EVENTS, added, aggregation, answers, app, batches, host, rows
 
@@ -30,7 +31,7 @@ POLICIES = {
 }
 
 
-def on(url: str) -> Callable[[Any, Engine], SqlStore]:
+def on(url: str) -> Callable[[Any, ColumnEngine], SqlStore]:
     """A factory of stores at one URL."""
     return lambda aggregation, engine: store_of(aggregation, engine, url, patience=20)
 
@@ -72,6 +73,31 @@ def test_corrections_are_merged_into_the_stored_row_and_not_put_beside_it(new_ur
     assert sorted(rows, key=repr) == [("y", 7, 1, ["c"]), (None, 6, 2, ["a", "b"])]
     late = execute(url, 'select "AGG_KIND", "AGG_EVENTS", "AGG_COMMIT" from "Agg_LATE"')
     assert late == [("corrected", 1, 2), ("corrected", 1, 2)]
+
+
+def test_a_correction_fetches_the_rows_that_it_changes_and_not_all_of_their_bucket(new_url: NewUrl) -> None:
+    url = new_url()
+    stored = host(app("@OutOfOrder('correct')"), on(url))
+    keys = [None, "\x00", "'", *(f"k{number}" for number in range(500))]
+    stored.send("S", [(key, 1, 1.0, "a", True, FIRST) for key in keys])
+    stored.send("S", [("x", 1, 1.0, "a", True, FIRST + 10**8)])
+    store = stored.pipelines["Agg"].store
+    assert isinstance(store, SqlStore)
+    schema = store.aggregation.table_schema
+    with store.database.reading() as session:
+        there = session.read("Agg_SECONDS", schema)
+        assert there.num_rows == len(keys)
+        for chosen in ([None], ["\x00", "k7"], ["'", None, "k499"], ["nobody"]):
+            some = there.filter(pa.array([key in chosen for key in there["k"].to_pylist()]))
+            if not some.num_rows:
+                some = there.slice(0, 1).set_column(there.schema.get_field_index("k"), "k", pa.array(chosen))
+                assert session.like("Agg_SECONDS", schema, some).num_rows == 0
+                continue
+            found = session.like("Agg_SECONDS", schema, some)["k"].to_pylist()
+            assert sorted(found, key=repr) == sorted(chosen, key=repr)
+    stored.send("S", [(None, 5, 1.0, "b", True, FIRST + 1), ("\x00", 5, 1.0, "b", True, FIRST + 2)])
+    sums = execute(url, f'select "AGG_SUM_i", count(*) from "Agg_SECONDS" where "AGG_TIMESTAMP" = {FIRST} group by 1')
+    assert sorted(sums) == [(1, 501), (6, 2)]
 
 
 def test_one_key_has_one_row_even_when_it_is_null(new_url: NewUrl) -> None:
@@ -164,11 +190,18 @@ def test_sketches_are_answered_from_their_rows_in_duckdb(new_url: NewUrl) -> Non
     assert len(names[0]) == 3  # AGG_TIMESTAMP, k, n: what PostgreSQL can merge by itself
 
 
-def test_a_question_the_server_cannot_compute_is_refused_with_its_reason(new_url: NewUrl) -> None:
-    stored = host(app(), on(new_url()))
-    stored.send("S", [("x", 2**31 - 1, 1.0, "a", True, FIRST)])
-    with pytest.raises(QueryError, match=r"(?i)overflow"):
-        stored.query("from Agg within '2017-**-** **:**:**' per 'years' select latest + latest as x")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [("latest + latest", None), ("latest / 0", None), ("latest % 0", None), ("latest * 1.0e308 * 1.0e308", math.inf)],
+)
+def test_a_result_beyond_its_type_is_null_or_infinite_as_in_memory_and_no_error_of_the_server(
+    new_url: NewUrl, asked: str, answer: float | None
+) -> None:
+    question = f"from Agg within '2017-**-** **:**:**' per 'years' select {asked} as x"
+    for store in (MemoryStore, on(new_url())):
+        stored = host(app(), store)
+        stored.send("S", [("x", 2**31 - 1, 1.0, "a", True, FIRST)])
+        assert stored.query(question).to_pylist() == [{"x": answer}]
 
 
 def test_text_with_a_nul_which_postgresql_cannot_hold_comes_back_as_it_went_in(new_url: NewUrl) -> None:
@@ -261,15 +294,15 @@ def test_a_column_that_is_added_is_null_before_and_answered_after(new_url: NewUr
     text = app(select="select k, count() as n, sum(i) as total")
     new = host(text, MemoryStore).program.aggregations["Agg"]
     with pytest.raises(StoreError, match="has no column 'AGG_SUM_i'"):
-        store_of(new, Engine(), url).load()
-    store = store_of(new, Engine(), url)
+        store_of(new, ColumnEngine(), url).load()
+    store = store_of(new, ColumnEngine(), url)
     assert store.snapshot().loaded().state.open[Duration.SECONDS]["AGG_SUM_i"].to_pylist() == [None]
     for _ in range(2):  # once more, as after a crash half way
         store.evolve(added(old, new), ["AGG_GONE"])
     job = host(text, on(url))
     job.send("S", [("x", 5, 1.0, "a", True, FIRST + 9_000)])
     assert [row[1:] for row in answers(job)["seconds"]] == [("x", 1, None)] * 3 + [("x", 1, 5)]
-    assert execute(url, 'select n, total from "Agg_years"') == [(4, 5)]
+    assert execute(url, 'select n, total from "Agg_per_years"') == [(4, 5)]
 
 
 # Tables that are not as they should be
@@ -285,16 +318,16 @@ def test_a_column_that_is_added_is_null_before_and_answered_after(new_url: NewUr
 )
 def test_tables_that_do_not_fit_are_refused_before_anything_is_written(change: str, says: str, new_url: NewUrl) -> None:
     url = new_url()
-    store_of(aggregation(), Engine(), url).load()
-    views = ", ".join(f'"Agg_{level.plural}"' for level in Duration)
+    store_of(aggregation(), ColumnEngine(), url).load()
+    views = ", ".join(f'"Agg_per_{level.plural}"' for level in Duration)
     execute(url, f'drop view {views}; drop function "Agg"(bigint, bigint, text) cascade; {change}')
     with pytest.raises(StoreError, match=says):
-        store_of(aggregation(), Engine(), url).load()
+        store_of(aggregation(), ColumnEngine(), url).load()
 
 
 def test_a_column_of_somebody_else_is_left_alone(new_url: NewUrl) -> None:
     url = new_url()
-    store_of(aggregation(), Engine(), url).load()
+    store_of(aggregation(), ColumnEngine(), url).load()
     execute(url, 'alter table "Agg_SECONDS" add column note text')
     stored = host(app("@OutOfOrder('correct')"), on(url))
     stored.send("S", [("x", 1, 1.0, "a", True, FIRST), ("x", 1, 1.0, "a", True, FIRST + 10**8)])
@@ -314,7 +347,7 @@ def test_a_missing_table_is_named(new_url: NewUrl) -> None:
 def test_a_job_without_the_right_to_create_runs_on_tables_that_are_there(new_url: NewUrl, database: str) -> None:
     url = new_url()
     schema = url.rpartition("search_path%3D")[2]
-    store_of(aggregation(), Engine(), url).load()
+    store_of(aggregation(), ColumnEngine(), url).load()
     execute(
         database, f"create role writer_{schema} login password 'w'; grant usage on schema {schema} to writer_{schema}"
     )
@@ -335,8 +368,8 @@ def test_a_reader_may_ask_the_functions_and_write_nothing(new_url: NewUrl, datab
     place = url.partition("@")[2].partition("?")[0]
     reader = f"postgresql://reader_{schema}:it%27s@{place}"
     assert execute(reader, """select total from "Agg"('2017-**-** **:**:**', 'years')""") == [(1,)]
-    assert execute(reader, 'select k, total from "Agg_hours"') == [("x", 1)]
-    for attempt in ('delete from "Agg_OPEN"', "create table mine (x int)", 'drop view "Agg_hours"'):
+    assert execute(reader, 'select k, total from "Agg_per_hours"') == [("x", 1)]
+    for attempt in ('delete from "Agg_OPEN"', "create table mine (x int)", 'drop view "Agg_per_hours"'):
         with pytest.raises(psycopg2.Error):
             execute(reader, f"set default_transaction_read_only = off; {attempt}")
 
@@ -424,7 +457,7 @@ def test_a_commit_that_fails_leaves_no_partition(new_url: NewUrl, monkeypatch: p
 
     stored.send("S", first)
     with monkeypatch.context() as patch:
-        patch.setattr("rollup.stores.postgres.point", fail)
+        patch.setattr("rollup.stores.sql.store.point", fail)
         with pytest.raises(OSError, match="no more"):
             stored.send("S", second)
     assert parts(url, "SECONDS") == []

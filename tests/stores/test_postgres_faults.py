@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
-import rollup.stores.postgres as sql
-from rollup.errors import FencedError, StoreError
+import rollup.stores.sql.store as sql
+from rollup.core.errors import FencedError, StoreError
 from rollup.hosts.local import LocalHost
 from rollup.stores.memory import MemoryStore
-from rollup.stores.pgserver import PgServer, free_port
-from rollup.stores.postgres import store_of
+from rollup.stores.postgres.server import PgServer, free_port
+from rollup.stores.sql.store import store_of
 from tests.stores.conftest import Backup, NewUrl, execute
 from tests.stores.samples import FIRST, answers, app, batches, host
 
@@ -34,7 +34,7 @@ TEXT = app("@BufferSize('2')")
 EVENTS = batches(17, 5, 20)
 JOB = """
 import sys
-from rollup.stores.postgres import store_of
+from rollup.stores.sql.store import store_of
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
 job = host(TEXT, lambda a, e: store_of(a, e, sys.argv[1]))
@@ -206,7 +206,7 @@ def test_an_old_job_that_was_paused_cannot_write_after_another_took_over(new_url
 
 PAUSED = """
 import os, signal, sys
-import rollup.stores.postgres as sql
+import rollup.stores.sql.store as sql
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
 job = host(TEXT, lambda a, e: sql.store_of(a, e, sys.argv[1], patience=20))

@@ -1,6 +1,6 @@
 """What plain PostgreSQL clients get: an aggregation's function and views say what our own questions say.
 
-Patterns are read as `rollup.calendar` reads them: two implementations, so each pattern goes through both.
+Patterns are read as `rollup.core.calendar` reads them: two implementations, so each pattern goes through both.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from rollup.calendar import Duration, parse_timestamp, parse_within
-from rollup.errors import RollupError
+from rollup.core.calendar import Duration, parse_timestamp, parse_within
+from rollup.core.errors import RollupError
 from rollup.hosts.local import LocalHost
-from rollup.stores.postgres import store_of
+from rollup.stores.sql.store import store_of
 from tests.stores.conftest import NewUrl
 from tests.stores.samples import answers, app, batches, host, rows
 
@@ -173,8 +173,8 @@ def test_one_pattern_and_any_word_for_a_level(filled: tuple[str, LocalHost]) -> 
 def test_a_view_a_level_has_the_keys_and_final_values(filled: tuple[str, LocalHost]) -> None:
     url, stored = filled
     with psycopg.connect(url) as connection:
-        found = connection.execute('select * from "Agg_days"').fetchall()
-        comment = connection.execute("select obj_description('\"Agg_days\"'::regclass)").fetchone()
+        found = connection.execute('select * from "Agg_per_days"').fetchall()
+        comment = connection.execute("select obj_description('\"Agg_per_days\"'::regclass)").fetchone()
     assert sorted(map(_plain, found), key=repr) == answers(stored)["days"]
     assert comment is not None and "per days" in comment[0]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rollup.aggregation.engine import Engine
-from rollup.errors import StoreError
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import StoreError
 from rollup.program import compile_app
-from rollup.stores.postgres import store_of
-from rollup.stores.sql_ddl import Tables, table_ddl
-from rollup.stores.sql_options import StoreOptions
+from rollup.stores.sql.ddl import Tables, table_ddl
+from rollup.stores.sql.options import StoreOptions
+from rollup.stores.sql.store import store_of
 from tests.stores.samples import aggregation
 
 PAGE = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
@@ -61,14 +61,14 @@ def test_the_store_of_the_page_says_which_driver_is_missing() -> None:
         "TradeAggregation"
     ]
     with pytest.raises(StoreError, match=r"root:\*\*\*@localhost.*pip install pymysql"):
-        store_of(page, Engine())
+        store_of(page, ColumnEngine())
 
 
 def test_partitions_need_postgresql_and_a_known_width() -> None:
     with pytest.raises(StoreError, match="partition='month' needs PostgreSQL, not sqlite"):
-        store_of(aggregation(), Engine(), {"url": "sqlite://", "partition": "month"})
+        store_of(aggregation(), ColumnEngine(), {"url": "sqlite://", "partition": "month"})
     with pytest.raises(StoreError, match=r"partition='week' is not known.*hour, day, month, year"):
-        store_of(aggregation(), Engine(), {"url": "postgresql://localhost/x", "partition": "week"})
+        store_of(aggregation(), ColumnEngine(), {"url": "postgresql://localhost/x", "partition": "week"})
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_a_name_too_long_for_its_partitions_is_refused_where_there_are_any() -> 
     name = "T" * 46
     long = compile_app(PAGE.format(url="x", name=name)).aggregations[name]
     options = {"url": "postgresql://localhost/x"}
-    assert store_of(long, Engine(), options)
+    assert store_of(long, ColumnEngine(), options)
     with pytest.raises(StoreError, match=r"the partition 'T+_SECONDS_19700101' has 64 .*choose"):
         store_of(
             compile_app(PAGE.format(url="x", name=name + "T")).aggregations[name + "T"],
-            Engine(),
+            ColumnEngine(),
             {**options, "partition": "day"},
         )
 

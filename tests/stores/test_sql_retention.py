@@ -12,14 +12,14 @@ from typing import Any
 import psycopg2
 import pytest
 
-from rollup.calendar import Duration
-from rollup.errors import StoreError
+from rollup.core.calendar import Duration
+from rollup.core.errors import StoreError
 from rollup.hosts.local import LocalHost
 from rollup.lifecycle.book import Book
-from rollup.lifecycle.retention import purge
+from rollup.lifecycle.maintenance.retention import purge
 from rollup.plan.retention import Retention
 from rollup.stores.base import Rewrite
-from rollup.stores.postgres import store_of
+from rollup.stores.sql.store import store_of
 from tests.stores.conftest import NewUrl, execute
 from tests.stores.samples import FIRST, app, host, rows
 

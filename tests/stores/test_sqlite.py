@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rollup.aggregation.engine import Engine
-from rollup.calendar import Duration
-from rollup.errors import FencedError, StoreError
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import FencedError, StoreError
 from rollup.stores.base import Commit, Rewrite
 from rollup.stores.memory import MemoryStore
-from rollup.stores.postgres import SqlStore, store_of
+from rollup.stores.sql.store import SqlStore, store_of
 from tests.stores.samples import FIRST, NUL_EVENTS, added, aggregation, answers, app, batches, host
 
 
@@ -84,7 +84,7 @@ def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path) -> None:
     store: list[SqlStore] = []
 
     def make(a: object, e: object) -> SqlStore:
-        store.append(store_of(aggregation(), Engine(), _at(tmp_path) + "?timeout=0.1", patience=0.5))
+        store.append(store_of(aggregation(), ColumnEngine(), _at(tmp_path) + "?timeout=0.1", patience=0.5))
         return store[-1]
 
     stored = host(app(), make)
@@ -102,7 +102,7 @@ def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:
     other.execute('create table "Agg_DAYS" (x int)')
     other.commit()
     with pytest.raises(StoreError, match="table 'Agg_DAYS' has no column 'AGG_TIMESTAMP'"):
-        store_of(aggregation(), Engine(), _at(tmp_path)).load()
+        store_of(aggregation(), ColumnEngine(), _at(tmp_path)).load()
 
 
 def test_columns_are_added_and_the_past_is_rewritten(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_columns_are_added_and_the_past_is_rewritten(tmp_path: Path) -> None:
     old.send("S", [("x", 5, 1.0, "a", True, FIRST + 1_000 * second) for second in range(3)])
     text = app(select="select k, count() as n, sum(i) as total")
     new = host(text, MemoryStore).program.aggregations["Agg"]
-    store = store_of(new, Engine(), _at(tmp_path))
+    store = store_of(new, ColumnEngine(), _at(tmp_path))
     for _ in range(2):
         store.evolve(added(old, new), [])
     loaded, stored = store.load(), store.snapshot().rows(Duration.SECONDS)

@@ -1,0 +1,256 @@
+"""`rollup.Engine` beside Esper: `python -m benchmarks.engine [shape …]`.
+
+Events are a symbol, a price and a volume, as the statements of `SHAPES` want them, one a millisecond. They reach
+`Engine.send` as Arrow tables with plain texts, so encoding them is inside our time, and a listener takes the deliveries
+as tables, so making the output is too.
+
+* columns, rows: events a second through batches of 10,000, wall clock, after a warm-up: as the engine runs the
+  statements by itself (`executor` says where), and with `Engine(columns=None)`, which stays on rows.
+* a batch of 1, 100, 10,000 events: microseconds.
+* first: milliseconds of the first batch in a new process, loops loaded from their cache or compiled into an empty one.
+* Esper, where `ESPER_CLASSPATH` names its jars and the harness `oracle.Bench`: one thread, in the same run, and how
+  many times its events a second ours are. Shapes that it does not know are sent as
+  `custom` with EPL and KEYS in the environment.
+
+`python -m benchmarks.engine --index` shows what an event costs beside 1 to 100,000 statements that it does not concern;
+`--memory` what 10,000 partitions, statements and partial matches hold.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.live import Arrived, Engine
+
+BATCH = 10_000
+SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
+SCHEMA = "create schema S(symbol string, price double, volume int); create context C partition by symbol from S;"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Statements, how many symbols the events have, and what Esper's harness calls it."""
+
+    statements: tuple[str, ...]
+    keys: int
+    peer: str = "custom"
+
+
+def _many(n: int) -> Shape:
+    return Shape(tuple(f"select * from S(symbol='K{i}')" for i in range(n)), n, f"stmts_hit_{n}")
+
+
+SHAPES = {
+    "filter": Shape(("select symbol, price * volume as notional from S(price > 50)",), 100, "filter_project"),
+    "length": Shape(("select symbol, sum(price) from S#length(1000) group by symbol",), 100, "len_group_sum"),
+    "time": Shape(("select symbol, avg(price) from S#time(60) group by symbol",), 100, "time_group_avg"),
+    "pattern": Shape(
+        ("select * from pattern [every a=S(price>90) -> b=S(symbol=a.symbol, price<10) where timer:within(10 sec)]",),
+        100,
+        "pattern_within",
+    ),
+    "statements-1": _many(1),
+    "statements-100": _many(100),
+    "statements-10000": _many(10_000),
+    "context": Shape(
+        ("context C select symbol, count(*) as c, avg(price) as p from S output last every 1 sec",),
+        10_000,
+        "ctx_keyed_10k",
+    ),
+    "join": Shape(
+        (
+            "select a.price as x, b.price as y from S(volume<50)#time(1 sec) as a, S(volume>=50)#time(1 sec) as b "
+            "where a.symbol = b.symbol",
+        ),
+        100,
+    ),
+    "unique": Shape(("select sum(price) as s, count(*) as n from S#unique(symbol)",), 1000),
+    "sort": Shape(("select sum(price) as s, count(*) as n from S#sort(100, price desc)",), 100),
+    "extremes": Shape(("select symbol, min(price) as a, max(price) as b from S#length(1000) group by symbol",), 100),
+}
+
+
+def deployed(shape: Shape, columns: int | None) -> tuple[Engine, list[int]]:
+    """An engine with the statements, and the number of rows that its listener has had."""
+    engine, had = Engine(columns=columns), [0]
+    engine.deploy(SCHEMA)
+    for number, statement in enumerate(shape.statements):
+        engine.deploy(statement, f"s{number}")
+
+    def count(arrived: Arrived) -> None:
+        had[0] += arrived.rows.num_rows
+
+    engine.listen_arrow(count)
+    return engine, had
+
+
+def events(keys: int, size: int, pool: int = 1 << 17) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    """Tables of events and their instants, without end: one event a millisecond."""
+    random = np.random.default_rng(7)
+    names = pa.array([f"K{i}" for i in range(keys)])
+    symbols = names.take(pa.array(random.integers(0, keys, pool)))
+    prices = pa.array(random.integers(0, 10_000, pool) / 100)
+    volumes = pa.array(random.integers(0, 100, pool), pa.int32())
+    table = pa.table({"symbol": symbols, "price": prices, "volume": volumes})
+    at, place = 1, 0
+    while True:
+        if place + size > pool:
+            place = 0
+        yield table.slice(place, size), np.arange(at, at + size)
+        at, place = at + size, place + size
+
+
+def rate(shape: Shape, columns: int | None, size: int, seconds: float) -> float:
+    """Events a second by the wall's clock, after a warm-up of a third of the time."""
+    engine, _ = deployed(shape, columns)
+    wall, n, begun = 0.0, 0, time.perf_counter()
+    if columns is not None:
+        table, at = next(events(shape.keys, 300))
+        engine.send("S", table, at=np.zeros_like(at))  # goes over to columns
+    for table, at in events(shape.keys, size):
+        before = time.perf_counter()
+        engine.send("S", table, at=at)
+        after = time.perf_counter()
+        if after - begun > seconds / 3:
+            wall, n = wall + after - before, n + size
+        if after - begun > seconds * 4 / 3 and n > 0:
+            return n / wall
+    raise AssertionError
+
+
+def first(name: str) -> float:
+    """Milliseconds of the first batch in this process."""
+    engine, _ = deployed(SHAPES[name], 1)
+    table, at = next(events(SHAPES[name].keys, BATCH))
+    before = time.perf_counter()
+    engine.send("S", table, at=at)
+    return (time.perf_counter() - before) * 1000
+
+
+def first_elsewhere(name: str, cache: str | None) -> float:
+    """The same in a new process, with the cache in that folder."""
+    environment = {**os.environ, **({"ROLLUP_CACHE": cache} if cache else {})}
+    command = [sys.executable, "-m", "benchmarks.engine", "--first", name]
+    return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+
+def esper(shape: Shape, classpath: str) -> float:
+    """Events a second of Esper, by the wall's clock."""
+    command = ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx4g", "-cp", classpath, "oracle.Bench", shape.peer]
+    environment = {**os.environ, "EPL": shape.statements[0], "KEYS": str(shape.keys)}
+    command += ["objectarray", str(SECONDS), str(SECONDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found = re.search(r"([\d,]+) ev/s wall", done.stdout)
+    assert found is not None, done.stdout
+    return float(found[1].replace(",", ""))
+
+
+def main(names: list[str]) -> None:
+    """Measure some shapes, or all of them."""
+    classpath = os.environ.get("ESPER_CLASSPATH")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(
+        f"{'shape':17} {'executor':8} {'engine/s':>12} {'rows/s':>9} {'µs of 1':>8} {'100':>7} {'10,000':>8}", end=" "
+    )
+    print(f"{'first ms':>8} {'uncached':>8} {'Esper/s':>10} {'engine':>8} {'rows':>6} {'load':>5}")
+    for name in names or list(SHAPES):
+        shape = SHAPES[name]
+        executor = {each.executor for each in deployed(shape, 1)[0].plan()}.pop()
+        over = 1 if executor == "columns" else None
+        hot = rate(shape, over, BATCH, SECONDS)
+        sizes = [1e6 * size / rate(shape, over, size, SECONDS / 2) for size in (1, 100, BATCH)]
+        rows = rate(shape, None, 1000, SECONDS) if over is not None else hot
+        with tempfile.TemporaryDirectory() as empty:
+            compiled = first_elsewhere(name, empty)
+        loaded = first_elsewhere(name, None)
+        line = f"{name:17} {executor:8} {hot:12,.0f} {rows:9,.0f} {sizes[0]:8.0f} {sizes[1]:7.0f} {sizes[2]:8.0f}"
+        line += f" {loaded:8.0f} {compiled:8.0f}"
+        if classpath is not None:
+            theirs = esper(shape, classpath)
+            line += f" {theirs:10,.0f} {hot / theirs:7.2f}x {rows / theirs:5.3f}x {os.getloadavg()[0]:5.1f}"
+        print(line, flush=True)
+
+
+FILTERS = {
+    "equal": "symbol = 'X{n}'",
+    "range": "price > 1000 + {n}",
+    "between": "price >= 1000 + {n} and price < 1001 + {n}",
+    "or": "symbol = 'X{n}' or price > 1000 + {n}",
+}
+
+
+def index() -> None:
+    """Microseconds of an event beside statements that it does not concern."""
+    print(f"{'filters':8} {'statements':>10} {'µs an event':>12} {'deploy ms each':>15}")
+    for name, text in FILTERS.items():
+        for many in (1, 100, 10_000, 100_000):
+            engine = Engine(columns=None)
+            engine.deploy(SCHEMA)
+            before = time.perf_counter()
+            for begin in range(0, many, 1000):
+                part = range(begin, min(begin + 1000, many))
+                engine.deploy("; ".join(f"select * from S({text.format(n=n)})" for n in part), f"m{begin}")
+            each = (time.perf_counter() - before) * 1000 / many
+            table, _ = next(events(100, 1000))
+            engine.send("S", table)
+            before = time.perf_counter()
+            for _ in range(5):
+                engine.send("S", table)
+            print(f"{name:8} {many:10,} {(time.perf_counter() - before) * 200:12.1f} {each:15.2f}", flush=True)
+
+
+def memory() -> None:
+    """MiB of Python and of Arrow that 10,000 of something hold, on rows and over columns."""
+    print(f"{'10,000 …':16} {'rows':>8} {'columns':>8}  MiB")
+    matches = Shape(("select * from pattern [every a=S(price>=0) -> b=S(symbol=a.symbol, price<0) "
+                     "where timer:within(1 hour)]",), 100)  # fmt: skip
+    for name, shape in {
+        "partitions": SHAPES["context"],
+        "statements": SHAPES["statements-10000"],
+        "matches": matches,
+    }.items():
+        held = [_held(shape, columns) for columns in (None, 1)]
+        print(f"{name:16} {held[0]:8.1f} {held[1]:8.1f}", flush=True)
+
+
+def _held(shape: Shape, columns: int | None) -> float:
+    if columns is not None:
+        rate(shape, columns, BATCH, 0.1)  # loads what is loaded once
+    gc.collect()
+    tracemalloc.start()
+    arrow = pa.total_allocated_bytes()
+    engine, _ = deployed(shape, columns)
+    names = pa.array([f"K{i}" for i in range(shape.keys)])
+    size = 10_000 if shape.keys < BATCH else shape.keys
+    codes = pa.array(np.arange(size) % shape.keys)
+    engine.send(
+        "S", pa.table({"symbol": names.take(codes), "price": [1.0] * size, "volume": pa.array([1] * size, pa.int32())})
+    )
+    gc.collect()
+    found = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - arrow
+    tracemalloc.stop()
+    del engine
+    return found / 2**20
+
+
+if __name__ == "__main__":
+    wanted: dict[str, Any] = {"--index": index, "--memory": memory}
+    if sys.argv[1:2] == ["--first"]:
+        print(first(sys.argv[2]))
+    elif sys.argv[1:2] and sys.argv[1] in wanted:
+        wanted[sys.argv[1]]()
+    else:
+        main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""What a SQL question that DuckDB refuses is told where the mistake is about aggregations, which DuckDB does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from rollup.plan.aggregation import TIMESTAMP, Aggregation
+
+_TABLE = re.compile(r"Table with name (\S+) does not exist")
+_COLUMN = re.compile(r'Referenced column "([^"]+)" not found')
+_SYNTAX = re.compile(r'syntax error at or near "\'?(\w+)\'?"|(SELECT clause without selection list)')
+_FIRST = ("select", "with", "explain", "values", "from")
+
+
+def about(sql: str, said: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
+    """Message and hint for DuckDB's complaint; None where its own is the better one."""
+    table, missing, syntax = _TABLE.search(said), _COLUMN.search(said), _SYNTAX.search(said)
+    if table is not None:
+        return _table(table[1].strip('"'), aggregations)
+    if missing is not None:
+        return _column(missing[1], [one for name, one in aggregations.items() if name.casefold() in sql.casefold()])
+    if syntax is not None and syntax[2]:
+        return "SELECT names no columns", "SELECT * FROM NAME WITHIN '2018-01-** **:**:**' PER 'days'"
+    if syntax is not None:
+        return _word(sql, syntax[1], aggregations)
+    return None
+
+
+def without_range(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
+    """Message and hint for a table that there is none of, when it is named as an aggregation or one of its stored tables."""
+    for aggregation in aggregations.values():
+        if name.casefold() == aggregation.name.casefold():
+            return (
+                f"{aggregation.name} is an aggregation, and the question says neither a range nor a duration",
+                f"{aggregation.name} WITHIN '2018-01-** **:**:**' PER '{aggregation.levels[-1].plural}'",
+            )
+        for level in aggregation.levels:
+            if name.casefold() == aggregation.table(level).casefold():
+                return (
+                    f"{aggregation.table(level)} is a stored table, which lacks the buckets that are still open",
+                    f"{aggregation.name} WITHIN '2018-01-** **:**:**' PER '{level.plural}' has both",
+                )
+    return None
+
+
+def _table(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str]:
+    found = without_range(name, aggregations)
+    if found is not None:
+        return found
+    close = get_close_matches(name.casefold(), {one.casefold(): one for one in aggregations}, 1)
+    meant = next((one for one in aggregations if close and one.casefold() == close[0]), None)
+    return (
+        f"there is no aggregation {name!r}",
+        f"did you mean {meant}?" if meant else f"aggregations are {', '.join(aggregations) or 'none'}",
+    )
+
+
+def _column(name: str, asked: list[Aggregation]) -> tuple[str, str] | None:
+    known = [TIMESTAMP, *dict.fromkeys(output.name for one in asked for output in one.outputs)]
+    if not asked:
+        return None
+    close = get_close_matches(name, known, 1)
+    return f"unknown column {name!r}", f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+
+
+def _word(sql: str, word: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
+    first = re.match(r"\s*(\w+)", sql)
+    if first is not None and first[1].casefold() == word.casefold():
+        close = get_close_matches(word.casefold(), _FIRST, 1)
+        example = f"from {next(iter(aggregations), 'A')} within '2018-01-** **:**:**' per 'days' select *"
+        return (
+            f"a question does not begin with {word!r}",
+            f"did you mean {close[0].upper()}?" if close else f"e.g. {example}",
+        )
+    if re.search(rf"\bper\s+'?{re.escape(word)}", sql, re.IGNORECASE) and "within" not in sql.casefold():
+        return "WITHIN is missing", "NAME WITHIN '2018-01-** **:**:**' PER 'days'"
+    return None

@@ -1,0 +1,282 @@
+"""The commit record of a Delta store: one small file a commit, whose appearance is the commit.
+
+A record pins the version of every level's table and names the files of open rows, so a reader that opens the newest
+record sees one consistent moment. Records are created with `link`, which fails when the name exists: of two writers
+that make the same commit one is refused. The folder must be on a file system with atomic `link` (local or POSIX-shared).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from rollup.checkpoint.checksums import named, sealed, unsealed, verified
+from rollup.core.errors import FencedError, StoreError
+
+_RETIRED = "retired.json"
+_DIGITS = 12
+_CHUNK = 1 << 18
+"""Open rows that are read at once where all of them would be too many."""
+KEPT = 32
+"""How many records are kept; a reader that opened an older one than that must open a newer one."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one commit made visible."""
+
+    number: int
+    versions: Mapping[str, int]
+    open: Mapping[str, str | list[str]]
+    clocks: Mapping[str, int | None]
+    resume: int | None = None
+    source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def files(self, name: str) -> list[str]:
+        """The files of a table's open rows: one, or one a shard."""
+        found = self.open.get(name, [])
+        return [found] if isinstance(found, str) else found
+
+    @property
+    def split(self) -> bool:
+        """Whether open rows are kept by shard."""
+        return any(not isinstance(found, str) for found in self.open.values())
+
+
+_FIELDS = [each.name for each in fields(Record)]
+_UNREADABLE = (OSError, ValueError, TypeError, KeyError, IndexError, pa.ArrowException)
+"""What Arrow raises over damaged bytes, and what we do."""
+
+
+def _checked(record: Record, number: int) -> Record:
+    """A record whose parts are of the kinds they must be, so that whoever uses it need not ask. Raises ValueError."""
+    numbers = (record.number, *record.versions.values(), *(c for c in record.clocks.values() if c is not None))
+    names = [name for table in record.open for name in record.files(table)]
+    marks = record.source.values()
+    if not all(type(each) is int for each in numbers) or record.number != number:
+        raise ValueError("its numbers are none, or another commit's")
+    if not all(isinstance(name, str) and name == Path(name).name for name in names):
+        raise ValueError("its open rows are no names of files")
+    if not all(isinstance(mark, dict) and {"query", "batch", "arrivals"} <= mark.keys() for mark in marks):
+        raise ValueError("its marks are none")
+    return record
+
+
+class RecordFolder:
+    """The records and open rows of one aggregation."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def create(self) -> None:
+        """Make the folder. Raises StoreError when that is not allowed."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StoreError(
+                f"cannot create {self.folder}: {problem.strerror}", hint="the job needs to write there"
+            ) from None
+
+    def numbers(self) -> list[int]:
+        """The numbers of all records, oldest first."""
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        found = (name[7:-5] for name in names if name.startswith("commit-") and name.endswith(".json"))
+        return sorted(int(number) for number in found if number.isdecimal() and len(number) == _DIGITS)
+
+    def newest(self) -> Record | None:
+        """The newest record, None when there is none. Raises StoreError when it is damaged."""
+        while True:
+            numbers = self.numbers()
+            if not numbers:
+                return None
+            try:
+                return self.read(numbers[-1])
+            except FileNotFoundError:
+                continue  # a writer has just removed it, so there are newer ones
+
+    def read(self, number: int) -> Record:
+        """One record."""
+        path = self.path(number)
+        content = path.read_bytes()
+        try:
+            return _checked(Record(**unsealed(content, _FIELDS)), number)
+        except (ValueError, TypeError, AttributeError) as problem:
+            raise StoreError(
+                f"commit record {path} is damaged: {problem}",
+                hint="remove it to fall back to the one before, then `rollup verify`; or `rollup recover`",
+            ) from None
+
+    def made(self, number: int) -> float:
+        """When a record appeared, seconds since the epoch; now when it has been tidied away."""
+        try:
+            return self.path(number).stat().st_mtime
+        except FileNotFoundError:
+            return time.time()
+
+    def identity(self, number: int) -> tuple[int, ...]:
+        """Differs between a record and another that has its number, as after a rebuild; a record never changes."""
+        return identity(self.path(number))
+
+    def write(self, record: Record) -> None:
+        """Make a record appear. Raises FencedError when its number is taken, StoreError when the disk refuses."""
+        path = self.path(record.number)
+        draft = self.folder / f".{path.name}.{os.getpid()}"
+        try:
+            write_durably(draft, sealed(asdict(record)))
+            os.link(draft, path)
+        except FileExistsError:
+            raise self._taken(record.number) from None
+        except OSError as problem:
+            raise StoreError(f"cannot write {path}: {problem.strerror}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def refuse_taken(self, number: int) -> None:
+        """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
+        if self.path(number).exists():
+            raise self._taken(number)
+
+    def _taken(self, number: int) -> FencedError:
+        return FencedError(
+            f"commit {number} of {self.folder.name} was made by another job",
+            hint="only one job may write an aggregation",
+        )
+
+    def write_rows(self, name: str, rows: pa.Table, seal: bool = True) -> str:
+        """A file of open rows, and its name, now with a checksum; it means nothing until a record has the name."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(rows, max_chunksize=_CHUNK)
+        content = sink.getvalue().to_pybytes()
+        name = named(name, content) if seal else name
+        try:
+            write_durably(self.folder / name, content)
+        except OSError as problem:
+            raise StoreError(f"cannot write {self.folder / name}: {problem.strerror}") from None
+        return name
+
+    def read_rows(self, names: str | Sequence[str]) -> pa.Table:
+        """The open rows of a level, whose files a record names. Raises StoreError when one is missing or damaged."""
+        if not isinstance(names, str):
+            return pa.concat_tables([self.read_rows(name) for name in names])
+        try:
+            known = verified(self.folder / names)
+            with pa.memory_map(str(self.folder / names)) as source:
+                found = pa.ipc.open_file(source).read_all()
+                if not known:  # from before there were checksums: at least nothing reads past its end
+                    found.validate(full=True)
+                return found
+        except _UNREADABLE as problem:
+            raise self._unreadable(names, problem) from None
+
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The open rows of a file piece by piece, or only some columns of them. Raises StoreError as `read_rows`."""
+        try:
+            verified(self.folder / name)
+            with pa.OSFile(str(self.folder / name)) as source:
+                file = pa.ipc.open_file(source)
+                if columns is not None:
+                    chosen = [file.schema.get_field_index(column) for column in columns]
+                    file = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
+                for index in range(file.num_record_batches):
+                    yield file.get_batch(index)
+        except _UNREADABLE as problem:
+            raise self._unreadable(name, problem) from None
+
+    def _unreadable(self, name: str, problem: Exception) -> StoreError:
+        return StoreError(
+            f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them"
+        )
+
+    def retired(self) -> frozenset[str]:
+        """Columns that the tables keep although they are no longer declared."""
+        try:
+            content = (self.folder / _RETIRED).read_bytes()
+        except FileNotFoundError:
+            return frozenset()
+        try:
+            before = content.startswith(b"[")  # as it was before there were checksums
+            return frozenset(map(str, json.loads(content) if before else unsealed(content, ["columns"])["columns"]))
+        except (ValueError, TypeError, KeyError) as problem:
+            raise StoreError(
+                f"{self.folder / _RETIRED} is damaged: {problem}",
+                hint='put {"columns": [...]} there with the names of the columns that were dropped',
+            ) from None
+
+    def retire(self, columns: Collection[str]) -> None:
+        """Let the tables keep columns that are no longer declared."""
+        if columns or (self.folder / _RETIRED).exists():
+            replace_durably(self.folder / _RETIRED, sealed({"columns": sorted(columns)}))
+
+    def tidy(self) -> None:
+        """Remove records beyond the KEPT newest, and open rows that no kept record names.
+
+        An older record that is damaged is no reason for a job to stop: what it names stays as long as it stays.
+        """
+        numbers = self.numbers()
+        for number in numbers[:-KEPT]:
+            self.path(number).unlink(missing_ok=True)
+        try:
+            kept = [self.read(number) for number in numbers[-KEPT:]]
+        except StoreError:
+            return
+        named = {name for record in kept for table in record.open for name in record.files(table)}
+        newest = kept[-1].number if kept else 0
+        for path in self.folder.glob("open-*.arrow"):
+            if path.name not in named and int(path.stem.rsplit("-", 1)[1]) <= newest:
+                path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove all records: only the tables remain."""
+        for number in self.numbers():
+            self.path(number).unlink()
+
+    def path(self, number: int) -> Path:
+        """Where the record of a commit is."""
+        return self.folder / f"commit-{number:0{_DIGITS}d}.json"
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """Differs between a file and another of its name, if files are written once. Empty when there is none.
+
+    >>> identity(Path("no/such/file"))
+    ()
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file whose content has reached the disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_durably(path: Path, content: bytes) -> None:
+    """Write a file that readers, and whoever is killed in the middle, find whole: the old one or the new one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write_durably(draft, content)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)

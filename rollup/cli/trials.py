@@ -1,0 +1,173 @@
+"""What `rollup try` runs, a language each: events in, deliveries out, questions answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from rollup.core.errors import QueryError
+
+
+class Delivery(NamedTuple):
+    """What a statement delivers at an instant: rows that come and rows that leave."""
+
+    statement: str
+    at: int
+    insert: list[dict[str, Any]]
+    remove: list[dict[str, Any]]
+
+
+class Trial(Protocol):
+    """Statements at work."""
+
+    @property
+    def now(self) -> int:
+        """The clock, in ms."""
+        ...
+
+    def advance(self, to: int) -> None:
+        """The clock goes on."""
+        ...
+
+    def send(self, stream: str, event: Mapping[str, Any]) -> None:
+        """An event of a stream, by names of fields."""
+        ...
+
+    def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        """The rows that answer a question."""
+        ...
+
+    def heard(self) -> Iterable[Delivery]:
+        """What was delivered since the last call."""
+        ...
+
+    def finish(self) -> None:
+        """No event comes any more; the clock stands still."""
+        ...
+
+
+class EplTrial:
+    """EPL: `rollup.Engine`."""
+
+    def __init__(self, text: str, name: str, start: int) -> None:
+        from rollup.live import Engine
+
+        self._engine = Engine(start)
+        self._engine.deploy(text, name)
+
+    @property
+    def now(self) -> int:
+        return self._engine.now
+
+    def advance(self, to: int) -> None:
+        self._engine.advance(to)
+
+    def send(self, stream: str, event: Mapping[str, Any]) -> None:
+        self._engine.send(stream, dict(event))
+
+    def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        return self._engine.query(question)
+
+    def heard(self) -> Iterable[Delivery]:
+        return [Delivery(each.statement, each.at, each.new, each.old) for each in self._engine.heard()]
+
+    def finish(self) -> None:
+        """Every event was answered as it came."""
+
+
+class SiddhiTrial:
+    """SiddhiQL: a statement's name is the stream that its rows go to."""
+
+    def __init__(self, text: str, name: str, start: int) -> None:
+        from rollup.lang.siddhiql.app import SiddhiApp
+        from rollup.lang.siddhiql.binding import TIME
+
+        self._app = SiddhiApp(text, start)
+        known = {**self._app.spec.stored, **self._app.streams}
+        self._fields = {name: tuple(each for each in rows.fields if each != TIME) for name, rows in known.items()}
+
+    @property
+    def now(self) -> int:
+        return self._app.now
+
+    def advance(self, to: int) -> None:
+        self._app.advance(to)
+
+    def send(self, stream: str, event: Mapping[str, Any]) -> None:
+        self._app.send(stream, [placed(stream, event, self._fields)])
+
+    def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        return self._app.query(question).to_pylist()
+
+    def heard(self) -> Iterable[Delivery]:
+        return [
+            Delivery(each.stream, self._app.now, [dict(zip(self._fields[each.stream], each.values, strict=True))], [])
+            for each in self._app.taken()
+        ]
+
+    def finish(self) -> None:
+        """Every event was answered as it came."""
+
+
+class CruncherTrial:
+    """StreamCruncher: what comes at one instant is one cycle, so an answer waits until the clock goes on."""
+
+    def __init__(self, text: str, name: str, start: int) -> None:
+        from rollup.lang.streamcruncher.kernel import Cruncher
+        from rollup.lang.streamcruncher.script import run_script
+
+        self._cruncher = Cruncher(start)
+        self._heard: list[Delivery] = []
+        self._streams = run_script(self._cruncher, text, self._note)
+
+    @property
+    def now(self) -> int:
+        return self._cruncher.now
+
+    def advance(self, to: int) -> None:
+        if to > self.now:
+            self._cruncher.advance(to)
+
+    def send(self, stream: str, event: Mapping[str, Any]) -> None:
+        time = self._streams.times.get(stream)
+        timed = event if time is None or time in event else {**event, time: self.now}
+        self._cruncher.submit(stream, [placed(stream, timed, self._streams.columns)], self.now)
+
+    def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        self._cruncher.sql(question)
+        return []
+
+    def heard(self) -> Iterable[Delivery]:
+        heard, self._heard = self._heard, []
+        return heard
+
+    def finish(self) -> None:
+        self._cruncher.finish()
+
+    def _note(self, query: str, columns: tuple[str, ...], batch: Any) -> None:
+        rows = [dict(zip(columns, row, strict=True)) for row in batch.rows]
+        self._heard.append(Delivery(query, batch.at, rows, []))
+
+
+def placed(stream: str, event: Mapping[str, Any], fields: Mapping[str, tuple[str, ...]]) -> tuple[Any, ...]:
+    """An event's values in the order of its stream's fields; one that is missing is null. Raises QueryError."""
+    if stream not in fields:
+        raise QueryError(f"stream {stream!r} is not defined", hint=f"defined are {', '.join(fields)}")
+    unknown = [name for name in event if name not in fields[stream]]
+    if unknown:
+        raise QueryError(f"{stream} has no field {unknown[0]!r}", hint=f"fields are {', '.join(fields[stream])}")
+    return tuple(event.get(name) for name in fields[stream])
+
+
+LANGUAGES: Mapping[str, type[EplTrial | SiddhiTrial | CruncherTrial]] = {
+    "epl": EplTrial,
+    "siddhi": SiddhiTrial,
+    "streamcruncher": CruncherTrial,
+}
+EXTENSIONS: Mapping[str, str] = {
+    ".epl": "epl",
+    ".siddhi": "siddhi",
+    ".siddhiql": "siddhi",
+    ".cruncher": "streamcruncher",
+    ".streamcruncher": "streamcruncher",
+}

@@ -1,0 +1,115 @@
+"""The embedded column engine: one DuckDB connection with our functions, and Arrow tables in and out."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.core.dialects import to_sql
+
+
+class ColumnEngine:
+    """A DuckDB database with a connection for each thread.
+
+    Steps own no tables in it: what they need is registered for one call.
+
+    >>> ColumnEngine().run("SELECT SUM(x) AS s FROM t", t=pa.table({"x": [1, 2]}))["s"].to_pylist()
+    [Decimal('3')]
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._database = duckdb.connect()  # runs no query: a busy connection refuses to be copied
+        self._database.execute("SET preserve_insertion_order = true; SET parquet_metadata_cache = true")
+        if threads is not None:
+            self._database.execute(f"SET threads = {threads}")
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._sketches = False
+        close_at_exit(self)
+
+    def close(self) -> None:
+        """Close every connection; the engine is of no more use."""
+        self._own = threading.local()
+        self._database.close()
+        del self._database
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The connection of this thread."""
+        found: duckdb.DuckDBPyConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            with self._lock:
+                found = self._own.connection = self._database.cursor()
+            found.execute("SET error_on_division_by_zero = false; SET TimeZone = 'UTC'")
+            found.execute("SET enable_progress_bar = false")
+            found.execute("SET python_enable_replacements = false")  # a name of a query is never one of our variables
+        return found
+
+    def prepare(self, sql: str) -> None:
+        """Make known what a query needs: the functions for sketches cost a library, which most queries do without."""
+        if not self._sketches and "rollup_" in sql.lower():
+            with self._lock:
+                if not self._sketches:
+                    from rollup.core import sketches
+
+                    sketches.register(self._database)
+                    self._sketches = True
+
+    @contextmanager
+    def tables(self, tables: Mapping[str, pa.Table | pa.RecordBatch | pa.RecordBatchReader]) -> Generator[None]:
+        """Arrow tables visible under their names for the length of a `with`."""
+        for name, table in tables.items():
+            self.connection.register(name, table)
+        try:
+            yield
+        finally:
+            for name in tables:
+                self.connection.unregister(name)
+
+    def run(
+        self, query: str | exp.Expr, parameters: Mapping[str, object] | None = None, **tables: pa.Table
+    ) -> pa.Table:
+        """The Arrow table a query gives over the tables given by name; `parameters` fill its `$name` places."""
+        sql = query if isinstance(query, str) else to_sql(query)
+        self.prepare(sql)
+        with self.tables(tables):
+            return self.connection.sql(sql, params=parameters).to_arrow_table()
+
+    def count(self, sql: str) -> int:
+        """The one number a query gives; 0 for null or no row."""
+        self.prepare(sql)
+        rows = self.connection.execute(sql).fetchall()
+        return int(rows[0][0] or 0) if rows else 0
+
+
+class Closing(Protocol):
+    """What has a connection of DuckDB's."""
+
+    def close(self) -> None:
+        """Close it, and let go of it."""
+        ...
+
+
+_open: weakref.WeakSet[Closing] = weakref.WeakSet()
+
+
+def close_at_exit(owner: Closing) -> None:
+    """Close the connections of an object when the process ends, if it is still there.
+
+    Caches and Spark's callbacks hold some to the very end, where DuckDB's library would report them as leaks.
+    """
+    _open.add(owner)
+
+
+@atexit.register
+def _close() -> None:
+    for owner in list(_open):
+        owner.close()

@@ -1,0 +1,273 @@
+"""One SQL tree, three printers: the few nodes sqlglot does not know, and how DuckDB, PostgreSQL and Spark say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.expressions.core import Expression
+from sqlglot.generator import Generator
+
+
+class LastBy(Expression, exp.AggFunc):
+    """The value, null included, of the row with the greatest (time, arrival); `first=True`: with the smallest."""
+
+    arg_types = {"this": True, "time": True, "arrival": True, "first": False}
+
+
+class Values(Expression, exp.AggFunc):
+    """The distinct values of a column that are not null, as a sorted list; null when there is none."""
+
+    arg_types = {"this": True}
+
+
+class Union(Expression, exp.AggFunc):
+    """The distinct elements of a column of lists, as a sorted list; null when there is none."""
+
+    arg_types = {"this": True}
+
+
+class Size(Expression, exp.Func):
+    """The number of elements of a list, 0 for null."""
+
+    arg_types = {"this": True}
+
+
+class Widened(Expression, exp.Func):
+    """A whole number in a type that holds every sum, difference and product of two longs, and sums of any number of them."""
+
+    arg_types = {"this": True}
+
+
+class Checked(Expression, exp.Func):
+    """A whole number of a wider type as one of the type `to`, null where it does not fit.
+
+    Arithmetic is guarded by types alone: what is inside cannot fail, so an optimizer may move it where it likes. DuckDB
+    lifts what two expressions share out of a TRY.
+    """
+
+    arg_types = {"this": True, "to": True}
+
+
+class Quotient(Expression, exp.Func):
+    """A division of two numbers of the whole type `to`, fraction cut off; null by zero and where it does not fit."""
+
+    arg_types = {"this": True, "expression": True, "to": True}
+
+
+class Remainder(Expression, exp.Func):
+    """What a division of two doubles leaves; null by zero. PostgreSQL has no such operation."""
+
+    arg_types = {"this": True, "expression": True}
+
+
+def widened(value: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """A number of the whole type `to` in a type in which one operation of two of them cannot fail."""
+    return exp.cast(value, exp.DType.BIGINT) if to.this is exp.DType.INT else Widened(this=value)
+
+
+def not_zero(divisor: exp.Expr) -> exp.Expr:
+    """A division by zero is null in every dialect, so that one event with a zero cannot stop a stream."""
+    return exp.func("NULLIF", divisor, exp.Literal.number(0))
+
+
+def _duckdb_last(self: Generator, node: LastBy) -> str:
+    name = "ARG_MIN_NULL" if node.args.get("first") else "ARG_MAX_NULL"
+    order = exp.Tuple(expressions=[node.args["time"], node.args["arrival"]])
+    return self.func(name, node.this, order)
+
+
+def _postgres_last(self: Generator, node: LastBy) -> str:
+    way = "ASC" if node.args.get("first") else "DESC"
+    time, arrival, value = (self.sql(node, key) for key in ("time", "arrival", "this"))
+    return f"(ARRAY_AGG({value} ORDER BY {time} {way}, {arrival} {way}))[1]"
+
+
+def _spark_last(self: Generator, node: LastBy) -> str:
+    name = "MIN_BY" if node.args.get("first") else "MAX_BY"
+    return self.func(name, node.this, exp.func("STRUCT", node.args["time"], node.args["arrival"]))
+
+
+def _wide_quotient(self: Generator, node: Quotient) -> str:
+    to = node.args["to"]
+    divided = exp.IntDiv(this=widened(node.this.copy(), to), expression=not_zero(widened(node.expression.copy(), to)))
+    return self.sql(Checked(this=divided, to=to.copy()))
+
+
+def _spark_quotient(self: Generator, node: Quotient) -> str:
+    """The least long by -1 is the only quotient that does not fit, and Spark has no division that is wider than longs."""
+    if node.args["to"].this is exp.DType.INT:
+        return _wide_quotient(self, node)
+    whole, divisor = self.sql(exp.paren(node.this)), self.sql(exp.paren(node.expression))
+    return f"CASE WHEN {divisor} = -1 THEN TRY_SUBTRACT(0L, {whole}) ELSE {whole} DIV NULLIF({divisor}, 0) END"
+
+
+def _postgres_checked(self: Generator, node: Checked) -> str:
+    """No cast gives null here: what lies beyond a bound is moved onto the number next to it, which becomes null."""
+    bits = 31 if node.args["to"].this is exp.DType.INT else 63
+    low, high = exp.Literal.number(-(2**bits) - 1), exp.Literal.number(2**bits)
+    near = exp.func("GREATEST", exp.func("LEAST", node.this.copy(), high), low)
+    within = exp.func("NULLIF", exp.func("NULLIF", near, high.copy()), low.copy())
+    return self.sql(exp.cast(within, node.args["to"].copy()))
+
+
+def _try_cast(self: Generator, node: Checked) -> str:
+    return f"TRY_CAST({self.sql(node, 'this')} AS {self.sql(node, 'to')})"
+
+
+def _remainder(self: Generator, node: Remainder) -> str:
+    return self.sql(exp.Mod(this=exp.paren(node.this), expression=not_zero(node.expression.copy())))
+
+
+# A printer is made when it is first used: a question asked of Delta tables needs only DuckDB's.
+
+
+def _duckdb() -> type[Dialect]:
+    """DuckDB, which runs every step and the default retrieval."""
+    from sqlglot.dialects.duckdb import DuckDB
+
+    class RollupDuckDB(DuckDB):
+        class Generator(DuckDB.Generator):
+            TRANSFORMS: dict[Any, Any] = {
+                **DuckDB.Generator.TRANSFORMS,
+                LastBy: _duckdb_last,
+                Values: lambda self, e: (
+                    f"LIST_SORT(LIST(DISTINCT {self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))"
+                ),
+                Union: lambda self, e: (
+                    f"LIST_SORT(LIST_DISTINCT(FLATTEN(LIST({self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))))"
+                ),
+                Size: lambda self, e: f"COALESCE(LEN({self.sql(e, 'this')}), 0)",
+                Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS HUGEINT)",
+                Checked: _try_cast,
+                Quotient: _wide_quotient,
+                Remainder: _remainder,
+            }
+
+    return RollupDuckDB
+
+
+def _postgres() -> type[Dialect]:
+    """PostgreSQL; the union of sets is an aggregate that `ddl/postgres.sql` creates."""
+    from sqlglot.dialects.postgres import Postgres
+
+    class RollupPostgres(Postgres):
+        class Generator(Postgres.Generator):
+            TRANSFORMS: dict[Any, Any] = {
+                **Postgres.Generator.TRANSFORMS,
+                LastBy: _postgres_last,
+                Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
+                Size: lambda self, e: f"COALESCE(CARDINALITY({self.sql(e, 'this')}), 0)",
+                Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL)",
+                Checked: _postgres_checked,
+                Quotient: _wide_quotient,
+                Remainder: _remainder,
+            }
+
+    return RollupPostgres
+
+
+def _spark() -> type[Dialect]:
+    """Spark SQL, for large ranges and for joins with other DataFrames."""
+    from sqlglot.dialects.spark import Spark
+
+    class RollupSpark(Spark):
+        class Generator(Spark.Generator):
+            TRANSFORMS: dict[Any, Any] = {
+                **Spark.Generator.TRANSFORMS,
+                LastBy: _spark_last,
+                Union: lambda self, e: f"SORT_ARRAY(ARRAY_DISTINCT(FLATTEN(COLLECT_LIST({self.sql(e, 'this')}))))",
+                Size: lambda self, e: f"COALESCE(SIZE({self.sql(e, 'this')}), 0)",
+                Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL(38, 0))",
+                Checked: _try_cast,
+                Quotient: _spark_quotient,
+                Remainder: _remainder,
+            }
+
+    return RollupSpark
+
+
+_DIALECTS: Mapping[str, Callable[[], type[Dialect]]] = {"duckdb": _duckdb, "postgres": _postgres, "spark": _spark}
+
+
+@cache
+def dialect(name: str) -> type[Dialect]:
+    """The printer of a name: `duckdb`, `postgres` or `spark`."""
+    return _DIALECTS[name]()
+
+
+def to_sql(tree: exp.Expr, name: str = "duckdb") -> str:
+    """The text of a tree in one of the three dialects.
+
+    >>> to_sql(LastBy(this=exp.column("x"), time=exp.column("t"), arrival=exp.column("a")), "spark")
+    'MAX_BY(x, STRUCT(t, a))'
+    """
+    return tree.sql(dialect=dialect(name), normalize_functions=False)
+
+
+SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_")
+"""How the functions begin that only our DuckDB has."""
+
+
+def computable(tree: exp.Expr, dialect: str) -> bool:
+    """Whether the server of a dialect has all that a tree needs.
+
+    >>> computable(exp.Anonymous(this="rollup_hll_estimate"), "postgres"), computable(exp.column("rollup_hll_"), "spark")
+    (False, True)
+    """
+    if dialect == "duckdb":
+        return True
+    if any(node.name.lower().startswith(SKETCH) for node in tree.find_all(exp.Anonymous)):
+        return False
+    return dialect != "postgres" or tree.find(Remainder) is None
+
+
+def substituted(tree: exp.Expr, values: Mapping[str, str | int]) -> exp.Expr:
+    """A copy of a tree with constants in its places."""
+    return tree.transform(
+        lambda node: exp.convert(values[node.name]) if isinstance(node, exp.Placeholder) else node, copy=True
+    )
+
+
+_EDGE = "\0"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text of a tree, cut at its places: pieces of SQL and, between each two of them, what stands there.
+
+    A piece that is printed is never read again, so nothing in it can be taken for a place.
+    """
+
+    pieces: tuple[str, ...]
+    places: tuple[str | exp.Literal, ...]
+    dialect: str
+
+    @classmethod
+    def of(cls, tree: exp.Expr, dialect: str) -> Text:
+        """A tree is cut where its places are; a constant that holds the edge itself is one of them."""
+        places = list[str | exp.Literal]()
+
+        def edged(node: exp.Expr) -> exp.Expr:
+            odd = isinstance(node, exp.Literal) and _EDGE in node.name
+            if not odd and not isinstance(node, exp.Placeholder):
+                return node
+            places.append(node if isinstance(node, exp.Literal) else node.name)
+            return exp.Var(this=f"{_EDGE}{len(places) - 1}{_EDGE}")
+
+        parts = to_sql(tree.transform(edged, copy=True), dialect).split(_EDGE)
+        return cls(tuple(parts[::2]), tuple(places[int(index)] for index in parts[1::2]), dialect)
+
+    def filled(self, values: Mapping[str, str | int]) -> str:
+        """The whole text with values in its places.
+
+        >>> Text.of(exp.column("x").eq(exp.Placeholder(this="start")), "postgres").filled({"start": "it's"})
+        "x = 'it''s'"
+        """
+        nodes = [place if isinstance(place, exp.Literal) else exp.convert(values[place]) for place in self.places]
+        found = [to_sql(node, self.dialect) for node in nodes]
+        return "".join(part for pair in zip(self.pieces, [*found, ""], strict=True) for part in pair)

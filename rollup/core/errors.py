@@ -1,0 +1,66 @@
+"""The errors a user can meet. Each names what was wrong, where, and what is allowed."""
+
+from __future__ import annotations
+
+
+class RollupError(Exception):
+    """Base of all errors that are the user's to read; everything else is a bug of ours.
+
+    `line` and `column` count from 1 and point into the text that was refused; `hint` says what is allowed.
+
+    >>> str(RollupError("unknown duration 'weeks'", line=3, column=7, hint="use sec, min, hour, day, month, year"))
+    "line 3, column 7: unknown duration 'weeks' (use sec, min, hour, day, month, year)"
+    """
+
+    def __init__(
+        self, message: str, *, line: int | None = None, column: int | None = None, hint: str | None = None
+    ) -> None:
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}: " if self.line is not None else ""
+        allowed = f" ({self.hint})" if self.hint else ""
+        return f"{where}{self.message}{allowed}"
+
+    def at(self, line: int | None, column: int | None) -> RollupError:
+        """The same error with a position, unless it has one already."""
+        if self.line is None:
+            self.line, self.column = line, column
+            self.args = (str(self),)
+        return self
+
+
+class SyntaxProblem(RollupError):
+    """The text of an app or a query does not follow the grammar."""
+
+
+class PlanError(RollupError):
+    """The text is well formed and still cannot run: an unknown name, a type that does not fit, a skipped duration."""
+
+
+class QueryError(RollupError):
+    """A retrieval that is refused before any data is read."""
+
+
+class TimeError(RollupError):
+    """A timestamp, zone or `within` pattern that names no instant."""
+
+
+class ConfigError(RollupError):
+    """A configuration file that cannot be used."""
+
+
+class StoreError(RollupError):
+    """The store refuses, is missing or damaged; the message says which part and what to do."""
+
+
+class FencedError(StoreError):
+    """Another job committed to this aggregation: this one must stop, and has written nothing that is visible."""
+
+
+class SourceError(RollupError):
+    """A source that cannot be read now, though nothing says that its content is at fault: the batch is tried again."""

@@ -1,0 +1,131 @@
+"""What a table of options may hold: every key with the check of its value; whatever else is there is refused by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollup.core.errors import ConfigError
+
+Check = Callable[[Any], str | None]
+"""Says what a value should be when it is not that, None when it is."""
+Known = Mapping[str, Check]
+
+
+def text(value: Any) -> str | None:
+    """A text that is not empty."""
+    return None if isinstance(value, str) and value.strip() else "a text"
+
+
+def folder(value: Any) -> str | None:
+    """A path of this machine; an address would become a folder of that name.
+
+    >>> folder("/data/in"), folder("s3://bucket/in")
+    (None, 'a path of this machine, as /data/in; s3:// is not read or written')
+    """
+    if text(value) is not None:
+        return text(value)
+    scheme, found, _ = value.partition("://")
+    address = found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+    return f"a path of this machine, as /data/in; {scheme}:// is not read or written" if address else None
+
+
+def any_text(value: Any) -> str | None:
+    """A text, which may be empty."""
+    return None if isinstance(value, str) else "a text"
+
+
+def flag(value: Any) -> str | None:
+    """True or false."""
+    return None if isinstance(value, bool) else "true or false"
+
+
+def whole(least: int, most: int = 2**63 - 1) -> Check:
+    """A whole number of a range.
+
+    >>> whole(1)("many"), whole(1)(True), whole(1)(3)
+    ('a whole number from 1', 'a whole number from 1', None)
+    """
+
+    def check(value: Any) -> str | None:
+        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        upper = "" if most == 2**63 - 1 else f" to {most}"
+        return None if fits else f"a whole number from {least}{upper}"
+
+    return check
+
+
+def elsewhere(value: Any) -> str | None:
+    """Anything: whoever acts on it checks it, and can say more."""
+    return None
+
+
+def one_of(*words: str) -> Check:
+    """One of some words."""
+    return lambda value: None if value in words else f"one of {', '.join(words)}"
+
+
+def settings(value: Any) -> str | None:
+    """A table whose values are texts, numbers, true or false."""
+    fits = isinstance(value, Mapping) and all(isinstance(each, str | int | float) for each in value.values())
+    return None if fits else 'a table of settings, e.g. { "name.of.a.setting" = "value" }'
+
+
+def texts(value: Any) -> str | None:
+    """A table whose values are texts."""
+    fits = isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
+    return None if fits else 'a table of texts, e.g. { attribute = "column" }'
+
+
+def names(value: Any) -> str | None:
+    """A list of texts.
+
+    >>> names(["a"]), names("a")
+    (None, 'a list of names, e.g. ["name"]')
+    """
+    fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return None if fits else 'a list of names, e.g. ["name"]'
+
+
+def table(where: str, given: Any) -> Mapping[str, Any]:
+    """A table as it is given. Raises ConfigError for anything else."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} is {given!r}", hint="a table of options is expected here")
+    return given
+
+
+def refuse_unknown(where: str, given: Mapping[str, Any], known: Known) -> None:
+    """Raise ConfigError for the first key that is not known, and for the first value that does not fit its key.
+
+    >>> refuse_unknown("[metrics]", {"prot": 1}, {"port": whole(0)})
+    Traceback (most recent call last):
+    rollup.core.errors.ConfigError: [metrics] has an unknown key `prot` (did you mean `port`?)
+    """
+    for key, value in given.items():
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known)}"
+            raise ConfigError(f"{where} has an unknown key `{key}`", hint=hint)
+        wanted = known[key](value)
+        if wanted is not None:
+            raise ConfigError(f"{where} {key} is {value!r}", hint=wanted)
+
+
+def kind_of(
+    where: str, given: Mapping[str, Any], kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Check a table whose keys depend on its `kind`. Raises ConfigError."""
+    kind = given.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        said = "lacks `kind`" if kind is None else f"has the unknown kind {kind!r}"
+        close = difflib.get_close_matches(str(kind), kinds, 1)
+        raise ConfigError(
+            f"{where} {said}", hint=f"did you mean {close[0]!r}?" if close else f"one of {', '.join(kinds)}"
+        )
+    refuse_unknown(where, given, {"kind": text, **kinds[kind]})
+    for key in needed.get(kind, ()):
+        if key not in given:
+            raise ConfigError(
+                f"{where} lacks `{key}`", hint=f"a {kind} needs {', '.join(f'`{one}`' for one in needed[kind])}"
+            )

@@ -1,0 +1,149 @@
+"""Sketches from Apache DataSketches as SQL functions: fold values, merge sketches, read estimates.
+
+A sketch is a BLOB in the library's own serialized form, so other DataSketches readers can open it too.
+
+| function | takes | gives |
+|---|---|---|
+| rollup_hll_fold / rollup_hll_merge | list of values as text / list of sketches | HLL, lg_k 12 |
+| rollup_kll_fold / rollup_kll_merge | list of doubles / list of sketches | KLL doubles, k 200 |
+| rollup_topk_fold / rollup_topk_merge | list of values as text / list of sketches | frequent strings, 2^10 counters |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import datasketches as _datasketches
+import duckdb
+import numpy as np
+from duckdb.sqltypes import BIGINT, BLOB, DOUBLE, VARCHAR
+
+ds: Any = _datasketches  # its classes come from C++, where no type checker can see them
+_LG_K, _KLL_K, _LG_MAP = 12, 200, 10
+_EMPTY = 0
+"""Stands for the empty text, which the library passes over; a number is hashed as no other text is."""
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
+
+
+def hll_fold(values: Iterable[str | None] | None) -> bytes | None:
+    """A HyperLogLog sketch of the values that are not null; None when there is none."""
+    present = [value for value in values or () if value is not None]
+    if not present:
+        return None
+    sketch = ds.hll_sketch(_LG_K)
+    for value in present:
+        sketch.update(value if value else _EMPTY)
+    return sketch.serialize_compact()
+
+
+def hll_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
+    """One sketch of all parts."""
+    union, some = ds.hll_union(_LG_K), False
+    for part in parts or ():
+        if part is not None:
+            union.update(ds.hll_sketch.deserialize(part))
+            some = True
+    return union.get_result().serialize_compact() if some else None
+
+
+def hll_estimate(sketch: bytes | None) -> int:
+    """The estimated number of distinct values; 0 for no sketch.
+
+    >>> hll_estimate(hll_merge([hll_fold(["a", "b"]), hll_fold(["b", "c"]), None]))
+    3
+    """
+    return round(ds.hll_sketch.deserialize(sketch).get_estimate()) if sketch else 0
+
+
+def kll_fold(values: Iterable[float | None] | None) -> bytes | None:
+    """A KLL quantile sketch of the values that are neither null nor NaN, which has no rank; None when there is none."""
+    present = np.array([value for value in values or () if value is not None], dtype=np.float64)
+    present = present[~np.isnan(present)]
+    if not len(present):
+        return None
+    sketch = ds.kll_doubles_sketch(_KLL_K)
+    sketch.update(present)
+    return sketch.serialize()
+
+
+def kll_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
+    """One sketch of all parts."""
+    merged, some = ds.kll_doubles_sketch(_KLL_K), False
+    for part in parts or ():
+        if part is not None:
+            merged.merge(ds.kll_doubles_sketch.deserialize(part))
+            some = True
+    return merged.serialize() if some else None
+
+
+def kll_quantile(sketch: bytes | None, rank: float) -> float | None:
+    """The value at a rank from 0 to 1; None for no sketch.
+
+    >>> kll_quantile(kll_fold([1.0, 2.0, 3.0]), 0.5)
+    2.0
+    """
+    read = ds.kll_doubles_sketch.deserialize(sketch) if sketch else None
+    return None if read is None or read.is_empty() else read.get_quantile(rank)
+
+
+def kll_quantiles(sketch: bytes | None) -> str | None:
+    """The values at the ranks of QUANTILES, as a JSON object."""
+    found = {str(rank): kll_quantile(sketch, rank) for rank in QUANTILES}
+    return None if None in found.values() else json.dumps(found)
+
+
+def topk_fold(values: Iterable[str | None] | None) -> bytes | None:
+    """A frequent-items sketch of the values that are not null."""
+    present = [value for value in values or () if value is not None]
+    if not present:
+        return None
+    sketch = ds.frequent_strings_sketch(_LG_MAP)
+    for value in present:
+        sketch.update(value)
+    return sketch.serialize()
+
+
+def topk_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
+    """One sketch of all parts."""
+    merged, some = ds.frequent_strings_sketch(_LG_MAP), False
+    for part in parts or ():
+        if part is not None:
+            merged.merge(ds.frequent_strings_sketch.deserialize(part))
+            some = True
+    return merged.serialize() if some else None
+
+
+def topk_items(sketch: bytes | None, count: int) -> str | None:
+    """The `count` most frequent values with their estimated counts, as a JSON list of pairs, most frequent first.
+
+    >>> topk_items(topk_fold(["a", "b", "a"]), 1)
+    '[["a", 2]]'
+    """
+    if sketch is None:
+        return None
+    found = ds.frequent_strings_sketch.deserialize(sketch).get_frequent_items(
+        ds.frequent_items_error_type.NO_FALSE_NEGATIVES
+    )
+    ranked = sorted(found, key=lambda item: (-item[1], item[0]))[:count]
+    return json.dumps([[item[0], item[1]] for item in ranked], ensure_ascii=False)
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a DuckDB connection."""
+    lists: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {
+        "rollup_hll_fold": (hll_fold, [duckdb.list_type(VARCHAR)], BLOB),
+        "rollup_hll_merge": (hll_merge, [duckdb.list_type(BLOB)], BLOB),
+        "rollup_hll_estimate": (hll_estimate, [BLOB], BIGINT),
+        "rollup_kll_fold": (kll_fold, [duckdb.list_type(DOUBLE)], BLOB),
+        "rollup_kll_merge": (kll_merge, [duckdb.list_type(BLOB)], BLOB),
+        "rollup_kll_quantiles": (kll_quantiles, [BLOB], VARCHAR),
+        "rollup_topk_fold": (topk_fold, [duckdb.list_type(VARCHAR)], BLOB),
+        "rollup_topk_merge": (topk_merge, [duckdb.list_type(BLOB)], BLOB),
+        "rollup_topk_items": (topk_items, [BLOB, BIGINT], VARCHAR),
+        "rollup_kll_quantile": (kll_quantile, [BLOB, DOUBLE], DOUBLE),
+    }
+    for name, (function, arguments, result) in lists.items():
+        special: Any = "special"  # nulls reach the function; its type is one of an enum that takes words too
+        connection.create_function(name, function, arguments, result, null_handling=special)

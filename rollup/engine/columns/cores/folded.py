@@ -1,0 +1,281 @@
+"""Aggregates over a window that lets the oldest rows out first (by length, by time, or never), grouped or not; or over
+the newest row of each key, or over the rows that sort first.
+
+State: `content`, the rows of the window: arrival, group, arguments; `groups`: key, rows in the window, slots. One loop:
+an arrival enters its group, what the window lets out leaves its own; each touched group, or the arrival, is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.untyped import pc
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.declared import Lines, uncountable
+from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, text
+from rollup.engine.columns.cores.keys import KeyCodes
+from rollup.engine.columns.cores.loops import loop
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Expr, Field, Slot, walk
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.plans import Filter, Select, StreamInput
+from rollup.engine.rows.selecting import Projection
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+from rollup.engine.types import Kind
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Aggregates over a window; `key` None: one group. `by_group`: a row for each group that a change touches, else for
+    each arrival. The projection sees, behind the fields of the event where there is one: the key (`by_group`), the calls.
+    """
+
+    filter: Filter
+    where: Expr | None
+    window: Length | Time | Unique | Sorted | None
+    key: Expr | None
+    calls: tuple[AggregateCall, ...]
+    by_group: bool
+    projection: Projection
+    width: int
+    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The calls."""
+        return Lines(self.calls)
+
+    @cached_property
+    def _text(self) -> str:
+        return text(self.lines)
+
+    @cached_property
+    def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        given = [pa.field(f"given{i}", kind) for i, kind in enumerate(self.lines.given_types())]
+        slots = [pa.field(f"slot{i}", kind) for i, kind in enumerate(self.lines.slot_types())]
+        key = pa.int64() if self.key is None else arrow(self.key.type)
+        marks = [] if self.mark is None else [pa.field("mark", arrow(self.mark.type))]
+        content = pa.schema([pa.field("time", pa.int64()), pa.field("group", pa.int64()), *marks, *given])
+        return content, pa.schema([pa.field("key", key), pa.field("rows", pa.int64()), *slots])
+
+    @property
+    def mark(self) -> Expr | None:
+        """What the window tells rows apart by."""
+        match self.window:
+            case Unique(key=(key,)) | Sorted(by=(key,)):
+                return key
+            case _:
+                return None
+
+    def start(self, now: int) -> State:
+        """An empty window."""
+        content, groups = self._schemas
+        return State({"content": content.empty_table(), "groups": groups.empty_table()}, {"now": now})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """Rows by arrivals and, for windows of time, by the instants at which rows leave."""
+        before: int = state.scalars["now"]
+        now = max(before, batch.now)
+        taken = Taken.of(batch, before, self.filter, self.where)
+        content, groups = state.tables["content"], state.tables["groups"]
+        codes, keys = self.numbered(whole(groups.column("key")), taken.columns, len(taken.times))
+        given = self.lines.given(taken.columns, len(codes))
+        names = [name for name in content.column_names if name != "mark"]
+        held = [content.column(name).to_numpy() for name in names]
+        times, codes, *given = (np.concatenate(pair) for pair in zip(held, [taken.times, codes, *given], strict=True))
+        marked, marks = self._marks(content, taken)
+        alive = np.ones(len(times), bool)
+        rows = np.zeros(len(keys), np.int64)
+        rows[: groups.num_rows] = groups.column("rows").to_numpy()
+        slots = self.lines.grown(groups.columns[2:], len(keys))
+        room = self._room(times, len(held[0]), now)
+        at, event, group = (np.empty(room, np.int64) for _ in range(3))
+        results = self.lines.room(room)
+        kind, size, span, late = self._window
+        n, head = loop(self._text)(
+            len(held[0]), now, size, span, kind, late, self.by_group, self.key is not None,
+            times, codes, marks, alive, *given, rows, *slots, at, event, group, *results,
+        )  # fmt: skip
+        stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
+        left = [each[stays] for each in (times, codes, *given)]
+        kept = None if marked is None else marked.take(pa.array(stays))
+        after = self._state(now, left, kept, keys, rows, slots)
+        made = self.lines.results(results, n)
+        return after, self._output(taken, at[:n], event[:n], keys.take(pa.array(group[:n])), made)
+
+    def _marks(self, content: pa.Table, taken: Taken) -> tuple[pa.Array | None, Ints]:
+        """What tells the rows of the window and the arrivals apart, and as numbers: equal, and in the window's order."""
+        if self.mark is None:
+            return None, np.zeros(0, np.int64)
+        arrived = evaluate(self.mark, taken.columns, len(taken.times))
+        marked = pa.concat_arrays([*content.column("mark").chunks, arrived])
+        if isinstance(self.window, Unique):
+            return marked, marked.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+        ranks = pc.rank(marked, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
+        ranks[marked.is_null().to_numpy(zero_copy_only=False)] = 0  # null is the least value either way
+        assert isinstance(self.window, Sorted)
+        return marked, -ranks if self.window.descending[0] else ranks
+
+    @property
+    def _window(self) -> tuple[int, int, int, bool]:
+        match self.window:
+            case Length(size):
+                return LENGTH, size, 0, False
+            case Time(span):
+                return TIME, 0, span, False
+            case Unique():
+                return UNIQUE, 0, 0, False
+            case Sorted(size=size, ties=ties):
+                return SORTED, size, 0, ties == "newest"
+            case _:
+                return NEVER, 0, 0, False
+
+    def numbered(self, known: pa.Array, columns: Columns, rows: int) -> tuple[Ints, pa.Array]:
+        """The number of each row's group, and the keys that are known then."""
+        if self.key is None:
+            return np.zeros(rows, np.int64), pa.array([0], pa.int64())
+        column = columns[self.key.index] if isinstance(self.key, Field) else evaluate(self.key, columns, rows)
+        return self._codes.codes(known, column)
+
+    def _room(self, times: Ints, old: int, now: int) -> int:
+        """The most rows that a step can give: two an arrival of a length, one an arrival and one a row that time lets out."""
+        arrivals, (kind, _, span, _) = len(times) - old, self._window
+        if kind == TIME and self.by_group:
+            return arrivals + int(np.searchsorted(times, now - span, "right"))
+        return arrivals if kind in (NEVER, TIME) else 2 * arrivals
+
+    def _state(
+        self,
+        now: int,
+        held: Sequence[np.ndarray],
+        marked: pa.Array | None,
+        keys: pa.Array,
+        rows: Ints,
+        slots: Sequence[np.ndarray],
+    ) -> State:
+        """The state; groups that have emptied leave it once they are the greater part."""
+        live = rows > 0
+        if self.key is not None and len(rows) > 1024 and int(live.sum()) * 2 < len(rows):
+            numbers = np.cumsum(live) - 1
+            held = [held[0], numbers[held[1]], *held[2:]]
+            keys, rows, slots = keys.filter(pa.array(live)), rows[live], [slot[live] for slot in slots]
+        content, groups = self._schemas
+        columns = [pa.array(each) for each in held]
+        columns[2:2] = [] if marked is None else [marked]
+        return State(
+            {
+                "content": pa.table(columns, schema=content),
+                "groups": pa.table([keys, *(pa.array(each) for each in (rows, *slots))], schema=groups),
+            },
+            {"now": now},
+        )
+
+    def _output(self, taken: Taken, at: Ints, event: Ints, keys: pa.Array, made: Sequence[pa.Array]) -> Output:
+        """The projection of the loop's rows, of those that fulfil `having`."""
+        if self.by_group:
+            columns: list[pa.Array] = [keys] * (self.key is not None) + list(made)
+        else:
+            arrivals = None if len(event) == len(taken.times) else pa.array(event)  # one row an arrival, in order
+            columns = [c if arrivals is None else c.take(arrivals) for c in taken.columns] + list(made)
+        places = np.where(event >= 0, taken.places[np.maximum(event, 0)], TIMER) if len(taken.places) else event
+        projection = self.projection
+        found = Output(at, places, tuple(evaluate(each, columns, len(at)) for each in projection.columns))
+        mask = passing(projection.having, columns, len(at))
+        return found if mask is None else found.where(mask)
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column of a state in one piece; not copied where it is one, so that its keys are known again."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def folded(plan: Select, width: int) -> Folded | str:
+    """The core of aggregates over one stream of `width` fields, or the first reason against it."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or input.unnest or input.prior:
+        return "an input that is not a plain stream"
+    if plan.lookups or plan.rate.limited:
+        return "look-ups or an output rate"
+    window = input.window
+    reason = _unheld(window)
+    if reason is not None:
+        return reason
+    if isinstance(window, (Length, Unique, Sorted)) and plan.where is not None:
+        return f"where behind a window of {'length' if isinstance(window, Length) else 'keys'}"
+    shape = _shape(plan)
+    if isinstance(shape, str):
+        return shape
+    key, calls, by_group = shape
+    oldest_first = isinstance(window, (Length, Time))
+    reason = filtered(input.filter, plan.where) or first(uncountable(call, oldest_first) for call in calls)
+    reason = reason or against(key)
+    if reason or (key is not None and key.type.kind not in KEYS):
+        return reason or f"groups by a {key.type if key else ''}"
+    projection = shifted(plan.projection, 0 if by_group else width)
+    used = (*plan.projection.columns, *([plan.projection.having] if plan.projection.having is not None else []))
+    if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
+        return "a column that is neither a key nor an aggregate"
+    reason = first(map(against, (*projection.columns, projection.having)))
+    if not by_group and isinstance(window, (Unique, Sorted)):
+        return "one row a row over a window of keys"
+    kept = window if isinstance(window, (Length, Time, Unique, Sorted)) else None
+    return reason or Folded(input.filter, plan.where, kept, key, calls, by_group, projection, width)
+
+
+def _unheld(window: WindowSpec | None) -> str | None:
+    """The first reason against a window."""
+    match window:
+        case None | KeepAll() | Length() | Time(size=None):
+            return None
+        case Unique(key=(key,), first=False):
+            return against(key) or (None if key.type.kind in KEYS else f"a window by a {key.type}")
+        case Sorted(by=(key,)):
+            known = key.type.kind in (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
+            return against(key) or (None if known else f"a window by a {key.type}")
+        case _:
+            return f"the window {type(window).__name__}"
+
+
+def _shape(plan: Select) -> tuple[Expr | None, tuple[AggregateCall, ...], bool] | str:
+    """Key, calls, and whether there is a row a group."""
+    grouping = plan.grouping
+    if grouping is not None:
+        if grouping.own or len(grouping.sets) != 1:
+            return "grouping sets"
+        keys, calls = tuple(grouping.dimensions[d] for d in grouping.sets[0]), grouping.calls
+        if len(grouping.dimensions) != 1:
+            return "a group by several keys"
+        return (keys[0], calls, True) if calls else "a grouping without aggregates"
+    if len(plan.levels) != 1 or plan.projection.whole:
+        return "several levels of aggregates" if plan.levels else "no aggregates"
+    level = plan.levels[0]
+    if len(level.keys) > 1:
+        return "a group by several keys"
+    return (level.keys[0] if level.keys else None), level.calls, plan.total
+
+
+def shifted(projection: Projection, by: int) -> Projection:
+    """A projection whose slots are fields behind those of the event."""
+    having = None if projection.having is None else fields_for_slots(projection.having, by)
+    return replace(projection, columns=tuple(fields_for_slots(c, by) for c in projection.columns), having=having)
+
+
+def fields_for_slots(expr: Expr, by: int) -> Expr:
+    """An expression that reads slot i as field `by + i`."""
+    if isinstance(expr, Slot):
+        return Field(0, by + expr.index, expr.type)
+    return inside(expr, lambda inner: fields_for_slots(inner, by))

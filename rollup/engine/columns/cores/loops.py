@@ -1,0 +1,79 @@
+"""Compiled loops: generated source, kept in a file under the hash of its text, compiled once a machine by numba.
+
+numba keeps machine code beside the file that a function came from; that is why the source is a file. A new process
+loads the code (0.25 s) instead of compiling it (1 to 2 s).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rollup.core.cache import cache_root
+
+_HEAD = '''"""Generated; see rollup/engine/columns/cores."""
+from math import sqrt
+
+import numpy as np
+from numba import njit
+
+compiled = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@compiled
+def moments_without(n, center, m2, x):
+    if n <= 1:
+        return 0, 0.0, 0.0
+    before = center
+    center = (n * center - x) / (n - 1)
+    return n - 1, center, max(0.0, m2 - (x - before) * (x - center))
+
+
+@compiled
+'''
+
+
+@cache
+def loop(text: str) -> Callable[..., Any]:
+    """The compiled function `core` of a text that defines it.
+
+    >>> loop("def core(n):\\n    return n + 1\\n")(1)
+    2
+    """
+    source = _HEAD + text
+    name = f"core_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
+    spec = importlib.util.spec_from_file_location(name, _file(name, source))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # machine code that is loaded from the cache asks for its module by name
+    spec.loader.exec_module(module)
+    return module.core
+
+
+def _file(name: str, source: str) -> Path:
+    """The file of a source. What stands there is compared, since a cache may have been cut off or changed."""
+    folder = cache_root() / "cores"
+    path = folder / f"{name}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != source:
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+            with os.fdopen(handle, "w") as file:
+                file.write(source)
+            os.replace(temporary, path)  # another process may be writing the same text
+    except OSError:  # no folder of the user's: this process compiles for itself
+        path = Path(tempfile.mkdtemp(prefix="rollup-core-")) / f"{name}.py"
+        path.write_text(source)
+    return path
+
+
+def block(lines: Sequence[str], depth: int) -> str:
+    """Lines at a depth of indentation, for a template."""
+    return "\n".join("    " * depth + line for line in lines) or "    " * depth + "pass"

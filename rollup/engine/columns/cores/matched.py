@@ -1,0 +1,191 @@
+"""`every a=S(A) -> b=S(k = a.k, B) where timer:within(t)`: partial matches are rows of a table, oldest first.
+
+A partial match waits for the first later event of its key that passes B, until `t` after its own; all that wait for one
+event are matched by it together, the oldest first, and one delivery. The loop keeps a list of those that wait for each
+key; what has expired or matched leaves the table at the end of the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.errors import QueryError
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.loops import loop
+from rollup.engine.columns.cores.projecting import accepted
+from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.evaluate import arrow, evaluate, plain
+from rollup.engine.expressions import Call, Const, Expr, Field
+from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
+from rollup.engine.rows.plans import Filter, PatternInput, Select
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_LOOP = """
+def core(old, keys, span, times, codes, begins, ends, matched, one, other):
+    n, waiting = 0, len(codes)
+    first = np.full(keys, -1, np.int64)
+    last = np.full(keys, -1, np.int64)
+    after = np.full(waiting, -1, np.int64)
+    for i in range(waiting):
+        k = codes[i]
+        if k < 0:
+            continue
+        if i >= old and ends[i]:
+            p = first[k]
+            while p >= 0:
+                if times[p] + span > times[i]:
+                    one[n], other[n] = p, i - old
+                    n += 1
+                    matched[p] = True
+                p = after[p]
+            first[k] = -1
+        if begins[i]:
+            if first[k] < 0:
+                first[k] = i
+            else:
+                after[last[k]] = i
+            last[k] = i
+    return n
+"""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The pattern; `columns` see the fields of `a`, then those of `b`; `rows`: the projection is the two rows themselves."""
+
+    begin: Filter
+    end: Filter
+    key: int
+    span: int
+    limit: int
+    type: RowType
+    columns: tuple[Expr, ...] | None
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        names = [f"field{i}" for i in range(len(self.type.fields))]
+        kinds = [arrow(kind) for kind in self.type.fields.values()]
+        return pa.schema([("time", pa.int64()), *zip(names, kinds, strict=True)])
+
+    def start(self, now: int) -> State:
+        """Nothing waits."""
+        return State({"partial": self._schema.empty_table()}, {"now": now})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """The matches that the batch's events complete. Raises QueryError when too many partial matches wait."""
+        before: int = state.scalars["now"]
+        now = max(before, batch.now)
+        arrivals = np.maximum(batch.times, before)
+        partial = state.tables["partial"]
+        old, begins = partial.num_rows, self._mask(self.begin, batch)
+        ends = self._mask(self.end, batch)
+        events = pa.table([pa.array(arrivals), *(plain(column) for column in batch.columns)], schema=self._schema)
+        together = pa.concat_tables([partial, events]).combine_chunks()
+        times = together.column("time").to_numpy().copy()
+        codes, keys = self._numbered(together, old)
+        begins = np.concatenate([np.ones(old, bool), begins])
+        ends = np.concatenate([np.zeros(old, bool), ends])
+        matched = np.zeros(len(times), bool)
+        one, other = (np.empty(int(begins.sum()), np.int64) for _ in range(2))
+        n = loop(_LOOP)(old, keys, self.span, times, codes, begins, ends, matched, one, other)
+        left = np.flatnonzero(begins & ~matched & (times + self.span > now))
+        if len(left) > self.limit:
+            raise QueryError(
+                f"a pattern holds {self.limit} partial matches",
+                hint="bound it with timer:within, every-distinct or a limit on ->",
+            )
+        after = State({"partial": together.take(pa.array(left))}, {"now": now})
+        return after, self._output(together, one[:n], other[:n], old)
+
+    def _mask(self, filter: Filter, batch: Batch) -> np.ndarray:
+        mask = accepted(filter, None, batch.columns, batch.rows)
+        return np.ones(batch.rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
+
+    def _numbered(self, together: pa.Table, old: int) -> tuple[np.ndarray, int]:
+        """The keys of partial matches and events as codes that hold for this batch; null is -1 and equals nothing."""
+        column = together.column(1 + self.key).chunk(0) if together.num_rows else pa.array([], pa.string())
+        encoded = column.dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        return codes, len(encoded.dictionary)
+
+    def _output(self, together: pa.Table, one: np.ndarray, other: np.ndarray, old: int) -> Output:
+        times = together.column("time").to_numpy()
+        sides = [[c.take(pa.array(at)).combine_chunks() for c in together.columns[1:]] for at in (one, other + old)]
+        flat = [_array(column) for side in sides for column in side]
+        if self.columns is None:
+            names, width = list(self.type.fields), len(self.type.fields)
+            columns = [pa.StructArray.from_arrays(part, names) for part in (flat[:width], flat[width:])]
+        else:
+            columns = [evaluate(each, flat, len(one)) for each in self.columns]
+        return Output(times[other + old], other, tuple(columns))
+
+
+def _array(column: pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def matched(plan: Select, type: RowType) -> Matched | str:
+    """The core of a pattern over a stream of that type, or the first reason against it."""
+    input = plan.inputs[0]
+    if not isinstance(input, PatternInput) or input.window is not None or input.prior:
+        return "a pattern with a window"
+    if plan.where is not None or plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
+        return "where, aggregates, look-ups or an output rate over a pattern"
+    if plan.projection.having is not None:
+        return "having over a pattern"
+    parts = _parts(input.pattern)
+    if isinstance(parts, str):
+        return parts
+    begin, end, span = parts
+    key, value = end.equals[0]
+    if not (isinstance(value, Field) and value.input == 0 and value.index == key):
+        return "a key that is not the same field of both events"
+    if list(type.fields.values())[key].kind not in KEYS:
+        return f"a key of type {list(type.fields.values())[key]}"
+    filters = [Filter(node.stream, (), None if node.test is None else _event(node.test)) for node in (begin, end)]
+    columns = None if plan.projection.whole else tuple(_flat(c, len(type.fields)) for c in plan.projection.columns)
+    untyped = first(against(Field(0, 0, kind)) for kind in type.fields.values())
+    reason = first(map(filtered, filters)) or untyped or first(map(against, columns or ()))
+    limit = input.pattern.limit
+    return reason or Matched(filters[0], filters[1], key, span, limit, type, columns)
+
+
+def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int] | str:
+    match pattern:
+        case Pattern(
+            root=FollowedNode(
+                children=(
+                    EveryNode(child=FilterNode(tag=0, equals=()) as begin, keys=None),
+                    WithinNode(child=FilterNode(tag=1, equals=(_,)) as end, span=span, most=None),
+                ),
+                limits=(),
+            ),
+            tags=2, discard=False, suppress=False, span=None,
+        ) if begin.stream == end.stream and not begin.consume and not end.consume:  # fmt: skip
+            return begin, end, span
+        case _:
+            return "a pattern other than every a -> b of one stream with the same key, within a time"
+
+
+def _event(expr: Expr) -> Expr:
+    """A filter's condition over the event alone; what it reads of tags stays what cannot be computed."""
+    match expr:
+        case Field(input=2):
+            return Field(0, expr.index, expr.type)
+        case Field():
+            return Const(None, expr.type)
+        case _:
+            return inside(expr, _event)
+
+
+def _flat(expr: Expr, width: int) -> Expr:
+    """A column of the result over the fields of `a`, then those of `b`."""
+    if isinstance(expr, Call) and expr.op.name.startswith("field ") and isinstance(row := expr.args[0], Field):
+        return Field(0, row.index * width + int(expr.op.name.removeprefix("field ")), expr.type)
+    return inside(expr, lambda inner: _flat(inner, width))

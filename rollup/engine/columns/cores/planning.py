@@ -1,0 +1,36 @@
+"""Which statements run over columns: decided once, when a statement is deployed, never for a batch."""
+
+from __future__ import annotations
+
+from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.covering import against, first, general
+from rollup.engine.columns.cores.folded import folded
+from rollup.engine.columns.cores.keyed import keyed_totals
+from rollup.engine.columns.cores.matched import matched
+from rollup.engine.columns.cores.projecting import filter_project
+from rollup.engine.expressions import Field
+from rollup.engine.rows.contexts import Context
+from rollup.engine.rows.plans import PatternInput, Select
+from rollup.engine.types import RowType
+
+
+def core_of(plan: object, stream: RowType, context: Context | None = None) -> Core | str:
+    """The core that runs a statement over events of `stream`, or the first reason why none does."""
+    if not isinstance(plan, Select):
+        return f"the statement {type(plan).__name__}"
+    reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(stream.fields.values()))
+    if reason is not None:
+        return reason
+    if context is not None:
+        return keyed_totals(plan, context, stream)
+    if isinstance(plan.inputs[0], PatternInput):
+        return matched(plan, stream)
+    if plan.levels or plan.grouping is not None:
+        return folded(plan, len(stream.fields))
+    return filter_project(plan)
+
+
+def covers(plan: object, stream: RowType, context: Context | None = None) -> str | None:
+    """The first reason against running a statement over columns; None when it is covered."""
+    found = core_of(plan, stream, context)
+    return found if isinstance(found, str) else None

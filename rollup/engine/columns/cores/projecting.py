@@ -1,0 +1,95 @@
+"""Filter and project: no state but the clock, no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.untyped import pc
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.covering import against, filtered, first
+from rollup.engine.columns.evaluate import Columns, evaluate, passing, plain
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Const, Expr
+from rollup.engine.rows.plans import Filter, Select, StreamInput
+from rollup.engine.rows.selecting import Projection
+from rollup.engine.state import State
+
+
+@dataclass(frozen=True)
+class FilterProject:
+    """The events that pass, each with its columns; `Projection.whole`: the event's own."""
+
+    filter: Filter
+    projection: Projection
+    where: Expr | None = None
+
+    def start(self, now: int) -> State:
+        """The clock."""
+        return State(scalars={"now": now})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """One row an event that passes."""
+        now = max(state.scalars["now"], batch.now)
+        taken = Taken.of(batch, state.scalars["now"], self.filter, self.where)
+        made = projected(self.projection, taken.columns, len(taken.times))
+        found = Output(taken.times, taken.places, made)
+        mask = passing(self.projection.having, taken.columns, len(taken.times))
+        return State(scalars={"now": now}), found if mask is None else found.where(mask)
+
+
+def filter_project(plan: Select) -> FilterProject | str:
+    """The core of a statement without windows and aggregates, or the first reason against it."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
+        return "an input that is not a plain stream"
+    if plan.levels or plan.grouping is not None or plan.lookups or plan.rate.limited:
+        return "aggregates, look-ups or an output rate"
+    projection = plan.projection
+    columns = () if projection.whole else projection.columns
+    reason = filtered(input.filter, plan.where) or first(map(against, (*columns, projection.having)))
+    return reason or FilterProject(input.filter, projection, plan.where)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The events of a batch that pass a filter: their columns, instants, and places in the batch."""
+
+    columns: tuple[pa.Array, ...]
+    times: Ints
+    places: Ints
+
+    @classmethod
+    def of(cls, batch: Batch, now: int, filter: Filter, where: Expr | None = None) -> Taken:
+        """The events that pass. One that is older than the clock comes at the clock's instant."""
+        times = batch.times if not batch.rows or batch.times[0] >= now else np.maximum(batch.times, now)
+        mask = accepted(filter, where, batch.columns, batch.rows)
+        if mask is None:
+            return cls(batch.columns, times, np.arange(batch.rows))
+        places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        if len(places) == batch.rows:
+            return cls(batch.columns, times, places)
+        taken = pa.array(places)
+        return cls(tuple(column.take(taken) for column in batch.columns), times[places], places)
+
+
+def accepted(filter: Filter, where: Expr | None, columns: Columns, rows: int) -> pa.Array | None:
+    """Which events pass, as a mask without nulls; None: all of them."""
+    masks = [mask for test in (filter.test, where) if (mask := passing(test, columns, rows)) is not None]
+    for place, value in filter.equals:
+        assert isinstance(value, Const)
+        masks.append(pc.fill_null(pc.equal(plain(columns[place]), pa.scalar(value.value)), False))
+    result = masks[0] if masks else None
+    for mask in masks[1:]:
+        result = pc.and_(result, mask)
+    return result
+
+
+def projected(projection: Projection, columns: Sequence[pa.Array], rows: int) -> tuple[pa.Array, ...]:
+    """The columns of the result."""
+    if projection.whole:
+        return tuple(plain(column) for column in columns)
+    return tuple(evaluate(column, columns, rows) for column in projection.columns)

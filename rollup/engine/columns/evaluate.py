@@ -1,0 +1,204 @@
+"""Typed expressions over columns: the same trees as `compiling.py`, evaluated for all rows of a batch at once.
+
+A column is an Arrow array; null is unknown. What Arrow computes as the operator says is computed by Arrow, what numpy
+does by numpy, and for the rest the operator's own Python is called row by row, so every operator works here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.errors import PlanError
+from rollup.core.untyped import pc
+from rollup.engine import operators as op
+from rollup.engine.compiling import compiled
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field
+from rollup.engine.operators import Operator
+from rollup.engine.rows.row import Row
+from rollup.engine.types import DataType, Kind
+
+Columns = Sequence[pa.Array]
+
+_WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
+_COMPARE: Mapping[str, Callable[..., Any]] = {
+    op.EQUAL.name: pc.equal,
+    op.UNEQUAL.name: pc.not_equal,
+    op.LESS.name: pc.less,
+    op.LESS_EQUAL.name: pc.less_equal,
+    op.GREATER.name: pc.greater,
+    op.GREATER_EQUAL.name: pc.greater_equal,
+}
+_ARITHMETIC: Mapping[str, Callable[..., Any]] = {
+    op.ADD.name: pc.add_checked,
+    op.SUBTRACT.name: pc.subtract_checked,
+    op.MULTIPLY.name: pc.multiply_checked,
+    op.NEGATE.name: pc.negate_checked,
+}
+
+
+def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
+    """The values of an expression for each of `rows` rows; `Field(0, i)` is column i.
+
+    Raises PlanError for what has no meaning over columns: rows of patterns, variables, look-ups.
+    """
+    match expr:
+        case Field():
+            return plain(columns[expr.index])
+        case Const():
+            return pa.repeat(pa.scalar(expr.value, arrow(expr.type)), rows)
+        case All():
+            return _fold(pc.and_kleene, expr.args, columns, rows)
+        case Any_():
+            return _fold(pc.or_kleene, expr.args, columns, rows)
+        case Coalesce():
+            return pc.coalesce(*(evaluate(arg, columns, rows) for arg in expr.args))
+        case Case():
+            return _case(expr, columns, rows)
+        case Call():
+            return _call(expr, columns, rows)
+        case _:
+            raise PlanError(f"{type(expr).__name__} cannot be computed over columns")
+
+
+def passing(expr: Expr | None, columns: Columns, rows: int) -> pa.Array | None:
+    """Which rows meet a condition, as a mask without nulls; None when all do because there is no condition."""
+    return None if expr is None else pc.fill_null(evaluate(expr, columns, rows), False)
+
+
+def arrow(kind: DataType) -> pa.DataType:
+    """The Arrow type of a column of this type."""
+    if kind.arrow is None:
+        raise PlanError(f"values of type {kind} have no column")
+    return kind.arrow
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """A column as values: codes of a dictionary are looked up."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, rows: int) -> pa.Array:
+    result = evaluate(args[0], columns, rows)
+    for arg in args[1:]:
+        result = combine(result, evaluate(arg, columns, rows))
+    return result
+
+
+def _case(expr: Case, columns: Columns, rows: int) -> pa.Array:
+    kind = arrow(expr.type)
+    result = evaluate(expr.otherwise, columns, rows).cast(kind)
+    for condition, value in reversed(expr.branches):
+        taken = pc.fill_null(evaluate(condition, columns, rows), False)
+        result = pc.if_else(taken, evaluate(value, columns, rows).cast(kind), result)
+    return result
+
+
+def _operand(expr: Expr, columns: Columns, rows: int) -> Any:
+    """An operand for Arrow: a constant stays one value, which Arrow compares with a whole column."""
+    if isinstance(expr, Const):
+        return pa.scalar(expr.value, arrow(expr.type))
+    return evaluate(expr, columns, rows)
+
+
+def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
+    if expr.op is op.FIT_LONG and isinstance(expr.args[0], Call):
+        return _fitting(expr, expr.args[0], columns, rows)
+    if all(isinstance(arg, Const) for arg in expr.args):
+        value = compiled(expr)((), (), None)
+        return pa.repeat(pa.scalar(value, arrow(expr.type)), rows)
+    args = [_operand(arg, columns, rows) for arg in expr.args]
+    known = _arrow_form(expr, args)
+    if known is not None:
+        return known
+    arrays = [pa.repeat(arg, rows) if isinstance(arg, pa.Scalar) else arg for arg in args]
+    if expr.op is op.REMAINDER:
+        return _remainder(arrays, arrow(expr.type))
+    if expr.op.numpy is not None and expr.op.strict and all(_flat(array.type) for array in arrays):
+        return _numpy_form(expr.op.numpy, arrays, arrow(expr.type))
+    return _row_by_row(expr, arrays)
+
+
+def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
+    compare = _COMPARE.get(expr.op.name)
+    if compare is not None and not (pa.types.is_boolean(args[0].type) and compare not in (pc.equal, pc.not_equal)):
+        return compare(*args)
+    simple: Mapping[str, Callable[..., Any]] = {
+        op.NOT.name: pc.invert,
+        op.IS_NULL.name: pc.is_null,
+        op.NOT_NULL.name: pc.is_valid,
+        op.TO_DOUBLE.name: lambda x: x.cast(pa.float64(), safe=False),
+    }
+    if expr.op.name in simple:
+        return simple[expr.op.name](*args)
+    if expr.op is op.DIVIDE_NULL:
+        return pc.divide(args[0].cast(pa.float64()), _nonzero(args[1].cast(pa.float64())))
+    if expr.op is op.DIVIDE_CUT:
+        return pc.divide(args[0], _nonzero(args[1]))
+    return None
+
+
+def _remainder(args: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    return _numpy_form("np.fmod({0}, {1})", [args[0], _nonzero(args[1])], kind)
+
+
+def _nonzero(divisor: Any) -> Any:
+    return pc.if_else(pc.equal(divisor, pa.scalar(0, divisor.type)), pa.scalar(None, divisor.type), divisor)
+
+
+def _fitting(outer: Call, inner: Call, columns: Columns, rows: int) -> pa.Array:
+    """Whole-number arithmetic whose result is null where it leaves 64 bits."""
+    args = [_operand(arg, columns, rows) for arg in inner.args]
+    checked = _ARITHMETIC.get(inner.op.name)
+    whole = all(arg.type == pa.int64() for arg in args)
+    if checked is not None and whole:
+        try:
+            result = checked(*args)
+            return pa.repeat(result, rows) if isinstance(result, pa.Scalar) else result
+        except pa.ArrowInvalid:
+            pass  # one of the rows leaves 64 bits: find out which, in whole numbers of any size
+    arrays = [pa.repeat(arg, rows) if isinstance(arg, pa.Scalar) else arg for arg in args]
+    fields = tuple(Field(0, i, arg.type) for i, arg in enumerate(inner.args))
+    return _row_by_row(Call(outer.op, (Call(inner.op, fields, inner.type),), outer.type), arrays, whole=True)
+
+
+def _flat(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+@cache
+def _numpy_function(text: str, arity: int) -> Callable[..., Any]:
+    names = [f"a{i}" for i in range(arity)]
+    return eval(compile(f"lambda {', '.join(names)}: {text.format(*names)}", "<numpy>", "eval"), {"np": np})
+
+
+def _numpy_form(text: str, arrays: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    """An operator over arrays without nulls; the nulls are put back afterwards."""
+    missing = np.zeros(len(arrays[0]), bool)
+    values: list[np.ndarray] = []
+    for array in arrays:
+        if array.null_count:
+            missing |= np.asarray(pc.is_null(array))
+            array = pc.fill_null(array, pa.scalar(0, array.type) if array.type != pa.bool_() else False)
+        values.append(array.to_numpy(zero_copy_only=False))
+    with np.errstate(all="ignore"):
+        result = _numpy_function(text, len(values))(*values)
+    return pa.array(result, kind, mask=missing if missing.any() else None)
+
+
+def _row_by_row(expr: Call, arrays: Sequence[pa.Array], whole: bool = False) -> pa.Array:
+    """The operator's own Python for each row of its arguments; `whole`: `expr` already reads them as fields."""
+    fields = tuple(Field(0, i, arg.type) for i, arg in enumerate(expr.args))
+    function = compiled(expr if whole else Call(expr.op, fields, expr.type))
+    rows = zip(*(array.to_pylist() for array in arrays), strict=True)
+    return pa.array([function((Row(0, values),), (), None) for values in rows], arrow(expr.type))
+
+
+def takes(operator: Operator) -> bool:
+    """Whether an operator is computed for a whole column at once."""
+    known = {*_COMPARE, *_ARITHMETIC, op.NOT.name, op.IS_NULL.name, op.NOT_NULL.name, op.TO_DOUBLE.name}
+    return operator.name in known or operator.numpy is not None

@@ -1,0 +1,131 @@
+"""What a statement that goes over to columns takes along: the state of its rows, read from the row executor's snapshot.
+
+The slots of a group are the same declared slots in both executors, so sums go on bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.matched import Matched
+from rollup.engine.columns.evaluate import arrow, evaluate
+from rollup.engine.compiling import predicate
+from rollup.engine.folding import Fold
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_INPUTS, _MATCHERS, _KEPT = range(3)
+_PENDING = -3
+
+
+def adopted(core: Core, component: Component, name: str, stream: RowType) -> tuple[State, pa.Table]:
+    """The state of a core that goes on where a statement of the row executor stands; and the rows that its window holds."""
+    now = component.runner.now
+    held = _table((), stream)
+    match core:
+        case KeyedTotals():
+            return _keyed(core, component, name, now), held
+        case Folded():
+            return _folded(core, component.root.instances[name].snapshot(), stream, now)
+        case Matched():
+            return _matched(core, component.root.instances[name].snapshot(), stream, now), held
+        case _:
+            return core.start(now), held
+
+
+def _folded(core: Folded, kept: Any, stream: RowType, now: int) -> tuple[State, pa.Table]:
+    window = kept[_INPUTS][0][0] or []
+    timed = isinstance(core.window, Time)
+    stamped: list[tuple[Row, int]] = [(row, at) for row, at in window] if timed else [(row, 0) for row in window]
+    test = predicate(core.where)
+    stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
+    stamped.sort(key=lambda each: each[0].id)
+    rows = _table([row for row, _ in stamped], stream)
+    groups = _groups(core, kept[_KEPT][0])
+    state = core.start(now)
+    keys = pa.array([key for key, _, _ in groups], state.tables["groups"].schema.field("key").type)
+    slots = [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
+    schema = state.tables["groups"].schema
+    columns = [keys, pa.array([count for _, _, count in groups], pa.int64())]
+    columns += [pa.array(slot, field.type) for slot, field in zip(slots, list(schema)[2:], strict=True)]
+    fields = [column.combine_chunks() for column in rows.columns]
+    numbers, _ = core.numbered(keys, fields, rows.num_rows)
+    given = core.lines.given(fields, rows.num_rows)
+    times = np.array([at for _, at in stamped], np.int64)
+    content = [times, numbers, *given] if core.window is not None else [part[:0] for part in (times, numbers, *given)]
+    arrays = [pa.array(each) for each in content]
+    arrays[2:2] = [] if core.mark is None else [evaluate(core.mark, fields, rows.num_rows)]
+    tables = {
+        "content": pa.table(arrays, schema=state.tables["content"].schema),
+        "groups": pa.table(columns, schema=schema),
+    }
+    return State(tables, {"now": now}), rows
+
+
+def _groups(core: Folded, kind: Any) -> list[tuple[Any, list[Any], int]]:
+    """Key, slots and rows of each group; of the one group over all rows the key is 0."""
+    if core.key is not None and core.by_group:  # one row a group: levels, own levels, rows
+        found = kind[0][0]
+    elif core.by_group:  # one row in all: the levels
+        found = kind[0]
+    else:  # one row a row: levels, representatives
+        found = kind[0][0]
+    there = [each for each in found if each[2] > 0 or core.key is None]  # a group that has emptied is about to go
+    return [(key[0] if core.key is not None else 0, slots, count) for key, slots, count in there]
+
+
+def _matched(core: Matched, kept: Any, stream: RowType, now: int) -> State:
+    """The first events that still wait, oldest first: what `within` stands over in the tree of states."""
+    _, root = kept[_MATCHERS][0][1]
+    waiting: list[tuple[int, int, Row]] = []
+    for number, _, begin, own, _ in root[4] if root is not None else ():
+        if begin and begin[0] is not None:
+            waiting.append((number, own[0] - core.span, begin[0]))
+    waiting.sort(key=lambda each: each[0])
+    rows = _table([row for _, _, row in waiting], stream)
+    schema = core.start(now).tables["partial"].schema
+    times = pa.array([at for _, at, _ in waiting], pa.int64())
+    return State({"partial": pa.table([times, *rows.columns], schema=schema)}, {"now": now})
+
+
+def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> State:
+    context = component.statements[name].context
+    assert context is not None
+    begun: list[tuple[int, Any, list[Any], int]] = []
+    fold = Fold(core.lines.calls)
+    for number, partition in component.contexts[context].partitions.items():
+        levels, outputs = partition.instances[name].snapshot()[_KEPT]
+        due = outputs[-1]
+        if due is not None:
+            slots: list[Any] = levels[0][0][1] if levels[0] else fold.start()
+            for new, _ in outputs[_PENDING]:  # rows that wait for the output before they count
+                for r in new:
+                    fold.enter(slots, r, None)
+            begun.append((number, partition.properties["key1"], slots, due))
+    begun.sort(key=lambda each: each[0])
+    state = core.start(now)
+    schema = state.tables["partitions"].schema
+    columns = [pa.array([key for _, key, _, _ in begun], schema.field("key").type)]
+    for place, field in enumerate(list(schema)[1:]):
+        columns.append(pa.array([slots[place] for _, _, slots, _ in begun], field.type))
+    dues = np.array([due for _, _, _, due in begun], np.int64)
+    order = np.argsort(dues, kind="stable")
+    clocks = pa.table({"due": dues[order], "partition": order.astype(np.int64)})
+    return State({"partitions": pa.table(columns, schema=schema), "clocks": clocks}, {"now": now})
+
+
+def _table(rows: Sequence[Row], stream: RowType) -> pa.Table:
+    """Rows as columns."""
+    kinds = [arrow(kind) for kind in stream.fields.values()]
+    columns = [pa.array([row.values[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+    return pa.table(columns, names=[f"field{i}" for i in range(len(kinds))])

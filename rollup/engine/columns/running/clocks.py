@@ -1,0 +1,70 @@
+"""The clock of a core between batches: when something is due next, and what a clock that jumped past it brings.
+
+A jump lets everything out at once and late, at the instant the clock has now, as the row executor does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+from rollup.engine.timers import Phase
+
+
+def phase(core: Core) -> Phase:
+    """When, at one instant, what is due of a core comes."""
+    return Phase.OUTPUT if isinstance(core, KeyedTotals) else Phase.WINDOW
+
+
+def due(core: Core, state: State) -> int | None:
+    """The next instant at which a core has something to say without an event."""
+    match core:
+        case Folded(window=Time(span)):
+            times = state.tables["content"].column("time")
+            return times[0].as_py() + span if len(times) else None
+        case KeyedTotals():
+            dues = state.tables["clocks"].column("due")
+            return dues[0].as_py() if len(dues) else None
+        case _:
+            return None
+
+
+def late(core: Core, state: State, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
+    """What is due by `now`, at `now`."""
+    nothing = Batch.of([pa.array([], kind) for kind in types], [], now)
+    match core:
+        case Folded(window=Time(span)):
+            return core.step(_together(state, now - span), nothing)
+        case KeyedTotals():
+            return _shown(core, state, now, nothing)
+        case _:
+            return core.step(state, nothing)
+
+
+def _together(state: State, limit: int) -> State:
+    """Rows that came at `limit` or earlier leave at one instant."""
+    content = state.tables["content"]
+    times = np.where((arrived := content.column("time").to_numpy()) <= limit, limit, arrived)
+    content = content.set_column(0, content.schema.field(0), pa.array(times))
+    return State({**state.tables, "content": content}, state.scalars)
+
+
+def _shown(core: KeyedTotals, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
+    """Each partition that is due is shown once; its clock goes on in whole spans from when it was due."""
+    clocks = state.tables["clocks"]
+    dues = clocks.column("due").to_numpy()
+    late = dues <= now
+    shown = clocks.set_column(0, clocks.schema.field(0), pa.array(np.where(late, now, dues)))
+    after, output = core.step(State({**state.tables, "clocks": shown}, state.scalars), nothing)
+    goes_on = np.where(late, dues + ((now - dues) // core.span + 1) * core.span, dues)
+    partitions = clocks.column("partition").to_numpy()
+    order = np.lexsort((partitions, goes_on))
+    clocks = pa.table({"due": goes_on[order], "partition": partitions[order]})
+    return State({**after.tables, "clocks": clocks}, after.scalars), output

@@ -1,0 +1,145 @@
+"""A deployed statement over columns: to the row executor an instance like others, to a batch a core.
+
+An event that comes alone (another statement inserted it, or somebody sends events one by one) is a batch of one row, so
+where a statement runs never changes what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.columns.running.clocks import due, late, phase
+from rollup.engine.columns.running.showing import content
+from rollup.engine.index import Entry
+from rollup.engine.rows.inputs import entry_of
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.plans import Select, StreamInput, no_narrowing
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.runner import Delivery
+from rollup.engine.state import State
+from rollup.engine.timers import Order, Phase
+from rollup.engine.types import RowType
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.partitions import Partition
+
+_PIECES = 64
+"""How many pieces the rows of a window may consist of before they are put together."""
+
+
+class ColumnInstance(Instance):
+    """A statement at work; `stream` and `kinds` are what it reads."""
+
+    def __init__(
+        self, name: str, plan: Select, core: Core, stream: str, kinds: RowType, where: Partition, order: Order
+    ) -> None:
+        super().__init__(name, (), (), where, order)
+        self.plan, self.core, self.stream = plan, core, stream
+        self._types = [arrow(kind) for kind in kinds.fields.values()]
+        windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
+        self.holds = core if windowed and isinstance(core, Folded) and not core.by_group else None
+        """The core, where the rows of its window are shown row by row and therefore kept."""
+        self.apart = isinstance(core, KeyedTotals)
+        """Whether each row is a delivery of its own: one of a partition."""
+        self.state = core.start(self.runner.now)
+        self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
+        """The rows of the window, where they are shown row by row."""
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"field{i}" for i in range(len(self._types))]
+
+    def take(self, batch: Batch) -> Output:
+        """A batch of the stream; its rows are the caller's to tell."""
+        before: int = self.state.scalars["now"]
+        self.state, output = self.core.step(self.state, batch)
+        self._keep(batch, before)
+        return output
+
+    # as an instance
+
+    def listen(self) -> None:
+        """Hear of single events."""
+        input = self.plan.inputs[0]
+        if isinstance(input, StreamInput):
+            entry = entry_of(input.filter, self, 0, self.environment, no_narrowing)
+        else:
+            entry = Entry(self, 0)
+        self._listening.add(self.stream, entry)
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """One event."""
+        if self.alive:
+            columns = [pa.array([value], kind) for value, kind in zip(row.values, self._types, strict=True)]
+            self._tell(self.take(Batch.of(columns, [self.runner.now])))
+            self.ask_timers()
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """What is due; a jump of the clock may have made it late."""
+        if self.alive:
+            self.state, output = late(self.core, self.state, now, self._types)
+            self._keep(None, now)
+            self._tell(output)
+            self.ask_timers()
+
+    def ask_timers(self) -> None:
+        """Ask for the next instant."""
+        self.runner.timers.ask(self, phase(self.core), due(self.core, self.state))
+
+    def rest(self) -> None:
+        """Ask for nothing while a batch is under way, which takes the clock along itself."""
+        self.runner.timers.ask(self, phase(self.core), None)
+
+    def _tell(self, output: Output) -> None:
+        for at, _, values in output.deliveries(self.apart):
+            delta = Delta([Row(0, each) for each in values], ())
+            self.runner.deliveries.append(Delivery(self.name, at, delta))
+
+    def _keep(self, batch: Batch | None, before: int) -> None:
+        """The rows that the window holds are the last ones that came."""
+        if self.holds is None:
+            return
+        if batch is not None:
+            taken = Taken.of(batch, before, self.holds.filter, self.holds.where)
+            arrived = pa.table([plain(column) for column in taken.columns], names=self._names)
+            self.window = pa.concat_tables([self.window, arrived])
+        if self.holds.window is not None:
+            self.window = self.window.slice(self.window.num_rows - self.state.tables["content"].num_rows)
+        if self.window.num_columns and self.window.column(0).num_chunks > _PIECES:
+            self.window = self.window.combine_chunks()
+
+    # state
+
+    def rows(self) -> list[Row]:
+        """What the statement would show now."""
+        return [Row(0, values) for values in content(self.core, self.plan, self.state, self.window)]
+
+    def kept(self) -> Any:
+        """The core's tables as Arrow streams."""
+        tables = {name: _written(table) for name, table in self.state.tables.items()}
+        return ["columns", dict(self.state.scalars), tables, _written(self.window)]
+
+    def restore_kept(self, state: Any) -> None:
+        """Go on."""
+        _, scalars, tables, held = state
+        self.state = State({name: _read(table) for name, table in tables.items()}, scalars)
+        self.window = _read(held)
+
+
+def _written(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _read(blob: bytes) -> pa.Table:
+    return pa.ipc.open_stream(blob).read_all()

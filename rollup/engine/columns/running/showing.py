@@ -1,0 +1,86 @@
+"""What a statement over columns would show now: its groups, or the rows of its window, row by row; nothing here is hot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.declared import Lines
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import Fold
+from rollup.engine.rows.plans import Select
+from rollup.engine.rows.row import Row
+from rollup.engine.state import State
+
+
+def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
+    """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
+    match core:
+        case KeyedTotals():
+            slots = [(key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)]
+            return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
+        case Folded() if core.by_group:
+            return _by_group(core, plan, state)
+        case Folded() if not (core.window is None and held.num_rows == 0):
+            return _by_row(core, plan, state, held)
+        case _:
+            return []
+
+
+def _by_group(core: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    groups = state.tables["groups"]
+    found = list(_groups(core.lines, groups, 2, state.tables["content"]))
+    if core.key is None:
+        values = [((None,), values) for _, values in found] or [((None,), _nothing(core.lines))]
+    elif plan.unbounded:
+        values = []
+    else:
+        live = groups.column("rows").to_pylist()
+        values = [((None,), (key, *slots)) for (key, slots), rows in zip(found, live, strict=True) if rows]
+    return _shown(plan.projection.columns, plan.projection.having, values)
+
+
+def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
+    found = list(_groups(core.lines, state.tables["groups"], 2, state.tables["content"]))
+    rows = list(zip(*(column.to_pylist() for column in held.columns), strict=True))
+    fields = [column.combine_chunks() for column in held.columns]
+    keys = pa.array([key for key, _ in found], state.tables["groups"].schema.field("key").type)
+    numbers = core.numbered(keys, fields, held.num_rows)[0].tolist()
+    values = [((Row(0, row),), found[number][1]) for row, number in zip(rows, numbers, strict=True)]
+    return _shown(plan.projection.columns, plan.projection.having, values)
+
+
+def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """The key and the values of each group; its slots are the columns from `first` on, its rows those that are held."""
+    fold = Fold(lines.calls)
+    columns = [column.to_pylist() for column in table.columns]
+    groups: list[list[Any]] = []
+    for number in range(table.num_rows):
+        group = fold.start()
+        for place, column in zip(lines.slot_places, columns[first:], strict=True):
+            group[place] = column[number]
+        groups.append(group)
+    for place, argument in lines.extremes.items():
+        assert held is not None
+        names = ("group", f"given{2 * argument}", f"given{2 * argument + 1}")
+        for number, value, known in zip(*(held.column(name).to_pylist() for name in names), strict=True):
+            if known:
+                groups[number][place].add(value)
+    for key, group in zip(columns[0], groups, strict=True):
+        yield key, fold.values(group)
+
+
+def _nothing(lines: Lines) -> tuple[Any, ...]:
+    fold = Fold(lines.calls)
+    return fold.values(fold.start())
+
+
+def _shown(columns: tuple[Expr, ...], having: Expr | None, found: list[Any]) -> list[tuple[Any, ...]]:
+    values, passes = compiled_row(columns), predicate(having)
+    return [values(r, s, None) for r, s in found if passes(r, s, None)]

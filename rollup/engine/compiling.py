@@ -1,0 +1,206 @@
+"""Expressions as Python functions: the source is generated once a plan, so that nothing is decided once a row.
+
+>>> from rollup.engine.expressions import Call, Const, Field
+>>> from rollup.engine.operators import ADD
+>>> from rollup.engine.rows.row import Row
+>>> from rollup.engine.types import LONG
+>>> plus_one = compiled(Call(ADD, (Field(0, 0, LONG), Const(1, LONG)), LONG))
+>>> plus_one((Row(1, (41,)),), (), None), plus_one((Row(2, (None,)),), (), None)
+(42, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollup.engine.expressions import (
+    All,
+    Any_,
+    Ask,
+    Call,
+    Case,
+    Closure,
+    Coalesce,
+    Const,
+    Expr,
+    Field,
+    Local,
+    Now,
+    RowOf,
+    Slot,
+    Variable,
+)
+
+Evaluate = Callable[[Any, Any, Any], Any]
+"""`f(r, s, e)`: the rows of the inputs, the slots, the environment."""
+
+
+def compiled(expr: Expr) -> Evaluate:
+    """The function of one expression; it returns the value."""
+    return _function([expr], single=True)
+
+
+def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
+    """The function of several expressions; it returns their values as a tuple."""
+    return _function(exprs, single=False)
+
+
+def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
+    """The function of a condition; unknown does not pass, no condition always passes."""
+    if expr is None:
+        return lambda r, s, e: True
+    test = compiled(expr)
+    return lambda r, s, e: test(r, s, e) is True
+
+
+def _function(exprs: Sequence[Expr], single: bool) -> Evaluate:
+    source = Source()
+    values = [source.emit(expr) for expr in exprs]
+    source.line(f"return {values[0]}" if single else f"return ({''.join(value + ', ' for value in values)})")
+    return source.function("f", "r, s, e")
+
+
+class Source:
+    """Python source that grows line by line: the temporaries, the indentation, and the objects that the lines name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.objects: dict[str, Any] = {}
+        self._depth = 1
+        self._temporaries = 0
+
+    def line(self, text: str) -> None:
+        """One more line at the present depth."""
+        self.lines.append("    " * self._depth + text)
+
+    def block(self, head: str, body: Callable[[], None]) -> None:
+        """A line and, one deeper, what `body` adds."""
+        self.line(head)
+        self._depth += 1
+        body()
+        self._depth -= 1
+
+    def temporary(self) -> str:
+        """A name that no other line uses."""
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def name(self, value: Any) -> str:
+        """A name under which the lines find an object: constants and functions never become text."""
+        name = f"o{len(self.objects)}"
+        self.objects[name] = value
+        return name
+
+    def function(self, name: str, parameters: str) -> Callable[..., Any]:
+        """The function of all the lines."""
+        text = f"def {name}({parameters}):\n" + "\n".join(self.lines) + "\n"
+        scope = dict(self.objects)
+        exec(compile(text, f"<{name}>", "exec"), scope)
+        return scope[name]
+
+    def emit(self, expr: Expr) -> str:
+        """Add what computes an expression; the answer is the name or the atom that holds its value."""
+        match expr:
+            case Const():
+                return (
+                    repr(expr.value) if expr.value is None or type(expr.value) in (bool, int) else self.name(expr.value)
+                )
+            case Field():
+                row = f"r[{expr.input}]"
+                read = f"{row}.values[{expr.index}]"
+                return self._keep(f"None if {row} is None else {read}" if expr.optional else read)
+            case RowOf():
+                return f"r[{expr.input}]"
+            case Slot():
+                return f"s[{expr.index}]"
+            case Variable():
+                return self._keep(f"e.variables[{self.name(expr.name)}]")
+            case Now():
+                return "e.now"
+            case Ask():
+                return self._keep(f"e.ask[{expr.index}](r, s, e)")
+            case Local():
+                return expr.name
+            case Call():
+                return self._call(expr)
+            case All():
+                return self._logic(expr.args, stop="False")
+            case Any_():
+                return self._logic(expr.args, stop="True")
+            case Case():
+                return self._case(expr)
+            case Coalesce():
+                return self._coalesce(expr.args)
+            case Closure():
+                return self._closure(expr)
+
+    def _keep(self, text: str) -> str:
+        name = self.temporary()
+        self.line(f"{name} = {text}")
+        return name
+
+    def _call(self, expr: Call) -> str:
+        values = [self.emit(argument) for argument in expr.args]
+        if isinstance(expr.op.python, str):
+            text = expr.op.python.format(*values)
+        else:
+            text = f"{self.name(expr.op.python)}({', '.join(values)})"
+        doubtful = [
+            value
+            for value, argument in zip(values, expr.args, strict=True)
+            if not (isinstance(argument, Closure) or (isinstance(argument, Const) and argument.value is not None))
+        ]
+        if expr.op.strict and doubtful:
+            unknown = " or ".join(f"{value} is None" for value in dict.fromkeys(doubtful))
+            text = f"None if {unknown} else {text}"
+        return self._keep(text)
+
+    def _logic(self, args: Sequence[Expr], stop: str) -> str:
+        """`and` and `or`: `stop` is the value that decides; unknown stays unless a later one decides."""
+        result = self._keep({"False": "True", "True": "False"}[stop])
+
+        def rest(place: int) -> None:
+            value = self.emit(args[place])
+            self.line(f"if {value} is {stop}: {result} = {stop}")
+            self.line(f"elif {value} is None: {result} = None")
+            if place + 1 < len(args):
+                self.block(f"if {value} is not {stop}:", lambda: rest(place + 1))
+
+        rest(0)
+        return result
+
+    def _case(self, expr: Case) -> str:
+        result = self.temporary()
+
+        def branch(place: int) -> None:
+            if place == len(expr.branches):
+                self.line(f"{result} = {self.emit(expr.otherwise)}")
+                return
+            condition, value = expr.branches[place]
+            test = self.emit(condition)
+            self.block(f"if {test} is True:", lambda: self.line(f"{result} = {self.emit(value)}"))
+            self.block("else:", lambda: branch(place + 1))
+
+        branch(0)
+        return result
+
+    def _coalesce(self, args: Sequence[Expr]) -> str:
+        result = self.temporary()
+
+        def attempt(place: int) -> None:
+            self.line(f"{result} = {self.emit(args[place])}")
+            if place + 1 < len(args):
+                self.block(f"if {result} is None:", lambda: attempt(place + 1))
+
+        attempt(0)
+        return result
+
+    def _closure(self, expr: Closure) -> str:
+        name = self.temporary()
+
+        def body() -> None:
+            self.line(f"return {self.emit(expr.body)}")
+
+        self.block(f"def {name}({', '.join(expr.parameters)}):", body)
+        return name

@@ -1,0 +1,154 @@
+"""Typed expressions: the one form that every language's conditions and columns are compiled to.
+
+A reader binds names and picks operators by its language's tables, so a tree says everything: there is no language left
+in it. It is evaluated over the rows of the inputs (`r`, one row an input), the values that nodes put before (`s`:
+aggregates, sub-query answers) and the environment (`e`: the time, variables, look-ups). `compiling.py` makes Python of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.engine.operators import Operator
+from rollup.engine.types import BOOL, LONG, DataType
+
+
+@dataclass(frozen=True)
+class Const:
+    """A value that the text of the query says."""
+
+    value: Any
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the row of an input. `optional`: the row may be absent (outer joins, tags of patterns), then null."""
+
+    input: int
+    index: int
+    type: DataType
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class RowOf:
+    """The row of an input as a value."""
+
+    input: int
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a node computed before the expression is evaluated: an aggregate's value, prev, a sub-query's answer."""
+
+    index: int
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the engine, by name, as it is when the expression is evaluated."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Now:
+    """The engine's time."""
+
+    type: DataType = LONG
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A look-up that is made when the expression is evaluated: `e.ask[index](r, s, e)`; sub-queries and tables."""
+
+    index: int
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator or function applied to its arguments."""
+
+    op: Operator
+    args: tuple[Expr, ...]
+    type: DataType
+
+
+@dataclass(frozen=True)
+class All:
+    """`and` of SQL: false if one is false, else unknown if one is unknown. Later ones are not evaluated after a false."""
+
+    args: tuple[Expr, ...]
+    type: DataType = BOOL
+
+
+@dataclass(frozen=True)
+class Any_:
+    """`or` of SQL: true if one is true, else unknown if one is unknown. Later ones are not evaluated after a true."""
+
+    args: tuple[Expr, ...]
+    type: DataType = BOOL
+
+
+@dataclass(frozen=True)
+class Case:
+    """The value of the first branch whose condition is true; otherwise `otherwise`."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Coalesce:
+    """The first value that is not null; later ones are not evaluated."""
+
+    args: tuple[Expr, ...]
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Local:
+    """A parameter of the enclosing `Closure`."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A function of its parameters, for operators that take one (`where(x => …)`). Names are generated, never a user's."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+    type: DataType
+
+
+Expr = Const | Field | RowOf | Slot | Variable | Now | Ask | Call | All | Any_ | Case | Coalesce | Local | Closure
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one."""
+    match expr:
+        case Call() | All() | Any_() | Coalesce():
+            return expr.args
+        case Case():
+            return (*(part for branch in expr.branches for part in branch), expr.otherwise)
+        case Closure():
+            return (expr.body,)
+        case _:
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """An expression and everything inside it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)

@@ -1,0 +1,191 @@
+"""What flows between the nodes: rows, each with the input position at which it left, and marks, which say how far time is.
+
+A mark of a column says that from its position on no row has a value that lies before it. Marks are cumulative: the last
+one holds. `Direction` says where "before" is: a column may fall instead of rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import ErrorLevel, exp
+
+from rollup.core.columns import close_at_exit
+from rollup.engine.state import State
+
+AT = "__at"
+"""The position in the input at which a row left its node, or a mark was made."""
+NUMBER = "__n"
+"""The place of a row in the table that is asked about."""
+END = 2**62
+"""The position of the end of the input."""
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """How a column moves: it rises or falls; `strict`: no two rows have the same value.
+
+    `ordered`: rows come in that order; else only the marks move, and rows come as long as they are not behind them.
+    """
+
+    rising: bool = True
+    strict: bool = False
+    ordered: bool = True
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a flow: its generated name, its DuckDB type, and how it moves, if it does."""
+
+    name: str
+    type: str
+    monotone: Monotone | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One batch between two nodes. `rows` and `marks` have `AT` as their last column, in which they are sorted."""
+
+    rows: pa.Table
+    marks: pa.Table
+    ended: bool = False
+
+
+class Node(Protocol):
+    """A step: inputs in, output out. Frozen; `columns` are those of its output."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the output."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes that it reads."""
+        ...
+
+    def start(self) -> State:
+        """The state before the first batch."""
+        ...
+
+    def step(self, state: State, inputs: Sequence[Flow], engine: Relational) -> tuple[State, Flow]:
+        """One batch."""
+        ...
+
+
+class Relational:
+    """DuckDB: the tables that there are, and questions over them and over tables at hand."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect(config={"threads": 2, "preserve_insertion_order": True})
+        self.connection.execute("SET TimeZone = 'UTC'")
+        self.strict(False)
+        close_at_exit(self)
+
+    def close(self) -> None:
+        """Close the database; its tables are gone."""
+        self.connection.close()
+        del self.connection
+
+    def strict(self, on: bool) -> None:
+        """Whether a division by zero is an error. In a stream it is a null: one row must not end what goes on."""
+        self.connection.execute(f"SET error_on_division_by_zero = {'true' if on else 'false'}")
+
+    def ask(self, query: exp.Expr, **tables: pa.Table) -> pa.Table:
+        """The answer to a tree of SQL; `tables` are those it names besides the stored ones."""
+        for name, table in tables.items():
+            self.connection.register(name, table)
+        try:
+            return self.connection.sql(query.sql("duckdb")).to_arrow_table()
+        finally:
+            for name in tables:
+                self.connection.unregister(name)
+
+    def types(self, query: exp.Expr, **tables: pa.Table) -> list[str]:
+        """DuckDB's types of a query's columns. Raises UnsupportedError for what DuckDB has no words for."""
+        text = query.sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+        for name, table in tables.items():
+            self.connection.register(name, table)
+        try:
+            return [str(kind) for kind in self.connection.sql(text).types]
+        finally:
+            for name in tables:
+                self.connection.unregister(name)
+
+
+def column(name: str) -> exp.Column:
+    """A column by its generated name."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def numbered(rows: pa.Table) -> pa.Table:
+    """The rows with their numbers, so that an answer can come in their order."""
+    return rows.append_column(NUMBER, pa.array(np.arange(rows.num_rows)))
+
+
+def empty(columns: Sequence[Column], engine: Relational) -> pa.Table:
+    """No rows of some columns."""
+    items = [exp.alias_(exp.cast(exp.Null(), c.type, dialect="duckdb"), c.name, quoted=True) for c in columns]
+    items.append(exp.alias_(exp.cast(exp.Null(), "BIGINT"), AT, quoted=True))
+    return engine.ask(exp.select(*items).where(exp.false()))
+
+
+def joined(tables: Sequence[pa.Table | None]) -> pa.Table:
+    """Tables one after the other; they have the same columns."""
+    found = [table for table in tables if table is not None]
+    some = [table for table in found if table.num_rows]
+    return pa.concat_tables(some or found[:1], promote_options="permissive") if found else pa.table({})
+
+
+def positions(marks: pa.Table, name: str, values: pa.ChunkedArray, rising: bool, reached: bool, ended: bool) -> Ints:
+    """For each value the position of the first mark that has passed it, -1 where none has; `reached`: equal is enough.
+
+    After the end of the input everything has been passed, at `END` what no mark had passed.
+    """
+    bounds = marks.column(name)
+    known = bounds.is_valid()
+    at = marks.column(AT).filter(known).to_numpy()
+    line, points = _numbers(bounds.filter(known)), _numbers(values)
+    if not rising:
+        line, points = -line, -points
+    place = np.searchsorted(line, points, side="left" if reached else "right")
+    result = np.where(place < len(at), np.append(at, END)[np.minimum(place, len(at))], END if ended else -1)
+    return result.astype(np.int64)
+
+
+def _numbers(values: pa.ChunkedArray) -> Any:
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return values.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    if pa.types.is_date(kind):
+        return values.cast(pa.date32()).cast(pa.int32()).to_numpy().astype(np.int64)
+    if pa.types.is_time(kind):
+        return values.cast(pa.time64("us")).cast(pa.int64()).to_numpy()
+    if pa.types.is_decimal(kind):
+        return values.cast(pa.float64()).to_numpy()
+    return values.to_numpy()
+
+
+def numbers_of(values: pa.ChunkedArray) -> list[int | None]:
+    """A column of times, dates or numbers as whole numbers, nulls kept."""
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us")).cast(pa.int64())
+    elif pa.types.is_date(values.type):
+        values = values.cast(pa.int32())
+    return values.to_pylist()
+
+
+def typed_as(values: Any, kind: pa.DataType) -> pa.Array:
+    """Whole numbers as the times, dates or numbers that they stand for."""
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(kind)
+    return (
+        pa.array(values, pa.int32()).cast(kind) if pa.types.is_date(kind) else pa.array(values, pa.int64()).cast(kind)
+    )

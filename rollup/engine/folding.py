@@ -1,0 +1,162 @@
+"""Aggregate calls as one generated fold: a group's state is a list of slots, one function each to enter, leave and read.
+
+>>> from rollup.engine.aggregates import AVG, COUNT
+>>> from rollup.engine.expressions import Field
+>>> from rollup.engine.rows.row import Row
+>>> from rollup.engine.types import DOUBLE
+>>> fold = Fold([AggregateCall(COUNT), AggregateCall(AVG, (Field(0, 0, DOUBLE),))])
+>>> group = fold.start()
+>>> for value in (1.0, None, 4.0):
+...     fold.enter(group, (Row(1, (value,)),), None)
+>>> fold.values(group)
+(3, 2.5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rollup.core.errors import PlanError
+from rollup.engine.aggregates import HELPERS, Aggregate
+from rollup.engine.compiling import Source
+from rollup.engine.expressions import Expr
+from rollup.engine.types import DataType
+
+Group = list[Any]
+"""The slots of one group, call after call."""
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate over its arguments; `distinct` counts each value once while it is in, `where` says which rows enter."""
+
+    aggregate: Aggregate
+    args: tuple[Expr, ...] = ()
+    distinct: bool = False
+    where: Expr | None = None
+
+    @property
+    def type(self) -> DataType:
+        """The type of the value. Raises PlanError for arguments that do not fit."""
+        least, most = self.aggregate.arguments
+        if not least <= len(self.args) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise PlanError(f"{self.aggregate.name} takes {wanted} argument(s), not {len(self.args)}")
+        try:
+            return self.aggregate.result([argument.type for argument in self.args])
+        except PlanError as problem:
+            raise PlanError(f"{self.aggregate.name} {problem.message}", hint=problem.hint) from None
+
+
+class Fold:
+    """The generated functions of some aggregate calls; a group is the list that `start` gives."""
+
+    def __init__(self, calls: Sequence[AggregateCall]) -> None:
+        self.calls = tuple(calls)
+        self._places: list[dict[str, int]] = []
+        starts, width = list[str](), 0
+        for call in self.calls:
+            slots = {**call.aggregate.slots, **({"seen_values": "{}"} if call.distinct else {})}
+            self._places.append({name: width + place for place, name in enumerate(slots)})
+            starts += [self._line(len(self._places) - 1, start) for start in slots.values()]
+            width += len(slots)
+        source = self._source()
+        source.line(f"return [{', '.join(starts)}]")
+        self.start: Callable[[], Group] = source.function("start", "")
+
+    @cached_property
+    def enter(self) -> Callable[[Group, Any, Any], None]:
+        """`enter(group, rows, e)`: the rows of the inputs enter."""
+        return self._change("enter", lambda call: call.aggregate.enter)
+
+    @cached_property
+    def leave(self) -> Callable[[Group, Any, Any], None]:
+        """`leave(group, rows, e)`: rows that had entered leave; aggregates whose values never leave are left as they are."""
+        return self._change("leave", lambda call: call.aggregate.leave)
+
+    @cached_property
+    def values(self) -> Callable[[Group], tuple[Any, ...]]:
+        """The values of the calls."""
+        source = self._source()
+        texts = [
+            self._line(place, call.aggregate.value).format(**self._slots(place))
+            for place, call in enumerate(self.calls)
+        ]
+        source.line(f"return ({''.join(f'({text}), ' for text in texts)})")
+        return source.function("values", "g")
+
+    @cached_property
+    def merge(self) -> Callable[[Group, Group], None]:
+        """`merge(group, other)`: another state of the same calls is added to the group."""
+        source = self._source()
+        for place, call in enumerate(self.calls):
+            if call.aggregate.merge is None or call.distinct:
+                raise PlanError(f"{call.aggregate.name} of two parts cannot be put together")
+            other = {f"o_{name}": f"h[{index}]" for name, index in self._places[place].items()}
+            source.line(call.aggregate.merge.format(**self._slots(place), **other))
+        source.line("return None")
+        return source.function("merge", "g, h")
+
+    def _source(self) -> Source:
+        """Source that finds the functions which the lines of the declarations call."""
+        source = Source()
+        source.objects.update(HELPERS, enter_distinct=enter_distinct, leave_distinct=leave_distinct)
+        for place, call in enumerate(self.calls):
+            source.objects.update({f"c{place}_{name}": value for name, value in call.aggregate.objects.items()})
+        return source
+
+    def _line(self, place: int, text: str) -> str:
+        """A line of a declaration; names of its own objects are told apart from those of other calls."""
+        for name in self.calls[place].aggregate.objects:
+            text = text.replace(name, f"c{place}_{name}")
+        return text
+
+    def _slots(self, place: int) -> dict[str, str]:
+        return {name: f"g[{index}]" for name, index in self._places[place].items()}
+
+    def _change(self, name: str, lines: Callable[[AggregateCall], str | None]) -> Callable[[Group, Any, Any], None]:
+        source = self._source()
+        source.line("s = ()")
+        for place, call in enumerate(self.calls):
+            text = lines(call)
+            if text is not None:
+                self._guarded(source, place, call, text, name)
+        source.line("return None")
+        return source.function(name, "g, r, e")
+
+    def _guarded(self, source: Source, place: int, call: AggregateCall, text: str, direction: str) -> None:
+        if call.where is not None:
+            test = source.emit(call.where)
+            source.block(f"if {test} is True:", lambda: self._taken(source, place, call, text, direction))
+        else:
+            self._taken(source, place, call, text, direction)
+
+    def _taken(self, source: Source, place: int, call: AggregateCall, text: str, direction: str) -> None:
+        slots = self._slots(place)
+        given = dict(zip(("x", "y", "z"), [source.emit(argument) for argument in call.args], strict=False))
+        conditions = [f"{value} is not None" for value in given.values()] if call.aggregate.skips else []
+        if call.distinct:
+            conditions.append(f"{direction}_distinct({slots['seen_values']}, {given['x']})")
+        body = self._line(place, text).format(**slots, **given)
+        if conditions:
+            source.block(f"if {' and '.join(conditions)}:", lambda: source.line(body))
+        else:
+            source.line(body)
+
+
+def enter_distinct(counts: dict[Any, int], value: Any) -> bool:
+    """Count a value that comes; whether it is the first of its kind."""
+    counts[value] = counts.get(value, 0) + 1
+    return counts[value] == 1
+
+
+def leave_distinct(counts: dict[Any, int], value: Any) -> bool:
+    """Count a value that leaves; whether it was the last of its kind."""
+    counts[value] = counts.get(value, 0) - 1
+    if counts[value] > 0:
+        return False
+    del counts[value]
+    return True

@@ -1,0 +1,200 @@
+"""The filter index: which statements, partitions and waiting patterns an event concerns.
+
+A filter is a conjunction. Its equalities with known values (constants, or what a partial match has bound) are hash
+look-ups; below them a range of one field, or one range for each way of an `or`, is found by its bounds. So the cost of
+an event does not grow with the filters that do not match it; what else a filter says is tested only for those that were
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rollup.engine.ranges import Bounds, Intervals
+from rollup.engine.rows.row import Row
+from rollup.engine.timers import Order
+
+
+class Receiver(Protocol):
+    """Who gets the events that pass a filter."""
+
+    order: Order
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event, and all of its inputs that it concerns, in the order in which their entries were added."""
+        ...
+
+
+Interval = tuple[int, Any, Any]
+"""A field's place, the least and the greatest value that it may have; None: no bound."""
+
+
+_FEW = 4
+"""So many conditions are tested sooner than their ranges are looked up."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """A filter in the index: `equals` by place of the field, then `test`; the events go to `receiver`'s `input`.
+
+    An event that passes is in one of the `ways`, where there are any.
+    """
+
+    receiver: Receiver
+    input: int
+    equals: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    test: Callable[[Row], bool] | None = None
+    number: int = 0
+    ways: tuple[Interval, ...] = ()
+
+
+class FilterIndex:
+    """The filters over the events of one stream.
+
+    >>> class Log:
+    ...     order = (0, 0)
+    ...     def receive(self, inputs, row): ...
+    >>> index = FilterIndex()
+    >>> one, two = Entry(Log(), 0, {0: "IBM"}), Entry(Log(), 1, {}, lambda row: row.values[1] > 10, ways=((1, 10, None),))
+    >>> index.add(one); index.add(two)
+    >>> [entry.input for entry in index.matches(Row(1, ("IBM", 20)))], len(list(index.matches(Row(2, ("A", 1)))))
+    ([0, 1], 0)
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        """The number of the newest entry."""
+        self._entries = 0
+        self._lookups: dict[tuple[int, ...], dict[Any, Bucket]] = {}
+        self._others = Bucket()
+
+    def __len__(self) -> int:
+        """How many entries."""
+        return self._entries
+
+    def add(self, entry: Entry) -> None:
+        """Events that pass from now on."""
+        self.number += 1
+        self._entries += 1
+        entry.number = self.number
+        if not entry.equals:
+            self._others.add(entry)
+            return
+        places, values = _key(entry.equals)
+        lookup = self._lookups.setdefault(places, {})
+        bucket = lookup.get(values)
+        if bucket is None:
+            bucket = lookup[values] = Bucket()
+        bucket.add(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Events no longer; an entry that is not there is no error, since a partial match may end twice at once."""
+        if not entry.equals:
+            self._entries -= self._others.remove(entry)
+            return
+        places, values = _key(entry.equals)
+        found = self._lookups.get(places, {})
+        bucket = found.get(values)
+        if bucket is not None:
+            self._entries -= bucket.remove(entry)
+            if not bucket.entries:
+                del found[values]
+                if not found:
+                    del self._lookups[places]
+
+    def matches(self, row: Row) -> list[Entry]:
+        """The entries that an event concerns: by deployment and partition, then as they were added."""
+        values = row.values
+        found: list[Entry] = []
+        for places, lookup in self._lookups.items():
+            if len(places) == 1:
+                wanted = values[places[0]]
+                bucket = lookup.get(wanted) if wanted is not None else None
+            else:
+                wanted = tuple([values[place] for place in places])
+                bucket = lookup.get(wanted) if None not in wanted else None
+            if bucket is not None:
+                found += bucket.passing(row)
+        if self._others.entries:
+            found += self._others.passing(row)
+        if len(found) > 1:
+            found.sort(key=_order)
+        return found
+
+
+class Bucket:
+    """Entries that no equality tells apart, or that share them all: by their ways, and those that have none."""
+
+    __slots__ = ("_between", "_one_sided", "_plain", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[Entry, None] = {}
+        self._plain: dict[Entry, None] | None = None
+        """Those without ways; None while nobody has any, since then they are all."""
+        self._one_sided: dict[tuple[int, bool, bool], Bounds] = {}
+        self._between: dict[tuple[int, bool], Intervals] = {}
+
+    def add(self, entry: Entry) -> None:
+        """One more."""
+        self.entries[entry] = None
+        if not entry.ways:
+            if self._plain is not None:
+                self._plain[entry] = None
+            return
+        if self._plain is None:
+            self._plain = {each: None for each in self.entries if not each.ways}
+        for number, (place, low, high) in enumerate(entry.ways):
+            text = isinstance(high if low is None else low, str)
+            if low is None or high is None:
+                bounds = self._one_sided.setdefault((place, text, high is None), Bounds(high is None))
+                bounds.add(high if low is None else low, entry)
+            else:
+                self._between.setdefault((place, text), Intervals()).add(low, high, (entry, number))
+
+    def remove(self, entry: Entry) -> bool:
+        """One less; whether it was there."""
+        if entry not in self.entries:
+            return False
+        del self.entries[entry]
+        if self._plain is not None:
+            self._plain.pop(entry, None)
+        for number, (place, low, high) in enumerate(entry.ways):
+            text = isinstance(high if low is None else low, str)
+            if low is None or high is None:
+                self._one_sided[place, text, high is None].remove(high if low is None else low, entry)
+            else:
+                self._between[place, text].remove((entry, number))
+        return True
+
+    def passing(self, row: Row) -> list[Entry]:
+        """The entries that an event passes."""
+        few = self._plain is None or len(self.entries) <= _FEW
+        candidates: Iterable[Entry] = self.entries if few else self._found(row.values)
+        return [entry for entry in candidates if entry.test is None or entry.test(row)]
+
+    def _found(self, values: Sequence[Any]) -> Iterable[Entry]:
+        found = dict(self._plain or ())
+        for (place, text, _), bounds in self._one_sided.items():
+            if _fits(value := values[place], text):
+                found.update(dict.fromkeys(bounds.holding(value)))
+        for (place, text), intervals in self._between.items():
+            if _fits(value := values[place], text):
+                found.update((entry, None) for entry, _ in intervals.holding(value))
+        return found
+
+
+def _order(entry: Entry) -> tuple[Order, int]:
+    return entry.receiver.order, entry.number
+
+
+def _key(equals: Mapping[int, Any]) -> tuple[tuple[int, ...], Any]:
+    """Where the values stand, and the values: one alone, several as a tuple."""
+    places = tuple(sorted(equals))
+    return places, equals[places[0]] if len(places) == 1 else tuple(equals[place] for place in places)
+
+
+def _fits(value: Any, text: bool) -> bool:
+    """Whether a value can be compared with the bounds: numbers that are some, or texts."""
+    return isinstance(value, str) if text else value is not None and not isinstance(value, str) and value == value

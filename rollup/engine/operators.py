@@ -1,0 +1,157 @@
+"""Operators: what a function or sign of a language computes, declared once each.
+
+`python` is either the text of a Python expression over its arguments `{0} {1} …`, or a function. A strict operator is
+null when an argument is null and is not called then. `numpy`, where there is one, is the same over arrays without
+nulls; the columnar executor keeps the null masks itself. A language's table (rollup/lang/*/semantics.py) says which
+operator stands for which of its words: that is where `/` is cut, exact, or null by zero.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator by name; `python` as the module says. `pure`: equal arguments give equal values.
+
+    >>> MULTIPLY.python, MULTIPLY.strict
+    ('({0} * {1})', True)
+    """
+
+    name: str
+    python: str | Callable[..., Any]
+    strict: bool = True
+    numpy: str | None = None
+    pure: bool = True
+
+
+def fit(low: int, high: int) -> Callable[[int], int | None]:
+    """A function that gives null for a whole number that does not fit; numbers never wrap."""
+
+    def check(value: int) -> int | None:
+        return value if low <= value <= high else None
+
+    return check
+
+
+def divide_cut(a: int, b: int) -> int | None:
+    """Whole division towards zero; by zero null.
+
+    >>> divide_cut(-7, 2), divide_cut(1, 0)
+    (-3, None)
+    """
+    if b == 0:
+        return None
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def remainder_cut(a: float, b: float) -> float | None:
+    """The remainder with the sign of the dividend, as SQL's and Java's `%`; by zero null.
+
+    >>> remainder_cut(-7, 2), remainder_cut(7.5, 2), remainder_cut(1, 0)
+    (-1, 1.5, None)
+    """
+    if b == 0:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b * (divide_cut(a, b) or 0)
+    return math.fmod(a, b) if math.isfinite(a) and not math.isnan(b) else math.nan
+
+
+def divide_null(a: float, b: float) -> float | None:
+    """Division of doubles; by zero null."""
+    return None if b == 0 else a / b
+
+
+def divide_ieee(a: float, b: float) -> float:
+    """Division of doubles as IEEE 754 has it: by zero infinity or NaN."""
+    if b != 0:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+_DECIMAL34 = Context(prec=34, rounding=ROUND_HALF_EVEN)
+
+
+def divide_decimal(a: Decimal, b: Decimal) -> Decimal | None:
+    """Division of decimals to 34 digits, half even; by zero null."""
+    try:
+        return _DECIMAL34.divide(a, b)
+    except (InvalidOperation, ZeroDivisionError):
+        return None
+
+
+def like(text: str, pattern: str, escape: str | None = None) -> bool:
+    """SQL's LIKE: `%` any text, `_` any one sign.
+
+    >>> like("a.c", "a.%"), like("abc", "a.%")
+    (True, False)
+    """
+    return _like_pattern(pattern, escape).fullmatch(text) is not None
+
+
+def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
+    parts, signs = list[str](), iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            parts.append(re.escape(next(signs, "")))
+        else:
+            parts.append({"%": "(?s:.*)", "_": "(?s:.)"}.get(sign) or re.escape(sign))
+    return re.compile("".join(parts))
+
+
+def member(value: Any, *choices: Any) -> bool | None:
+    """SQL's IN: unknown when it is not found and one of the choices is null."""
+    if value in choices:
+        return True
+    return None if None in choices else False
+
+
+ADD = Operator("+", "({0} + {1})", numpy="({0} + {1})")
+SUBTRACT = Operator("-", "({0} - {1})", numpy="({0} - {1})")
+MULTIPLY = Operator("*", "({0} * {1})", numpy="({0} * {1})")
+NEGATE = Operator("negate", "(-{0})", numpy="(-{0})")
+DIVIDE_CUT = Operator("/ cut", divide_cut)
+DIVIDE_NULL = Operator("/ null by zero", divide_null)
+DIVIDE_IEEE = Operator("/ ieee", divide_ieee)
+DIVIDE_DECIMAL = Operator("/ decimal", divide_decimal)
+REMAINDER = Operator("%", remainder_cut)
+FIT_INT = Operator("fits int", fit(INT_MIN, INT_MAX))
+FIT_LONG = Operator("fits long", fit(LONG_MIN, LONG_MAX))
+
+EQUAL = Operator("=", "({0} == {1})", numpy="({0} == {1})")
+UNEQUAL = Operator("!=", "({0} != {1})", numpy="({0} != {1})")
+LESS = Operator("<", "({0} < {1})", numpy="({0} < {1})")
+LESS_EQUAL = Operator("<=", "({0} <= {1})", numpy="({0} <= {1})")
+GREATER = Operator(">", "({0} > {1})", numpy="({0} > {1})")
+GREATER_EQUAL = Operator(">=", "({0} >= {1})", numpy="({0} >= {1})")
+SAME = Operator("is", "({0} == {1})", strict=False)
+NOT_SAME = Operator("is not", "({0} != {1})", strict=False)
+IS_NULL = Operator("is null", "({0} is None)", strict=False)
+NOT_NULL = Operator("is not null", "({0} is not None)", strict=False)
+NOT = Operator("not", "(not {0})", numpy="(~{0})")
+BETWEEN = Operator("between", "({1} <= {0} <= {2})")
+MEMBER = Operator("in", lambda value, *choices: None if value is None else member(value, *choices), strict=False)
+
+LIKE = Operator("like", like)
+CONCAT = Operator("||", "({0} + {1})")
+TO_DOUBLE = Operator("to double", "float({0})", numpy="{0}.astype('f8')")
+TO_DECIMAL = Operator("to decimal", lambda value: value if isinstance(value, Decimal) else Decimal(str(value)))
+TO_STRING = Operator("to string", "str({0})")
+GET = Operator(
+    "get",
+    lambda value, name: value.get(name) if isinstance(value, dict) else getattr(value, "get", lambda _: None)(name),
+)
+ELEMENT = Operator("element", lambda values, place: values[place] if 0 <= place < len(values) else None)
+MINIMUM = Operator("minimum", lambda *values: min((v for v in values if v is not None), default=None), strict=False)
+MAXIMUM = Operator("maximum", lambda *values: max((v for v in values if v is not None), default=None), strict=False)

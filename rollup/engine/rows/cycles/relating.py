@@ -1,0 +1,86 @@
+"""SQL over the contents of windows: each is a table with the status of its rows, the query is any that DuckDB runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from rollup.core.errors import PlanError
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.cycles.partitions import Seen
+from rollup.engine.rows.row import Row
+from rollup.engine.types import RowType
+
+STATUS, AGE = "__row_status", "__age"
+"""Columns of every window's table: 1 new, 0 in from before, -1 left; and the place of the row in the window."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A select over one window that needs no database: the statuses that are asked for (1, 0, -1), a condition and the
+    columns over a row as input 0, and the columns' names."""
+
+    table: str
+    statuses: frozenset[int]
+    test: Expr | None
+    columns: tuple[Expr, ...]
+    names: tuple[str, ...]
+
+
+class Projected:
+    """A projection at work; it answers as the same select in the database does, oldest row first."""
+
+    def __init__(self, spec: Projection) -> None:
+        self._spec, self.columns = spec, spec.names
+        self._passes, self._values = predicate(spec.test), compiled_row(spec.columns)
+
+    def rows(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
+        """The answer over the window as a cycle shows it."""
+        shown, asked = seen[self._spec.table], self._spec.statuses
+        rows = list(shown.dead) if -1 in asked else []
+        if 0 in asked:
+            rows += shown.old
+        if 1 in asked:
+            rows += shown.new
+        passes, values = self._passes, self._values
+        return [values(r, (), None) for row in rows if passes(r := (row,), (), None)]
+
+
+class Relation:
+    """The query's SQL, prepared over empty tables so that what cannot run is refused at once."""
+
+    def __init__(self, sql: str, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
+        self._sql, self._types, self._connection = sql, types, connection
+        try:
+            self._run({name: Seen([], [], []) for name in types})
+            self.columns = tuple(str(column[0]) for column in connection.description or ())
+            """The names of the answer's columns."""
+        except duckdb.Error as problem:
+            raise PlanError(f"the select cannot run: {_first_line(problem)}") from None
+
+    def rows(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
+        """The answer over the windows as a cycle shows them; where they show nothing, there is none."""
+        return self._run(seen) if any(each.new or each.old or each.dead for each in seen.values()) else []
+
+    def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
+        for name, shown in seen.items():
+            self._connection.register(name, _table(self._types[name], shown))
+        return self._connection.execute(self._sql).fetchall()
+
+
+def _table(kind: RowType, seen: Seen) -> pa.Table:
+    """Rows oldest first: those that left, those that were in, those that came."""
+    rows: list[Row] = [*seen.dead, *seen.old, *seen.new]
+    status = [-1] * len(seen.dead) + [0] * len(seen.old) + [1] * len(seen.new)
+    columns = [pa.array([row.values[place] for row in rows], of.arrow) for place, of in enumerate(kind.fields.values())]
+    extra = [pa.array(status, pa.int8()), pa.array(range(len(rows)), pa.int64())]
+    return pa.table([*columns, *extra], names=[*kind.fields, STATUS, AGE])
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).splitlines()[0]

@@ -1,0 +1,138 @@
+"""A running query: when its cycles come, what each takes in, and what the select makes of it.
+
+Everything that is submitted at one instant is one cycle, so an instant is held back until a later one, or a flush, shows
+that it is over. A cycle after which rows still wait is followed by another at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from rollup.engine.rows.cycles.correlation import Correlation, CorrelationSpec
+from rollup.engine.rows.cycles.partitions import Chain, PartitionSpec, Seen, earliest
+from rollup.engine.rows.runner import Runner
+from rollup.engine.state import Packer, State, Unpacker
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When cycles come: at arrivals (`weights`), on ticks alone (`fixed`), or at arrivals and `period` after the last."""
+
+    kind: Literal["weights", "fixed", "sooner"] = "weights"
+    period: int = 0
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """The partitions over a stream, and the name of the table that the select knows them by."""
+
+    stream: str
+    parts: tuple[PartitionSpec, ...]
+    table: str
+
+
+@dataclass(frozen=True)
+class RunningSpec:
+    """A query: its chains, the correlation over them if it is an alert, and its policy."""
+
+    chains: tuple[ChainSpec, ...]
+    correlation: CorrelationSpec | None = None
+    policy: Policy = Policy()
+    alert: str = ""
+
+
+class Batch(NamedTuple):
+    """What a cycle gives: the instant, and the rows of the select."""
+
+    at: int
+    rows: list[tuple[Any, ...]]
+
+
+Select = Callable[[Mapping[str, Seen]], Sequence[tuple[Any, ...]]]
+
+
+class RunningQuery:
+    """A query at work."""
+
+    def __init__(self, spec: RunningSpec, runner: Runner, select: Select, weights: Mapping[str, Fraction]) -> None:
+        self._spec, self._runner, self._select = spec, runner, select
+        self._chains = [Chain(each.stream, each.parts, runner) for each in spec.chains]
+        self._correlation = None if spec.correlation is None else Correlation(spec.correlation, runner)
+        self._weights = weights if not self._ignores_weights() else {}
+        self._weight: Fraction | int = 0
+        self._begun = self._last = runner.now
+        self._arrived = False
+
+    def _ignores_weights(self) -> bool:
+        return any(part.window.expires for chain in self._spec.chains for part in chain.parts)
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which a cycle comes by itself."""
+        if self._spec.policy.kind == "fixed":
+            return self._last + self._spec.policy.period
+        due = earliest(self._chains)
+        if self._spec.policy.kind == "sooner":
+            tick = self._last + self._spec.policy.period
+            return tick if due is None else min(due, tick)
+        return due
+
+    @property
+    def open(self) -> bool:
+        """Whether events of the present instant wait for its end."""
+        return self._arrived
+
+    def offer(self, stream: str, values: Sequence[Any]) -> None:
+        """An event of the present instant."""
+        row = self._runner.row(values)
+        for chain in self._chains:
+            if chain.stream == stream and chain.offer(row, self._runner.now):
+                self._weight += self._weights.get(stream, 1)
+                self._arrived = True
+
+    def finish(self) -> list[Batch]:
+        """The present instant is over: its cycles, as many as it takes until nothing waits."""
+        if not self._runs():
+            return []
+        batches = [self._cycle()]
+        while any(chain.waiting for chain in self._chains):
+            batches.append(self._cycle())
+        self._weight, self._arrived, self._last = 0, False, self._runner.now
+        return [batch for batch in batches if batch.rows]
+
+    def _runs(self) -> bool:
+        now, due = self._runner.now, self.due
+        if due is not None and due <= now:
+            return True
+        return self._spec.policy.kind != "fixed" and self._arrived and self._weight >= 1
+
+    def _cycle(self) -> Batch:
+        seen = [chain.cycle(self._runner.now) for chain in self._chains]
+        if self._correlation is not None:
+            shown = {self._spec.alert: Seen(self._correlation.cycle(seen), [], [])}
+        else:
+            shown = {spec.table: each for spec, each in zip(self._spec.chains, seen, strict=True)}
+        return Batch(self._runner.now, list(self._select(shown)))
+
+    def snapshot(self) -> State:
+        """The whole state: named tables and scalars."""
+        packer = Packer()
+        for place, chain in enumerate(self._chains):
+            packer.node(f"chain/{place}", chain.snapshot())
+        packer.node("correlation", None if self._correlation is None else self._correlation.snapshot())
+        packer.node("weight", [self._weight.numerator, self._weight.denominator, self._arrived])
+        return packer.state({"now": self._runner.now, "rows": self._runner.rows, "last": self._last})
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot of the same query."""
+        unpacker = Unpacker(state)
+        for place, chain in enumerate(self._chains):
+            chain.restore(unpacker.node(f"chain/{place}"))
+        if self._correlation is not None:
+            self._correlation.restore(unpacker.node("correlation"))
+        top, bottom, self._arrived = unpacker.node("weight")
+        self._weight, self._last = Fraction(top, bottom), state.scalars["last"]
+        self._runner.environment.now, self._runner.rows = state.scalars["now"], state.scalars["rows"]

@@ -1,0 +1,305 @@
+"""An app at work: streams to the queries that read them, in the app's order and depth first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollup.engine.compiling import compiled, predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.deliveries.inputs import Content, held
+from rollup.engine.rows.deliveries.item import Item, Subscriber
+from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query, QuerySpec, Write, streams_of
+from rollup.engine.rows.deliveries.selecting import Kind, Selected
+from rollup.engine.rows.deliveries.tables import Change, Table
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.windows.base import Window, WindowSpec
+from rollup.engine.state import Packer, State, Unpacker
+from rollup.engine.timers import Order, Phase
+from rollup.engine.types import RowType
+
+
+@dataclass(frozen=True)
+class SharedSpec:
+    """A window that queries share: what is inserted enters it, and its readers get what comes and leaves."""
+
+    window: WindowSpec
+    output: Kind
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """Queries once a key: by stream the value, or the labels whose conditions hold."""
+
+    values: dict[str, Expr]
+    ranges: dict[str, tuple[tuple[Expr, str], ...]]
+    queries: tuple[QuerySpec, ...]
+
+
+@dataclass(frozen=True)
+class AppSpec:
+    """What an app runs, in its order; `tables` by the places of their keys, `stored` the rows of tables and windows.
+
+    `triggers`: streams that get a row with its time every so often, or, None, once at the start.
+    """
+
+    streams: dict[str, RowType]
+    stored: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    tables: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    shared: dict[str, SharedSpec] = field(default_factory=dict[str, SharedSpec])
+    queries: tuple[QuerySpec | PartitionSpec, ...] = ()
+    asks: tuple[tuple[str, Expr], ...] = ()
+    triggers: dict[str, int | None] = field(default_factory=dict[str, int | None])
+
+
+Emitted = Callable[[str, Sequence[Selected]], None]
+
+
+class DeliveryApp:
+    """Runs an app; `emitted` hears what queries insert into each stream."""
+
+    def __init__(self, spec: AppSpec, emitted: Emitted, start: int = 0) -> None:
+        self.spec, self._emitted = spec, emitted
+        self.runner = Runner(start, depth_first=True)
+        self.tables = {name: Table(key, self.runner) for name, key in spec.tables.items()}
+        self._readers: dict[str, list[Subscriber]] = {}
+        self.runner.environment.ask = [self._asked(table, on) for table, on in spec.asks]
+        self.shared = {name: Shared(self, name, given) for name, given in spec.shared.items()}
+        self._parts = [self._part(place, query) for place, query in enumerate(spec.queries)]
+        self._triggers = [Trigger(self, name, every) for name, every in spec.triggers.items()]
+        for part in (*self._parts, *self._triggers):
+            part.start()
+
+    def send(self, stream: str, rows: Sequence[Sequence[Any]], at: int) -> None:
+        """Events of a stream that are delivered together, with their time."""
+        items = [Item((self.runner.row((*values, at)),), False, at) for values in rows]
+        if stream in self.tables or stream in self.shared:
+            self.write(stream, [Selected(None, row, False) for item in items for row in item.rows if row is not None])
+        else:
+            self.publish(stream, items)
+
+    def advance(self, to: int) -> None:
+        """The clock goes on; what is due by then fires, again and again until nothing is."""
+        self.runner.advance(to)
+        while (due := self.runner.timers.next) is not None and due <= to:
+            self.runner.advance(to)
+
+    def publish(self, stream: str, chunk: Sequence[Item]) -> None:
+        """A delivery to everyone who reads the stream."""
+        for reader in self._readers.get(stream, ()):
+            reader.deliver(stream, chunk)
+
+    def read(self, stream: str, reader: Subscriber) -> None:
+        """The reader gets the stream's deliveries, after those who read it already."""
+        self._readers.setdefault(stream, []).append(reader)
+
+    def write(self, target: str, rows: Sequence[Selected]) -> None:
+        """Rows go into a stream, a table or a shared window."""
+        if target in self.tables:
+            for made in rows:
+                self.tables[target].insert(made.row.values)
+        elif target in self.shared:
+            self.shared[target].insert([made.row for made in rows])
+        else:
+            self._emitted(target, rows)
+            self.publish(target, [Item((made.row,), False, made.row.values[-1]) for made in rows])
+
+    def stored(self, name: str) -> Content | None:
+        """The content of a table or shared window, for joins and questions."""
+        if name in self.tables:
+            return self.tables[name].content
+        return self.shared[name].content if name in self.shared else None
+
+    def writer(self, output: InsertSpec | ChangeSpec) -> Write:
+        """What a query's rows do."""
+        if isinstance(output, InsertSpec):
+            return lambda rows: self.write(output.target, rows)
+        change = Change(self.tables[output.target], output.on, output.places, output.values, self.runner)
+        return {"delete": change.delete, "update": change.update, "upsert": change.upsert}[output.action]
+
+    def _part(self, place: int, spec: QuerySpec | PartitionSpec) -> Query | Partition:
+        if isinstance(spec, PartitionSpec):
+            return Partition(self, spec, (place,))
+        query = Query(spec, self.runner, (place, 0), self.stored, self.writer(spec.output))
+        for stream in streams_of(spec.input):
+            self.read(stream, query)
+        return query
+
+    def _asked(self, table: str, on: Expr) -> Callable[[Any, Any, Any], bool]:
+        test = predicate(on)
+        return lambda r, s, e: any(test((*r, row), s, e) for row in self.tables[table].content())
+
+    def snapshot(self) -> State:
+        """The whole state: named tables and scalars."""
+        packer = Packer()
+        for place, part in enumerate(self._parts):
+            packer.node(f"query/{place}", part.snapshot())
+        for name, table in self.tables.items():
+            packer.node(f"table/{name}", table.snapshot())
+        for name, shared in self.shared.items():
+            packer.node(f"window/{name}", shared.snapshot())
+        packer.node("triggers", [trigger.snapshot() for trigger in self._triggers])
+        return packer.state({"now": self.runner.now, "rows": self.runner.rows})
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot of the same app."""
+        unpacker = Unpacker(state)
+        self.runner.environment.now, self.runner.rows = state.scalars["now"], state.scalars["rows"]
+        for place, part in enumerate(self._parts):
+            part.restore(unpacker.node(f"query/{place}"))
+        for name, table in self.tables.items():
+            table.restore(unpacker.node(f"table/{name}"))
+        for name, shared in self.shared.items():
+            shared.restore(unpacker.node(f"window/{name}"))
+        for trigger, due in zip(self._triggers, unpacker.node("triggers"), strict=True):
+            trigger.restore(due)
+
+
+class Trigger:
+    """A stream of ticks."""
+
+    def __init__(self, app: DeliveryApp, name: str, every: int | None) -> None:
+        self._app, self._name, self._every = app, name, every
+        self._due: int | None = None
+        self.order: Order = (-2, list(app.spec.triggers).index(name))
+
+    def start(self) -> None:
+        """The first tick: at once, or when the time has passed."""
+        if self._every is None:
+            self._tick(self._app.runner.now)
+        else:
+            self.restore(self._app.runner.now + self._every)
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """A tick is due; those that a jump of the clock has passed over are one."""
+        while self._due is not None and self._due <= now:
+            self._due += self._every or 1
+        self._tick(now)
+        self.restore(self._due)
+
+    def _tick(self, now: int) -> None:
+        self._app.write(self._name, [Selected(None, self._app.runner.row((now, now)), False)])
+
+    def snapshot(self) -> Any:
+        """The next tick."""
+        return self._due
+
+    def restore(self, due: int | None) -> None:
+        """Go on with the next tick."""
+        self._due = due
+        self._app.runner.timers.ask(self, Phase.WINDOW, due)
+
+
+class Shared:
+    """A shared window."""
+
+    def __init__(self, app: DeliveryApp, name: str, spec: SharedSpec) -> None:
+        self._app, self._name, self._spec = app, name, spec
+        self._window: Window = spec.window.build(app.runner)
+        self.order: Order = (-1, list(app.spec.shared).index(name))
+
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Rows that arrive together."""
+        now, items = self._app.runner.now, list[Item]()
+        for row in rows:
+            delta = self._window.enter([row], now)
+            items += self._items(delta.new, delta.old)
+        self._give(items)
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """A timer of the window is due."""
+        delta = self._window.fire(now)
+        self._give(self._items(delta.new, delta.old))
+
+    def content(self) -> Iterable[Row]:
+        """The rows that others see."""
+        return held(self._window, self._spec.window)
+
+    def _items(self, new: Sequence[Row], old: Sequence[Row]) -> list[Item]:
+        now, wanted = self._app.runner.now, self._spec.output
+        leaving = [Item((row,), True, now) for row in old] if wanted != "current" else []
+        coming = [Item((row,), False, row.values[-1]) for row in new] if wanted != "expired" else []
+        return [*leaving, *coming]
+
+    def _give(self, items: Sequence[Item]) -> None:
+        self._app.runner.timers.ask(self, Phase.WINDOW, self._window.due)
+        if items:
+            self._app.publish(self._name, items)
+
+    def snapshot(self) -> Any:
+        """The window's."""
+        return self._window.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """The window's."""
+        self._window.restore(state)
+        self._app.runner.timers.ask(self, Phase.WINDOW, self._window.due)
+
+
+class Partition:
+    """The queries of each key that was seen; streams that are not keyed go to all of them."""
+
+    def __init__(self, app: DeliveryApp, spec: PartitionSpec, order: Order) -> None:
+        self._app, self._spec, self._order = app, spec, order
+        self._values = {stream: compiled(expr) for stream, expr in spec.values.items()}
+        self._ranges = {s: [(predicate(test), name) for test, name in given] for s, given in spec.ranges.items()}
+        self._inner = {q.output.target for q in spec.queries if q.output.target.startswith("#")}
+        self._keys: dict[Any, list[Query]] = {}
+        for stream in dict.fromkeys(name for query in spec.queries for name in streams_of(query.input)):
+            if stream not in self._inner:
+                app.read(stream, self)
+
+    def start(self) -> None:
+        """There is no key yet."""
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        """Each event to the queries of its key."""
+        for item in chunk:
+            for key in self._of(stream, item):
+                self._give(key, stream, [item])
+
+    def _of(self, stream: str, item: Item) -> list[Any]:
+        environment = self._app.runner.environment
+        if stream in self._values:
+            key = self._values[stream](item.rows, (item.time,), environment)
+            return [] if key is None else [key]
+        if stream in self._ranges:
+            return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
+        return list(self._keys)
+
+    def _give(self, key: Any, stream: str, chunk: Sequence[Item]) -> None:
+        for query in self._queries(key):
+            if stream in streams_of(query.spec.input):
+                query.deliver(stream, chunk)
+
+    def _queries(self, key: Any) -> list[Query]:
+        if key not in self._keys:
+            self._keys[key] = [self._made(key, place, spec) for place, spec in enumerate(self._spec.queries)]
+            for query in self._keys[key]:
+                query.start()
+        return self._keys[key]
+
+    def _made(self, key: Any, place: int, spec: QuerySpec) -> Query:
+        order = (*self._order, len(self._keys), place)
+        return Query(spec, self._app.runner, order, self._app.stored, self._writer(key, spec))
+
+    def _writer(self, key: Any, spec: QuerySpec) -> Write:
+        if spec.output.target not in self._inner:
+            return self._app.writer(spec.output)
+
+        def inside(rows: Sequence[Selected]) -> None:
+            self._give(key, spec.output.target, [Item((made.row,), False, made.row.values[-1]) for made in rows])
+
+        return inside
+
+    def snapshot(self) -> Any:
+        """The queries of each key."""
+        return [[key, [query.snapshot() for query in queries]] for key, queries in self._keys.items()]
+
+    def restore(self, state: Any) -> None:
+        """The queries of each key."""
+        for key, states in state:
+            for query, inner in zip(self._queries(key), states, strict=True):
+                query.restore(inner)

@@ -1,0 +1,303 @@
+"""Where a query's items come from: one stream with its window, a join of two, a pattern, a sequence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rollup.engine.compiling import predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.index import FilterIndex
+from rollup.engine.rows.deliveries.item import RESET, Chunk, Emit, EmitEach, Item
+from rollup.engine.rows.patterns.algebra import Pattern
+from rollup.engine.rows.patterns.matcher import Matcher
+from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
+from rollup.engine.rows.patterns.sequence import Sequencer
+from rollup.engine.rows.patterns.states import Match
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.runner import Environment, Runner
+from rollup.engine.rows.windows.base import Host, Window, WindowSpec
+from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import ExpressedBatch
+from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.timers import Order, Timers
+
+
+class Input(Protocol):
+    """The source of a query's deliveries; each is given to the `emit` it was built with."""
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which `fire` must be called."""
+        ...
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        """A delivery of one of its streams."""
+        ...
+
+    def fire(self, now: int) -> None:
+        """A timer is due."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Its state as plain values."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot."""
+        ...
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A stream with conditions before and after its window. `keeps_kinds`: rows come with the kind they have already."""
+
+    stream: str
+    before: Expr | None = None
+    window: WindowSpec | None = None
+    after: Expr | None = None
+    keeps_kinds: bool = False
+
+
+class StreamInput:
+    """One stream: filters, a window, filters."""
+
+    def __init__(self, spec: StreamSpec, host: Host, emit: Emit) -> None:
+        self.spec, self._host, self._emit = spec, host, emit
+        self._before, self._after = predicate(spec.before), predicate(spec.after)
+        self.window: Window | None = None if spec.window is None else spec.window.build(host)
+        batches = isinstance(self.window, Batches) and not isinstance(spec.window, ExpressedBatch)
+        self._batches = batches or isinstance(spec.window, ArrivalBatch)
+        self._early = isinstance(spec.window, LengthBatch) and spec.window.early
+
+    @property
+    def due(self) -> int | None:
+        return None if self.window is None else self.window.due
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        pieces = [[item] for item in chunk] if isinstance(self.window, Batches) else [chunk]
+        for piece in pieces:
+            items = self.items(piece)
+            if items:
+                self._emit(items)
+
+    def items(self, chunk: Sequence[Item]) -> Chunk:
+        """What a delivery lets through: of each arrival first what it pushes out, then the arrival."""
+        e = self._host.environment
+        passing = [item for item in chunk if self._before(item.rows, (item.time,), e)]
+        if self.window is None:
+            found = passing if self.spec.keeps_kinds else [item._replace(expired=False) for item in passing]
+        elif isinstance(self.spec.window, ArrivalBatch):
+            found = self._moved(self.window.enter(rows_of(passing), e.now)) if passing else []
+        else:
+            found = [out for item in passing for out in self._moved(self.window.enter(rows_of([item]), e.now))]
+        return self._passing(found)
+
+    def fire(self, now: int) -> None:
+        items = self.fired(now)
+        if items:
+            self._emit(items)
+
+    def fired(self, now: int) -> Chunk:
+        """What a timer lets through."""
+        return [] if self.window is None else self._passing(self._moved(self.window.fire(now)))
+
+    def _passing(self, chunk: Chunk) -> Chunk:
+        e = self._host.environment
+        return [item for item in chunk if item is RESET or self._after(item.rows, (item.time,), e)]
+
+    def _moved(self, delta: Delta) -> Chunk:
+        """What leaves, then what comes, then what leaves as soon as it has come; by rank, all that leaves comes last."""
+        now, new = self._host.environment.now, {row.id for row in delta.new}
+        if isinstance(self.spec.window, Sorted):
+            new |= {row.id for row in delta.old}
+        coming = [Item((row,), False, row.values[-1]) for row in delta.new]
+        before, after = (
+            [Item((row,), True, now) for row in delta.old if (row.id in new) is late] for late in (False, True)
+        )
+        reset = [RESET] if self._batches and coming and (before or not self._early) else []
+        return [*before, *reset, *coming, *after, *([RESET] if self.spec.window == NOTHING_KEPT else [])]
+
+    def content(self) -> Iterable[Row]:
+        """The rows that others meet: those of the window, of one that lets batches out the last batch."""
+        return () if self.window is None else held(self.window, self.spec.window)
+
+    def snapshot(self) -> Any:
+        return None if self.window is None else self.window.snapshot()
+
+    def restore(self, state: Any) -> None:
+        if self.window is not None:
+            self.window.restore(state)
+
+
+NOTHING_KEPT = Length(0)
+"""A window that lets go of each row as soon as it has come; what was summed begins anew then."""
+
+
+def held(window: Window, spec: WindowSpec | None) -> Iterable[Row]:
+    """What joins and questions see of a window; `spec` describes it."""
+    whole = isinstance(window, Batches) and not isinstance(spec, ExpressedBatch)
+    early = isinstance(spec, LengthBatch) and spec.early
+    return iter(window.last) if isinstance(window, Batches) and whole and not early else window.content()
+
+
+def rows_of(chunk: Sequence[Item]) -> list[Row]:
+    """The rows of items of one input."""
+    return [row for item in chunk for row in item.rows if row is not None]
+
+
+Content = Callable[[], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class SideSpec:
+    """A side of a join: a stream, or, `stored`, a table or shared window that holds its rows itself; of these a window
+    may trigger."""
+
+    stream: StreamSpec
+    triggers: bool = True
+    stored: bool = False
+
+    @property
+    def listens(self) -> bool:
+        """Whether it takes the deliveries of its stream."""
+        return self.triggers or not self.stored
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """Two sides, the condition over both rows (left is input 0), and which sides are kept without a match."""
+
+    left: SideSpec
+    right: SideSpec
+    on: Expr | None
+    outer: tuple[bool, bool] = (False, False)
+
+
+class JoinInput:
+    """A join: a row goes into its side's window and meets the content of the other side, oldest first.
+
+    What one row meets is selected by itself: an aggregate and an order are of that row's matches.
+    """
+
+    def __init__(self, spec: JoinSpec, host: Host, emit: EmitEach, stored: Callable[[str], Content | None]) -> None:
+        self.spec, self._host, self._emit, self._on = spec, host, emit, predicate(spec.on)
+        self._sides = (StreamInput(spec.left.stream, host, _ignore), StreamInput(spec.right.stream, host, _ignore))
+        self._specs = (spec.left, spec.right)
+        given = [stored(side.stream.stream) if side.stored else None for side in self._specs]
+        self._contents = [g or s.content for g, s in zip(given, self._sides, strict=True)]
+
+    @property
+    def due(self) -> int | None:
+        return min((side.due for side in self._sides if side.due is not None), default=None)
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        concerned = [n for n, side in enumerate(self._specs) if side.stream.stream == stream and side.listens]
+        pieces = [[item] for item in chunk] if len(concerned) > 1 else [chunk]
+        for piece in pieces:
+            for place in concerned:
+                self._pass(place, self._sides[place].items(piece))
+
+    def fire(self, now: int) -> None:
+        for place, side in enumerate(self._sides):
+            if side.due is not None and side.due <= now:
+                self._pass(place, side.fired(now))
+
+    def _pass(self, place: int, items: Chunk) -> None:
+        if not self._specs[place].triggers:
+            return
+        joined = [[RESET] if item is RESET else self._joined(place, item) for item in items]
+        if joined:
+            self._emit([chunk for chunk in joined if chunk])
+
+    def _joined(self, place: int, item: Item) -> Chunk:
+        e, row = self._host.environment, item.rows[0]
+        pairs = [(row, other) if place == 0 else (other, row) for other in self._contents[1 - place]()]
+        found = [pair for pair in pairs if self._on(pair, (item.time,), e)]
+        if not found and self.spec.outer[place]:
+            found = [(row, None) if place == 0 else (None, row)]
+        return [Item(pair, item.expired, item.time) for pair in found]
+
+    def snapshot(self) -> Any:
+        return [side.snapshot() for side in self._sides]
+
+    def restore(self, state: Any) -> None:
+        for side, inner in zip(self._sides, state, strict=True):
+            side.restore(inner)
+
+
+def _ignore(chunk: Chunk) -> None:
+    """The sides of a join emit nothing by themselves."""
+
+
+class Scope:
+    """What a matcher sees of the engine: the clock and the timers, and a filter index of its own."""
+
+    def __init__(self, environment: Environment, timers: Timers) -> None:
+        self.environment, self.timers = environment, timers
+        self.indexes: defaultdict[str, FilterIndex] = defaultdict(FilterIndex)
+
+    @property
+    def now(self) -> int:
+        """The clock."""
+        return self.environment.now
+
+
+class PatternInput:
+    """A pattern; each match is a delivery of its own."""
+
+    due = None
+
+    def __init__(self, pattern: Pattern, runner: Runner, order: Order, emit: Emit) -> None:
+        self._scope: Any = Scope(runner.environment, runner.timers)
+        self._emit, self._runner = emit, runner
+        self._matcher = Matcher(pattern, self._scope, order, self._matched)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._matcher.start()
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        for row in rows_of(chunk):
+            entries = self._scope.indexes[stream].matches(row)
+            if entries:
+                self._matcher.receive([entry.input for entry in entries], row)
+
+    def fire(self, now: int) -> None:
+        """The matcher has timers of its own."""
+
+    def _matched(self, matches: list[Match]) -> None:
+        for match in matches:
+            self._emit([Item(match, False, self._runner.now)])
+
+    def snapshot(self) -> Any:
+        return self._matcher.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._matcher.stop()
+        self._matcher.restore(state)
+
+
+class SequenceInput:
+    """A sequence; each match is a delivery of its own."""
+
+    due = None
+
+    def __init__(self, spec: SequenceSpec, host: Host, emit: Emit) -> None:
+        self._sequencer, self._emit, self._host = Sequencer(spec, host), emit, host
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        for item in chunk:
+            for match in self._sequencer.event(stream, rows_of([item])[0], item.time):
+                self._emit([Item(match, False, item.time)])
+
+    def fire(self, now: int) -> None:
+        """Nothing is due: a try that is too old is dropped by the next event."""
+
+    def snapshot(self) -> Any:
+        return self._sequencer.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._sequencer.restore(state)

@@ -1,0 +1,156 @@
+"""A query at work: its input, its select, its rate, and where its rows go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.deliveries.inputs import (
+    Content,
+    Input,
+    JoinInput,
+    JoinSpec,
+    PatternInput,
+    SequenceInput,
+    StreamInput,
+    StreamSpec,
+)
+from rollup.engine.rows.deliveries.item import Chunk, Item
+from rollup.engine.rows.deliveries.rates import Rate, Rates, Snapshots
+from rollup.engine.rows.deliveries.selecting import Selected, Selection, Selector
+from rollup.engine.rows.patterns.algebra import FilterNode, Pattern, nodes
+from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
+from rollup.engine.rows.runner import Runner
+from rollup.engine.timers import Order, Phase
+
+InputSpec = StreamSpec | JoinSpec | Pattern | SequenceSpec
+
+
+@dataclass(frozen=True)
+class InsertSpec:
+    """Rows go into a stream, a table or a shared window."""
+
+    target: str
+
+
+@dataclass(frozen=True)
+class ChangeSpec:
+    """Rows change a table: the condition and the new values see the table's row (input 0) and the query's (input 1)."""
+
+    action: Literal["delete", "update", "upsert"]
+    target: str
+    on: Expr
+    places: tuple[int, ...] = ()
+    values: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query; `inner`: of the names in it, those of streams of its partition."""
+
+    input: InputSpec
+    selection: Selection
+    rate: Rate | None
+    output: InsertSpec | ChangeSpec
+
+
+def streams_of(spec: InputSpec) -> list[str]:
+    """The streams that an input reads."""
+    match spec:
+        case StreamSpec():
+            return [spec.stream]
+        case JoinSpec():
+            return list(dict.fromkeys(side.stream.stream for side in (spec.left, spec.right) if side.listens))
+        case Pattern():
+            return list(dict.fromkeys(node.stream for node in nodes(spec.root) if isinstance(node, FilterNode)))
+        case SequenceSpec():
+            return list(dict.fromkeys(node.stream for step in spec.steps for node in step.filters))
+
+
+Stored = Callable[[str], Content | None]
+Write = Callable[[Sequence[Selected]], None]
+
+
+class Query:
+    """A query of an app, or of one key of a partition."""
+
+    def __init__(self, spec: QuerySpec, runner: Runner, order: Order, stored: Stored, write: Write) -> None:
+        self.spec, self.order, self._runner, self._write = spec, order, runner, write
+        self._selector = Selector(spec.selection, runner)
+        self._rates = self._rate()
+        self._input = self._built(stored)
+
+    def _rate(self) -> Rates | Snapshots | None:
+        rate, selection = self.spec.rate, self.spec.selection
+        if rate is None:
+            return None
+        if rate.mode == "snapshot":
+            windowed = isinstance(self.spec.input, StreamSpec) and self.spec.input.window is not None
+            return Snapshots(rate, self._leave, self._runner.now, windowed, bool(selection.calls or selection.group_by))
+        return Rates(rate, self._leave, self._runner.now)
+
+    def _built(self, stored: Stored) -> Input:
+        match self.spec.input:
+            case StreamSpec():
+                return StreamInput(self.spec.input, self._runner, self._emit)
+            case JoinSpec():
+                return JoinInput(self.spec.input, self._runner, self._emit_each, stored)
+            case Pattern():
+                return PatternInput(self.spec.input, self._runner, self.order, self._emit)
+            case SequenceSpec():
+                return SequenceInput(self.spec.input, self._runner, self._emit)
+
+    def start(self) -> None:
+        """Begin: patterns look from now on, rates tick from now on."""
+        if isinstance(self._input, PatternInput):
+            self._input.start()
+        self.ask()
+
+    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
+        """A delivery of one of its streams."""
+        self._input.deliver(stream, chunk)
+        self.ask()
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """A timer of its window or of its rate is due."""
+        if phase is Phase.WINDOW:
+            self._input.fire(now)
+        elif self._rates is not None:
+            self._rates.fire(now)
+        self.ask()
+
+    def ask(self) -> None:
+        """Tell the timers what is due next."""
+        if not isinstance(self._input, PatternInput):
+            self._runner.timers.ask(self, Phase.WINDOW, self._input.due)
+        self._runner.timers.ask(self, Phase.OUTPUT, None if self._rates is None else self._rates.due)
+
+    def _emit(self, chunk: Chunk) -> None:
+        self._emit_each([chunk])
+
+    def _emit_each(self, chunks: list[Chunk]) -> None:
+        rows = self._selector.select(chunks)
+        if not rows:
+            return
+        if self._rates is None:
+            self._leave(rows)
+        else:
+            self._rates.offer(rows)
+
+    def _leave(self, rows: list[Selected]) -> None:
+        self._write(rows)
+
+    def snapshot(self) -> Any:
+        """Input, groups, rate."""
+        rates = None if self._rates is None else self._rates.snapshot()
+        return [self._input.snapshot(), self._selector.snapshot(), rates]
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot."""
+        self._input.restore(state[0])
+        self._selector.restore(state[1])
+        if self._rates is not None:
+            self._rates.restore(state[2])
+        self.ask()

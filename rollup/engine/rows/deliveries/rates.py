@@ -1,0 +1,154 @@
+"""Output rates: which of the selected rows leave, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rollup.engine.rows.deliveries.selecting import Selected
+
+Mode = Literal["all", "first", "last", "snapshot"]
+Leave = Callable[[list[Selected]], None]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One of `events` (rows that would leave) and `span` (time on the engine's clock); `grouped`: by group."""
+
+    mode: Mode
+    events: int | None
+    span: int | None
+    grouped: bool
+
+
+class Rates:
+    """What waits for its turn; `leave` gets the rows whose turn it is, a delivery at a time."""
+
+    def __init__(self, spec: Rate, leave: Leave, now: int) -> None:
+        self._spec, self._leave, self._edge = spec, leave, now + (spec.span or 0)
+        self._waiting: list[Selected] = []
+        self._counts: dict[Any, int] = {}
+        self._given: list[Any] = []
+
+    @property
+    def due(self) -> int | None:
+        """The next edge of the raster."""
+        return None if self._spec.span is None else self._edge
+
+    def offer(self, rows: Sequence[Selected]) -> None:
+        """Rows that would leave."""
+        if self._spec.events is None:
+            self._until_edge(rows)
+        elif self._spec.mode == "first":
+            self._first_of_events(rows)
+        else:
+            self._whole_events(rows)
+
+    def _first_of_events(self, rows: Sequence[Selected]) -> None:
+        for made in rows:
+            key = made.key if self._spec.grouped else None
+            count = self._counts.get(key, 0)
+            self._counts[key] = (count + 1) % (self._spec.events or 1)
+            if count == 0:
+                self._leave([made])
+
+    def _whole_events(self, rows: Sequence[Selected]) -> None:
+        for made in rows:
+            self._waiting.append(made)
+            if len(self._waiting) >= (self._spec.events or 1):
+                self._leave(self._picked())
+                self._waiting = []
+
+    def _until_edge(self, rows: Sequence[Selected]) -> None:
+        if self._spec.mode != "first":
+            self._waiting += rows
+            return
+        for made in rows:
+            key = made.key if self._spec.grouped else None
+            if key not in self._given:
+                self._given.append(key)
+                self._leave([made])
+
+    def _picked(self) -> list[Selected]:
+        if self._spec.mode != "last":
+            return self._waiting
+        if self._spec.grouped:
+            return list({made.key: made for made in self._waiting}.values())
+        return self._waiting[-1:]
+
+    def fire(self, now: int) -> None:
+        """An edge of the raster."""
+        while self._edge <= now:
+            self._edge += self._spec.span or 1
+        self._given = []
+        rows, self._waiting = (self._picked() if self._waiting else []), []
+        if rows:
+            self._leave(rows)
+
+    def snapshot(self) -> Any:
+        """What waits, what was counted, the next edge."""
+        return [[list(made) for made in self._waiting], list(self._counts.items()), self._given, self._edge]
+
+    def restore(self, state: Any) -> None:
+        """Go on."""
+        self._waiting = [Selected(*made) for made in state[0]]
+        self._counts, self._given, self._edge = {key: n for key, n in state[1]}, state[2], state[3]
+
+
+class Snapshots:
+    """The rows that are in, again at each edge: kept by what came and left, without a window the last (of each group)."""
+
+    def __init__(self, spec: Rate, leave: Leave, now: int, windowed: bool, aggregated: bool) -> None:
+        self._spec, self._leave, self._edge = spec, leave, now + (spec.span or 0)
+        self._windowed, self._aggregated = windowed, aggregated
+        self._rows: list[Selected] = []
+
+    @property
+    def due(self) -> int | None:
+        """The next edge of the raster."""
+        return self._edge
+
+    def offer(self, rows: Sequence[Selected]) -> None:
+        """Every row, of either kind."""
+        for made in rows:
+            if self._windowed and made.expired:
+                self._left(made)
+            elif self._windowed:
+                self._rows.append(made)
+            else:
+                self._rows = [each for each in self._rows if self._spec.grouped and each.key != made.key]
+                self._rows.append(made)
+        if self._aggregated and self._windowed:
+            self._refresh(rows)
+
+    def _left(self, made: Selected) -> None:
+        for place, each in enumerate(self._rows):
+            if (self._aggregated and each.key == made.key) or each.row.values[:-1] == made.row.values[:-1]:
+                del self._rows[place]
+                return
+
+    def _refresh(self, rows: Sequence[Selected]) -> None:
+        """Aggregated rows show the present values of their group."""
+        for made in rows:
+            for place, each in enumerate(self._rows):
+                if each.key == made.key:
+                    self._rows[place] = made._replace(expired=False)
+
+    def fire(self, now: int) -> None:
+        """An edge of the raster."""
+        while self._edge <= now:
+            self._edge += self._spec.span or 1
+        rows = self._rows
+        if self._aggregated:
+            rows = list({made.key: made for made in rows}.values())
+        if rows:
+            self._leave(list(rows))
+
+    def snapshot(self) -> Any:
+        """The rows and the next edge."""
+        return [[list(made) for made in self._rows], self._edge]
+
+    def restore(self, state: Any) -> None:
+        """Go on."""
+        self._rows, self._edge = [Selected(*made) for made in state[0]], state[1]

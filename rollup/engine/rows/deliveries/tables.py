@@ -1,0 +1,102 @@
+"""Tables that queries read and change, and windows that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.deliveries.selecting import Selected
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.windows.base import Host
+
+
+class Table:
+    """Rows by number; with `key`, places of fields, a second row of the same key is refused and counted."""
+
+    def __init__(self, key: Sequence[int], host: Host) -> None:
+        self._key, self._host = tuple(key), host
+        self._rows: dict[int, Row] = {}
+        self._keys: dict[tuple[Any, ...], int] = {}
+        self.refused = 0
+
+    def content(self) -> Iterable[Row]:
+        """The rows, oldest first."""
+        return list(self._rows.values())
+
+    def insert(self, values: Sequence[Any]) -> bool:
+        """A row more; False when its key is there already."""
+        key = tuple(values[place] for place in self._key)
+        if self._key and key in self._keys:
+            self.refused += 1
+            return False
+        row = self._host.row(values)
+        self._rows[row.id] = row
+        self._keys[key] = row.id
+        return True
+
+    def delete(self, row: Row) -> None:
+        """A row less."""
+        self._rows.pop(row.id, None)
+        self._keys.pop(tuple(row.values[place] for place in self._key), None)
+
+    def change(self, row: Row, values: Sequence[Any]) -> None:
+        """Other values for a row, in its place; to another row's key it is refused."""
+        before, after = (tuple(each[place] for place in self._key) for each in (row.values, values))
+        if self._key and after != before and after in self._keys:
+            self.refused += 1
+            return
+        self._keys.pop(before, None)
+        self._keys[after] = row.id
+        self._rows[row.id] = Row(row.id, tuple(values))
+
+    def snapshot(self) -> Any:
+        """The rows."""
+        return [[list(self._rows.values())], self.refused]
+
+    def restore(self, state: Any) -> None:
+        """The rows."""
+        self._rows, self._keys = {row.id: row for row in state[0][0]}, {}
+        for row in self._rows.values():
+            self._keys[tuple(row.values[place] for place in self._key)] = row.id
+        self.refused = state[1]
+
+
+class Change:
+    """What a query's rows do to a table: the condition and the assignments see the table's row, then the query's."""
+
+    def __init__(self, table: Table, on: Expr, places: Sequence[int], values: Sequence[Expr], host: Host) -> None:
+        self._table, self._on, self._host = table, predicate(on), host
+        self._places, self._values = tuple(places), compiled_row(values)
+
+    def delete(self, rows: Sequence[Selected]) -> None:
+        """Rows of the table that match are gone."""
+        for made in rows:
+            for row in self._matching(made.row):
+                self._table.delete(row)
+
+    def update(self, rows: Sequence[Selected]) -> None:
+        """Rows of the table that match have other values."""
+        for made in rows:
+            self._updated(made.row)
+
+    def upsert(self, rows: Sequence[Selected]) -> None:
+        """As update; a row that matches none is inserted as it is."""
+        for made in rows:
+            if not self._updated(made.row):
+                self._table.insert(made.row.values)
+
+    def _updated(self, given: Row) -> bool:
+        found = self._matching(given)
+        for row in found:
+            new = list(row.values)
+            computed = self._values((row, given), (0,), self._host.environment)
+            for place, value in zip(self._places, computed, strict=True):
+                new[place] = value
+            self._table.change(row, new)
+        return bool(found)
+
+    def _matching(self, given: Row) -> list[Row]:
+        environment = self._host.environment
+        return [row for row in self._table.content() if self._on((row, given), (0,), environment)]

@@ -1,0 +1,162 @@
+"""The inputs of a statement at work: what an event, a change of a store or a match brings, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.index import Entry, Receiver
+from rollup.engine.ranges import intervals, paths
+from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
+from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.rows.runner import Environment, Runner
+from rollup.engine.rows.windows.base import Window
+
+
+class Home(Protocol):
+    """The partition of a statement that inputs belong to; it is the host of their windows."""
+
+    @property
+    def environment(self) -> Environment:
+        """The clock, variables, look-ups."""
+        ...
+
+    def row(self, values: Sequence[Any]) -> Row:
+        """A new row."""
+        ...
+
+
+class InputState:
+    """One input: its window, and the earlier arrivals of each row where `prior` asks for them."""
+
+    def __init__(self, spec: Input, home: Home) -> None:
+        self.spec, self._home = spec, home
+        windowed = spec.window if isinstance(spec, (StreamInput, PatternInput)) else None
+        self.window: Window | None = windowed.build(home) if windowed is not None else None
+        unnest = spec.unnest if isinstance(spec, StreamInput) else ()
+        self._unnest = [_Unnesting(each, home) for each in unnest]
+        prior = spec.prior if isinstance(spec, (StreamInput, PatternInput)) else 0
+        self._recent: deque[Row] = deque(maxlen=prior)
+        self._earlier: dict[int, list[Row]] | None = {} if prior else None
+        condition = spec.condition if isinstance(spec, StoreInput) else None
+        self._test = predicate(condition)
+
+    @property
+    def due(self) -> int | None:
+        """The next instant of the window's timer."""
+        return self.window.due if self.window is not None else None
+
+    def arrive(self, rows: Sequence[Row]) -> Delta:
+        """Rows arrive."""
+        for unnesting in self._unnest:
+            rows = [inner for row in rows for inner in unnesting.rows(row)]
+        if self._earlier is not None:
+            for row in rows:
+                self._earlier[row.id] = list(self._recent)
+                self._recent.append(row)
+        if self.window is None:
+            return Delta(rows, ())
+        return self.window.enter(rows, self._home.environment.now)
+
+    def follow(self, delta: Delta) -> Delta:
+        """A store has changed: the part that concerns this input."""
+        if isinstance(self.spec, StoreInput) and self.spec.condition is None:
+            return delta
+        return Delta(self.passing(delta.new), self.passing(delta.old))
+
+    def passing(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows of a store that fulfil the input's condition."""
+        return [row for row in rows if self._test((row,), (), self._home.environment)]
+
+    def fire(self, now: int) -> Delta:
+        """The window's timer, if it is due."""
+        window = self.window
+        return window.fire(now) if window is not None and window.due is not None and window.due <= now else NOTHING
+
+    def earlier(self, row: Row, offset: int) -> Row | None:
+        """The row that arrived `offset` rows before this one."""
+        known = (self._earlier or {}).get(row.id, ())
+        return known[-offset] if 0 < offset <= len(known) else (row if offset == 0 else None)
+
+    def forget(self, delta: Delta) -> None:
+        """After a change: what left, and what nothing keeps, needs no earlier rows."""
+        if self._earlier is not None:
+            gone = delta.old if self.window is not None else (*delta.new, *delta.old)
+            for row in gone:
+                self._earlier.pop(row.id, None)
+
+    def snapshot(self) -> Any:
+        """Window and earlier rows."""
+        window = self.window.snapshot() if self.window is not None else None
+        return [window, list(self._recent), list((self._earlier or {}).items())]
+
+    def restore(self, state: Any) -> None:
+        """Go on."""
+        window, recent, earlier = state
+        if self.window is not None:
+            self.window.restore(window)
+        self._recent.extend(recent)
+        if self._earlier is not None:
+            self._earlier = dict(earlier)
+
+
+class _Unnesting:
+    def __init__(self, spec: Unnest, home: Home) -> None:
+        self._home = home
+        self._rows = compiled(spec.rows)
+        self._columns = compiled_row(spec.columns) if spec.columns is not None else None
+        self._where = predicate(spec.where)
+
+    def rows(self, row: Row) -> list[Row]:
+        """The rows inside one row."""
+        e, found = self._home.environment, list[Row]()
+        for inner in self._rows((row,), (), e) or ():
+            if inner is not None and self._where((row, inner), (), e):
+                found.append(inner if self._columns is None else self._home.row(self._columns((row, inner), (), e)))
+        return found
+
+
+def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Environment, narrow: Narrow) -> Entry:
+    """A filter's entry in the index, for one partition."""
+    equals = {place: compiled(value)((), (), environment) for place, value in filter.equals}
+    narrowed, further = narrow(filter.stream)
+    for place, value in narrowed.items():
+        if place in equals and equals[place] != value:
+            return Entry(receiver, input, equals, lambda row: False)
+        equals[place] = value
+    test = predicate(filter.test) if filter.test is not None else None
+    ways = intervals(paths(filter.test, 0), lambda value: compiled(value)((), (), environment))
+    return Entry(receiver, input, equals, _both(test, further, environment), ways=ways)
+
+
+def _both(
+    test: Callable[[Any, Any, Any], bool] | None, further: Callable[[Row], bool] | None, environment: Environment
+) -> Callable[[Row], bool] | None:
+    if test is None:
+        return further
+    own = test
+    if further is None:
+        return lambda row: own((row,), (), environment)
+    also = further
+    return lambda row: also(row) and own((row,), (), environment)
+
+
+class Listening:
+    """The entries of one receiver in the index of a runner."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.entries: list[tuple[str, Entry]] = []
+
+    def add(self, stream: str, entry: Entry) -> None:
+        """Listen."""
+        self.entries.append((stream, entry))
+        self._runner.indexes[stream].add(entry)
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        for stream, entry in self.entries:
+            self._runner.indexes[stream].remove(entry)
+        self.entries = []

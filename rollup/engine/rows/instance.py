@@ -1,0 +1,241 @@
+"""What every statement's partition has: environment, look-ups, inputs in the index, timers, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.rows.inputs import InputState, Listening, entry_of
+from rollup.engine.rows.lookups import ask
+from rollup.engine.rows.patterns.matcher import Matcher
+from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.runner import Environment
+from rollup.engine.timers import Order, Phase
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.component import Component
+    from rollup.engine.rows.partitions import Partition
+    from rollup.engine.rows.stores import Store
+
+
+class Instance:
+    """A statement in one partition. Inputs are numbered: those of the statement, then those of its sub-queries."""
+
+    def __init__(
+        self, name: str, inputs: Sequence[Input], lookups: Sequence[Lookup], where: Partition, order: Order
+    ) -> None:
+        self.name, self.order, self.partition = name, order, where
+        self.component: Component = where.component
+        self.runner = self.component.runner
+        self.environment: Environment = self.runner.environment.child(where.properties)
+        self.alive = False
+        self.inputs = [InputState(spec, self) for spec in inputs]
+        self.environment.ask = [ask(lookup, self) for lookup in lookups]
+        self._listening = Listening(self.runner)
+        self._matchers: dict[int, Matcher] = {}
+        self._gone: list[tuple[int, Delta]] = []
+
+    # what windows and look-ups ask of their home
+
+    def row(self, values: Sequence[Any]) -> Row:
+        """A new row."""
+        return self.runner.row(values)
+
+    def input(self, number: int) -> InputState:
+        """One of the inputs."""
+        return self.inputs[number]
+
+    def store(self, name: str) -> Store:
+        """A named window or table, as this partition sees it."""
+        return self.component.store(name, self.partition)
+
+    def table_row(self, table: str, key: tuple[Any, ...]) -> Row | None:
+        """The row of a table."""
+        return self.store(table).find(key)
+
+    def held(self, number: int) -> Sequence[Row]:
+        """The rows that an input holds."""
+        state = self.inputs[number]
+        if isinstance(state.spec, StoreInput):
+            return state.passing(self.store(state.spec.store).content())
+        return list(state.window.shown()) if state.window is not None else []
+
+    # life
+
+    def start(self) -> None:
+        """Begin to listen; `filled` gets what stores held before."""
+        self.alive = True
+        for number, state in enumerate(self.inputs):
+            if isinstance(state.spec, StoreInput) and state.spec.follow:
+                rows = state.passing(self.store(state.spec.store).content())
+                if rows:
+                    self.fill(number, rows)
+        self.listen()
+        for matcher in self._matchers.values():
+            matcher.start()
+        self.ask_timers()
+
+    def listen(self) -> None:
+        """Put filters into the index, follow stores, make patterns."""
+        for number, state in enumerate(self.inputs):
+            self._attach(number, state.spec)
+
+    def _attach(self, number: int, spec: Input) -> None:
+        if isinstance(spec, StreamInput):
+            entry = entry_of(spec.filter, self, number, self.environment, self.partition.narrow)
+            self._listening.add(spec.filter.stream, entry)
+        elif isinstance(spec, PatternInput):
+            self._matchers[number] = Matcher(
+                spec.pattern,
+                self.runner,
+                self.order,
+                lambda matches, number=number: self._matched(number, matches),
+                self.partition.narrow,
+                self.environment,
+            )
+        elif spec.follow:
+            self.store(spec.store).consumers.append((self, number))
+
+    def stop(self) -> None:
+        """The partition ends."""
+        self.alive = False
+        self._listening.stop()
+        for matcher in self._matchers.values():
+            matcher.stop()
+        for state in self.inputs:
+            if isinstance(state.spec, StoreInput) and state.spec.follow:
+                self.store(state.spec.store).leave(self)
+        self.runner.timers.forget(self)
+
+    def end(self) -> None:
+        """The partition is about to end by itself: what is to be said at the end."""
+
+    # events
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event that concerns some inputs; sub-queries see it before the statement."""
+        if self.alive:
+            ordered = inputs if len(inputs) == 1 else sorted(inputs, reverse=True)
+            self._change({number: self.inputs[number].arrive([row]) for number in ordered})
+
+    def followed(self, number: int, delta: Delta) -> None:
+        """A store that an input follows has changed."""
+        if self.alive:
+            part = self.inputs[number].follow(delta)
+            if part:
+                self._change({number: part})
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """A timer is due: the windows that are due make one change together, those of several keys one after the other."""
+        if not self.alive:
+            return
+        if phase is Phase.WINDOW:
+            while due := [(s.due, n) for n, s in enumerate(self.inputs) if s.due is not None and s.due <= now]:
+                first = sorted(due, key=lambda each: (each[0], -each[1]))  # at one instant sub-queries before the rest
+                deltas = {number: self.inputs[number].fire(now) for _, number in (first if self.joins else first[:1])}
+                self._change({number: delta for number, delta in deltas.items() if delta})
+        else:
+            self.fire_outputs(now)
+        self.ask_timers()
+
+    def _matched(self, number: int, matches: Iterable[Any]) -> None:
+        if self.alive:
+            self._change({number: self.inputs[number].arrive([self.row(match) for match in matches])})
+
+    def _change(self, deltas: dict[int, Delta]) -> None:
+        self._forget()
+        self.changed(deltas)
+        self._gone += deltas.items()
+        self.ask_timers()
+
+    def _forget(self) -> None:
+        """What left with the change before needs no earlier rows: an output may have asked for them until now.
+
+        Without a window rows leave as they come, and are needed as long as they wait for an output.
+        """
+        kept = list[tuple[int, Delta]]()
+        for number, delta in self._gone:
+            if self.waiting and self.inputs[number].window is None:
+                kept.append((number, delta))
+            else:
+                self.inputs[number].forget(delta)
+        self._gone = kept
+
+    def ask_timers(self) -> None:
+        """Ask for the next instants."""
+        windows: int | None = None
+        for state in self.inputs:
+            due = state.window.due if state.window is not None else None
+            if due is not None and (windows is None or due < windows):
+                windows = due
+        self.runner.timers.ask(self, Phase.WINDOW, windows)
+        self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
+
+    # what a statement makes of it
+
+    def asks(self, number: int) -> bool:
+        """Whether an input is that of a sub-query."""
+        return False
+
+    @property
+    def joins(self) -> bool:
+        """Whether inputs that change at one instant make one change together."""
+        return True
+
+    def changed(self, deltas: dict[int, Delta]) -> None:
+        """Inputs have changed."""
+        raise NotImplementedError
+
+    def fill(self, number: int, rows: Sequence[Row]) -> None:
+        """A store held rows before the statement began."""
+
+    def fire_outputs(self, now: int) -> None:
+        """The clock of the outputs is due."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether changes wait for an output that evaluates them."""
+        return False
+
+    def due_output(self) -> int | None:
+        """The next instant of the outputs' clock."""
+        return None
+
+    def variables_set(self, names: Collection[str]) -> None:
+        """Variables have been set."""
+
+    def rows(self) -> list[Row]:
+        """What the statement would show now."""
+        return []
+
+    # state
+
+    def snapshot(self) -> Any:
+        """Inputs and patterns."""
+        matchers = [[number, matcher.snapshot()] for number, matcher in self._matchers.items()]
+        gone = [[number, list(delta.new), list(delta.old)] for number, delta in self._gone]
+        return [[state.snapshot() for state in self.inputs], matchers, self.kept(), gone]
+
+    def restore(self, state: Any) -> None:
+        """Go on, instead of `start`."""
+        inputs, matchers, kept, gone = state
+        self._gone = [(number, Delta(new, old)) for number, new, old in gone]
+        for each, inner in zip(self.inputs, inputs, strict=True):
+            each.restore(inner)
+        self.restore_kept(kept)
+        self.alive = True
+        self.listen()
+        for number, inner in matchers:
+            self._matchers[number].restore(inner)
+        self.ask_timers()
+
+    def kept(self) -> Any:
+        """What the statement itself keeps."""
+        return None
+
+    def restore_kept(self, state: Any) -> None:
+        """Go on with what the statement kept."""
+
+
+Built = Callable[["Partition", Order], Instance]

@@ -1,0 +1,140 @@
+"""Look-ups that an expression makes when it is evaluated: sub-queries, earlier rows, tables, the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.folding import Fold
+from rollup.engine.rows.inputs import InputState
+from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Lookup, Previous, Subquery, TableRow
+from rollup.engine.rows.row import Row, Rows
+from rollup.engine.rows.runner import Ask, Environment
+
+
+class Asked(Protocol):
+    """The partition of a statement that look-ups belong to."""
+
+    @property
+    def environment(self) -> Environment:
+        """The clock, variables, look-ups."""
+        ...
+
+    def row(self, values: Sequence[Any]) -> Row:
+        """A new row."""
+        ...
+
+    def input(self, number: int) -> InputState:
+        """One of the inputs."""
+        ...
+
+    def held(self, number: int) -> Sequence[Row]:
+        """The rows that an input holds."""
+        ...
+
+    def table_row(self, table: str, key: tuple[Any, ...]) -> Row | None:
+        """The row of a table."""
+        ...
+
+
+def ask(lookup: Lookup, home: Asked) -> Ask:
+    """The function of a look-up."""
+    match lookup:
+        case Subquery():
+            return _subquery(lookup, home)
+        case Previous():
+            return _previous(lookup, home)
+        case Earlier():
+            return _earlier(lookup, home)
+        case TableRow():
+            keys = compiled_row(lookup.keys)
+            return lambda r, s, e: home.table_row(lookup.table, keys(r, s, e))
+        case ContextValue():
+            return lambda r, s, e: e.context.get(lookup.name)
+        case Arriving():
+            return lambda r, s, e: e.arriving
+
+
+def _subquery(plan: Subquery, home: Asked) -> Ask:
+    where, having = predicate(plan.where), predicate(plan.having)
+    columns, keys = compiled_row(plan.columns), compiled_row(plan.keys)
+    fold = Fold(plan.calls) if plan.calls or plan.keys else None
+    single = len(plan.columns) == 1
+
+    def found(r: Rows, e: Environment) -> list[Rows]:
+        return [(*r, row) for row in home.held(plan.input) if where((*r, row), (), e)]
+
+    def answers(r: Rows, e: Environment) -> list[Any]:
+        rows = found(r, e)
+        if fold is None:
+            pairs: list[tuple[Rows, Any]] = [(each, ()) for each in rows]
+        else:
+            rows.sort(key=lambda each: each[-1].id if each[-1] is not None else 0)  # as they came
+            pairs = _folded(fold, keys, rows, bool(plan.keys), r, e)
+        kept = [columns(each, s, e) for each, s in pairs if having(each, s, e)]
+        return [values[0] if single else home.row(values) for values in kept]
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        if plan.mode == "exists":
+            return any(where((*r, row), (), e) for row in home.held(plan.input))
+        values = answers(r, e)
+        if plan.mode == "list":
+            return values
+        if len(values) == 1:
+            return values[0]
+        return None if single or plan.whole else home.row([None] * len(plan.columns))
+
+    return evaluate
+
+
+def _folded(
+    fold: Fold, keys: Callable[..., Any], rows: list[Rows], keyed: bool, r: Rows, e: Environment
+) -> list[tuple[Rows, Any]]:
+    groups: dict[Any, tuple[Rows, Any]] = {} if keyed else {(): ((*r, None), fold.start())}
+    for each in rows:
+        key = keys(each, (), e)
+        if key not in groups:
+            groups[key] = (each, fold.start())
+        fold.enter(groups[key][1], each, e)
+    return [(each, fold.values(group)) for each, group in groups.values()]
+
+
+def _previous(plan: Previous, home: Asked) -> Ask:
+    value = compiled(plan.value) if plan.value is not None else None
+    offset = compiled(plan.offset) if plan.offset is not None else None
+
+    def at(r: Rows, row: Row, s: Any, e: Environment) -> Any:
+        there = (*r[: plan.input], row, *r[plan.input + 1 :])
+        return value(there, s, e) if value is not None else None
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        row, window = r[plan.input], home.input(plan.input).window
+        if row is None or window is None or not e.arriving:
+            return None
+        rows = window.previous(row) if plan.what == "row" else window.around(row)
+        if not rows:
+            return None
+        if plan.what == "count":
+            return len(rows)
+        if plan.what == "window":
+            return [at(r, each, s, e) for each in reversed(rows)]
+        back = offset(r, s, e) if offset is not None else 0
+        if plan.what == "tail":
+            return at(r, rows[back], s, e) if rows and 0 <= back < len(rows) else None
+        return at(r, rows[-1 - back], s, e) if back is not None and 0 <= back < len(rows) else None
+
+    return evaluate
+
+
+def _earlier(plan: Earlier, home: Asked) -> Ask:
+    value = compiled(plan.value)
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        row = r[plan.input]
+        before = home.input(plan.input).earlier(row, plan.offset) if row is not None else None
+        if before is None:
+            return None
+        return value((*r[: plan.input], before, *r[plan.input + 1 :]), s, e)
+
+    return evaluate

@@ -1,0 +1,61 @@
+"""Partitions: a statement's instances live in one; contexts make and end them (`contexts.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.rows.plans import Narrow, Narrowing, Test
+from rollup.engine.rows.row import Row
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.component import Component
+    from rollup.engine.rows.instance import Instance
+
+
+class Partition:
+    """One partition: its number in its context, the properties that expressions see, what it adds to filters."""
+
+    def __init__(
+        self,
+        component: Component,
+        context: str = "",
+        number: int = 0,
+        properties: Mapping[str, Any] | None = None,
+        narrowings: Sequence[Narrow] = (),
+    ) -> None:
+        self.component, self.context, self.number = component, context, number
+        self.properties: Mapping[str, Any] = properties or {}
+        self._narrowings = narrowings
+        self.instances: dict[str, Instance] = {}
+
+    def narrow(self, stream: str) -> Narrowing:
+        """What the levels of the context add to a filter over a stream."""
+        equals: dict[int, Any] = {}
+        tests: list[Test] = []
+        for each in self._narrowings:
+            more, test = each(stream)
+            equals.update(more)
+            if test is not None:
+                tests.append(test)
+        if not tests:
+            return equals, None
+        return equals, lambda row: all(test(row) for test in tests)
+
+    @property
+    def path(self) -> str:
+        """The name of the partition in a snapshot."""
+        return f"{self.context}#{self.number}" if self.context else ""
+
+
+def key_narrowing(places: Sequence[int], values: Sequence[Any]) -> Narrowing:
+    """Rows whose fields are those values; null is a value like others."""
+    equals = {place: value for place, value in zip(places, values, strict=True) if value is not None}
+    empty = [place for place, value in zip(places, values, strict=True) if value is None]
+    if not empty:
+        return equals, None
+
+    def test(row: Row) -> bool:
+        return all(row.values[place] is None for place in empty)
+
+    return equals, test

@@ -1,0 +1,1 @@
+"""Patterns over rows: the algebra of `every`, followed-by, and, or, not, repeat, guards and observers."""

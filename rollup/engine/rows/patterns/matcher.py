@@ -1,0 +1,286 @@
+"""A pattern at work: its states, their filters in the index, their alarms, and the matches that each event completes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rollup.core.errors import QueryError
+from rollup.engine.compiling import compiled, compiled_row
+from rollup.engine.expressions import Expr, Field, walk
+from rollup.engine.index import Entry
+from rollup.engine.ranges import Range, intervals, paths
+from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
+from rollup.engine.rows.patterns.states import STATES, CountState, FilterState, Match, Parent, State, ids
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.runner import Environment, Runner
+from rollup.engine.timers import Order, Phase
+
+
+class Matcher:
+    """Runs a pattern; `deliver` gets the matches of an event or an instant, oldest partial match first.
+
+    >>> from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode
+    >>> runner = Runner()
+    >>> pattern = Pattern(FollowedNode((EveryNode(FilterNode("A", 0)), FilterNode("B", 1))), tags=2)
+    >>> matcher = Matcher(pattern, runner, (0, 0), lambda matches: print(matches))
+    >>> matcher.start()
+    >>> for stream in "AAB":
+    ...     runner.send(stream, (stream,))
+    [(Row(1, ('A',)), Row(3, ('B',))), (Row(2, ('A',)), Row(3, ('B',)))]
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        runner: Runner,
+        order: Order,
+        deliver: Callable[[list[Match]], None],
+        scope: Callable[[str], tuple[Mapping[int, Any], Callable[[Row], bool] | None]] | None = None,
+        environment: Environment | None = None,
+    ) -> None:
+        self.pattern, self.runner, self.order, self.deliver = pattern, runner, order, deliver
+        self._scope = scope
+        self._environment = environment or runner.environment
+        self._places = {id(node): place for place, node in enumerate(nodes(pattern.root))}
+        self._nodes = list(nodes(pattern.root))
+        self._until = {id(node.until) for node in self._nodes if isinstance(node, RepeatNode)}
+        self._paths: dict[int, tuple[Range, ...]] = {}
+        self._functions: dict[int, Callable[[Any, Any, Any], Any]] = {}
+        self._states: dict[int, State] = {}
+        self._number = 0
+        self._alarms: list[tuple[int, int, bool]] = []
+        self._instant: int | None = None
+        self._counting: int | None = None
+        self._begins: int | None = None
+        self._found: list[Match] = []
+        self.root: State | None = None
+
+    @property
+    def now(self) -> int:
+        """The engine's time."""
+        return self.runner.now
+
+    @property
+    def instant(self) -> int:
+        """The instant of the alarm that is being heard; at other times the engine's time."""
+        return self.now if self._instant is None else self._instant
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.root = self.made(self.pattern.root, self)
+        self.root.start((None,) * self.pattern.tags)
+        self._deliver()
+        self._ask()
+
+    def stop(self) -> None:
+        """Forget everything."""
+        if self.root is not None:
+            self.root.quit()
+            self.root = None
+        self.runner.timers.forget(self)
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event and the states it concerns: those that end a repeat first, those that add to a count last, else the
+        oldest first: an event that may belong to a count or to what follows it belongs to what follows."""
+        concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
+        level = max((state.node.consume for state in concerned), default=0)
+        concerned = [state for state in concerned if state.node.consume >= level]
+        concerned.sort(key=self._turn)
+        for state in concerned:
+            if not state.dead:
+                state.event(row)
+        self._deliver()
+        self._ask()
+
+    def _turn(self, state: FilterState) -> int:
+        return 0 if id(state.node) in self._until else 2 if isinstance(state.parent, CountState) else 1
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """Alarms are due; one that is set meanwhile waits for the next call."""
+        due = list[tuple[int, int, bool]]()
+        while self._alarms and self._alarms[0][0] <= now:
+            due.append(heapq.heappop(self._alarms))
+        for at, number, expires in due:
+            self._instant = at
+            state = self._states.get(number)
+            if state is not None and not state.dead:
+                state.fail() if expires else state.due()
+        self._instant = None
+        self._deliver()
+        self._ask()
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        """The pattern is true."""
+        self._counting = self._begins = None
+        self._found.append(match)
+        if self.pattern.discard and self.root is not None:
+            self.root.drop(ids(match))
+        if quit:  # it is over, also for a snapshot
+            self.root = None
+
+    def false(self, child: State) -> None:
+        """The pattern can no longer become true."""
+        self.root = None
+
+    def made(self, node: Any, parent: Parent) -> State:
+        """A new state of a node."""
+        return STATES[type(node)](self, node, parent)
+
+    def enlist(self, state: State) -> int:
+        """The number of a new state. Raises QueryError when there are too many."""
+        if len(self._states) >= self.pattern.limit:
+            raise QueryError(
+                f"a pattern holds {self.pattern.limit} partial matches",
+                hint="bound it with timer:within, every-distinct or a limit on ->",
+            )
+        self._number += 1
+        self._states[self._number] = state
+        return self._number
+
+    def discharge(self, state: State) -> None:
+        """A state is over."""
+        self._states.pop(state.id, None)
+
+    def listen(self, state: FilterState) -> Entry:
+        """Put a filter into the index, with what is bound as known values."""
+        node, bound = state.node, (*state.begin, None)
+        equals = {place: self._value(expr, bound) for place, expr in node.equals}
+        test = None if node.test is None else self._tested(node.test, state.begin)
+        if self._scope is not None:
+            equals, test = _narrowed(equals, test, self._scope(node.stream))
+        entry = Entry(self, state.id, equals, test, ways=self._ways(node, bound))
+        self.runner.indexes[node.stream].add(entry)
+        return entry
+
+    def _ways(self, node: Any, bound: tuple[Any, ...]) -> tuple[tuple[int, Any, Any], ...]:
+        """The ranges of a filter, with what is bound."""
+        if node.test is None:
+            return ()
+        found = self._paths.get(id(node))
+        if found is None:
+            found = self._paths[id(node)] = paths(node.test, self.pattern.tags)
+        if not all(isinstance(bound[tag], Row) for tag in _tags(found)):
+            return ()
+        return intervals(found, lambda value: self._value(value, bound))
+
+    def unlisten(self, stream: str, entry: Entry) -> None:
+        """Take a filter out of the index."""
+        self.runner.indexes[stream].remove(entry)
+
+    def alarm(self, state: State, at: int) -> None:
+        """Call `due` of a state at an instant; a state that is over by then is not called."""
+        heapq.heappush(self._alarms, (at, state.id, False))
+
+    def expire(self, state: State, since: int) -> None:
+        """A state that goes on with a match whose first event came at `since` fails when the pattern's span is over."""
+        if self.pattern.span is not None:
+            heapq.heappush(self._alarms, (since + self.pattern.span + 1, state.id, True))
+
+    def count(self, number: int) -> None:
+        """The match that is told next is a count that may go on."""
+        self._counting = number
+
+    def counting(self) -> int | None:
+        """The count whose match is being told, once."""
+        number, self._counting = self._counting, None
+        return number
+
+    def begins(self, at: int | None) -> None:
+        """The match that is told next has a first event that came at this instant."""
+        self._begins = at
+
+    def first(self) -> int:
+        """When the first event of the match that is being told came, once; now, where nothing was said."""
+        at, self._begins = self._begins, None
+        return self.now if at is None else at
+
+    def finish(self, number: int) -> None:
+        """What follows a count is true or gone: the count is over, and whoever repeats it begins again."""
+        state = self._states.get(number)
+        if state is not None and not state.dead:
+            state.fail()
+
+    def values(self, node: Any, exprs: Sequence[Expr], match: Match) -> tuple[Any, ...]:
+        """The values of a node's expressions over a match."""
+        function = self._functions.get(id(node))
+        if function is None:
+            function = self._functions[id(node)] = compiled_row(exprs)
+        return function((*match, None), (), self._environment)
+
+    def place(self, node: Any) -> int:
+        """The number of a node in the pattern."""
+        return self._places[id(node)]
+
+    def snapshot(self) -> Any:
+        """The states, from the root."""
+        return [self._number, None if self.root is None else self.root.snapshot()]
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot, instead of `start`."""
+        number, root = state
+        self.root = None if root is None else self._restored(root, self)
+        self._number = number
+        self._ask()
+
+    def _restored(self, saved: Any, parent: Parent) -> State:
+        number, place, begin, own, below = saved
+        self._number = number - 1
+        state = self.made(self._nodes[place], parent)
+        state.begin = tuple(begin)
+        state.restore(own, [self._restored(child, state) for child in below])
+        return state
+
+    def _tested(self, test: Expr, begin: Match) -> Callable[[Row], bool]:
+        function, environment = self._compiled(test), self._environment
+        return lambda row: function((*begin, row), (), environment) is True
+
+    def _value(self, expr: Expr, bound: tuple[Any, ...]) -> Any:
+        return self._compiled(expr)(bound, (), self._environment)
+
+    def _compiled(self, expr: Expr) -> Callable[[Any, Any, Any], Any]:
+        function = self._functions.get(id(expr))
+        if function is None:
+            function = self._functions[id(expr)] = compiled(expr)
+        return function
+
+    def _deliver(self) -> None:
+        found, self._found = self._found, []
+        if found and self.pattern.suppress:
+            found = self._apart(found)
+        if found:
+            self.deliver(found)
+
+    def _apart(self, found: list[Match]) -> list[Match]:
+        kept, taken = list[Match](), set[int]()
+        for match in found:
+            if not taken & ids(match):
+                kept.append(match)
+                taken |= ids(match)
+        return kept
+
+    def _ask(self) -> None:
+        while self._alarms and self._alarms[0][1] not in self._states:
+            heapq.heappop(self._alarms)
+        self.runner.timers.ask(self, Phase.WINDOW, self._alarms[0][0] if self._alarms else None)
+
+
+def _tags(ranges: Sequence[Range]) -> set[int]:
+    """The tags that the bounds of ranges read."""
+    bounds = [bound for each in ranges for bound in (each.low, each.high) if bound is not None]
+    return {part.input for bound in bounds for part in walk(bound) if isinstance(part, Field)}
+
+
+def _narrowed(
+    equals: dict[int, Any],
+    test: Callable[[Row], bool] | None,
+    narrowing: tuple[Mapping[int, Any], Callable[[Row], bool] | None],
+) -> tuple[dict[int, Any], Callable[[Row], bool] | None]:
+    """A filter with what a partition adds to it."""
+    more, further = narrowing
+    if any(place in equals and equals[place] != value for place, value in more.items()):
+        return equals, lambda row: False
+    if test is None or further is None:
+        return {**equals, **more}, test or further
+    return {**equals, **more}, lambda row: further(row) and test(row)

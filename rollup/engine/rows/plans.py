@@ -1,0 +1,202 @@
+"""The descriptions of what runs in a partition: inputs, look-ups, statements. Languages compile to these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.grouping import Level
+from rollup.engine.rows.joining import JoinSpec
+from rollup.engine.rows.patterns.algebra import Pattern
+from rollup.engine.rows.rates import Rate
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.selecting import Grouping, Projection
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.types import RowType
+
+Test = Callable[[Row], bool]
+Narrowing = tuple[Mapping[int, Any], Test | None]
+"""What a partition adds to a filter over a stream: equalities by place, and a further test."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The events of a stream that concern somebody: equalities with values known at the start, and a test."""
+
+    stream: str
+    equals: tuple[tuple[int, Expr], ...] = ()
+    test: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Unnest:
+    """Rows inside a row: `rows` gives the list, `columns` (over the outer row and the inner one) the new row's values."""
+
+    rows: Expr
+    columns: tuple[Expr, ...] | None = None
+    where: Expr | None = None
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """The events of a stream, what is inside them where that is asked for, and the window that keeps them."""
+
+    filter: Filter
+    window: WindowSpec | None = None
+    unnest: tuple[Unnest, ...] = ()
+    prior: int = 0
+    """How many earlier arrivals are remembered for each row."""
+
+
+@dataclass(frozen=True)
+class StoreInput:
+    """The rows of a named window, whose changes are followed, or of a table, which is only looked at."""
+
+    store: str
+    condition: Expr | None = None
+    follow: bool = True
+
+
+@dataclass(frozen=True)
+class PatternInput:
+    """The matches of a pattern; a row's values are the tags."""
+
+    pattern: Pattern
+    window: WindowSpec | None = None
+    prior: int = 0
+
+
+Input = StreamInput | StoreInput | PatternInput
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """A select over an input of its own, asked once for a row: a value, whether there is a row, or a list of values."""
+
+    input: int
+    mode: Literal["value", "exists", "list"]
+    columns: tuple[Expr, ...]
+    where: Expr | None = None
+    keys: tuple[Expr, ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
+    having: Expr | None = None
+    whole: bool = False
+    """Whether the value is the row of the input itself, which may be missing; else it is a row of the columns."""
+
+
+@dataclass(frozen=True)
+class Previous:
+    """`offset` rows before in the window of an input; or the oldest, the number of rows, all of them (newest first)."""
+
+    input: int
+    what: Literal["row", "tail", "count", "window"]
+    value: Expr | None = None
+    offset: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The row that arrived `offset` rows before this one."""
+
+    input: int
+    offset: int
+    value: Expr
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """The row of a table by its key."""
+
+    table: str
+    keys: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class ContextValue:
+    """A property of the partition."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """Whether the row in hand is one of the insert stream."""
+
+
+Lookup = Subquery | Previous | Earlier | TableRow | ContextValue | Arriving
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows are inserted: `columns` says for each field of the target which column it takes (None: null)."""
+
+    name: str
+    columns: tuple[int | None, ...]
+    arriving: bool = True
+    leaving: bool = False
+    """Which rows: those that come, those that leave."""
+
+
+@dataclass(frozen=True)
+class TableTarget:
+    """A table that keeps the aggregates: the columns that the calls fill, and the keys."""
+
+    table: str
+    keys: tuple[Expr, ...]
+    columns: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What is done to the rows of one output."""
+
+    distinct: bool = False
+    descending: tuple[bool, ...] = ()
+    limit: Expr | None = None
+    offset: Expr | None = None
+
+
+Emitted = Literal["new", "both", "old"]
+"""What listeners get: what comes; what comes and leaves; what leaves, as if it came."""
+
+
+@dataclass(frozen=True)
+class Select:
+    """A select: inputs, join, condition, kind, columns, rate, and where the rows go.
+
+    Without `levels` and `grouping` there are no aggregates; with `total` one row in all; with `grouping` one row a group;
+    else one row a row, grouped when the first level has keys.
+    """
+
+    inputs: tuple[Input, ...]
+    type: RowType
+    projection: Projection
+    join: JoinSpec | None = None
+    where: Expr | None = None
+    levels: tuple[Level, ...] = ()
+    grouping: Grouping | None = None
+    total: bool = False
+    grouped: bool = False
+    rate: Rate = field(default_factory=Rate)
+    finish: Finish = field(default_factory=Finish)
+    emitted: Emitted = "new"
+    target: Target | None = None
+    into: TableTarget | None = None
+    lookups: tuple[Lookup, ...] = ()
+    own_inputs: tuple[Input, ...] = ()
+    """The inputs of sub-queries; their numbers follow those of `inputs`."""
+    unbounded: bool = False
+    """Whether an input has no window, so that groups never empty."""
+
+
+def no_narrowing(stream: str) -> Narrowing:
+    """A partition that takes every event."""
+    return {}, None
+
+
+Narrow = Callable[[str], Narrowing]
+Rows_ = Sequence[Row]

@@ -1,0 +1,47 @@
+"""Rows and deltas of the row executor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Row:
+    """One row: an identity and its values, in the order of its type's fields.
+
+    Identity is the number, since a window removes *this* row and not an equal one; a copy with other values (an update
+    of a named window) is another row with a number of its own.
+
+    >>> Row(7, ("IBM", 10.0))
+    Row(7, ('IBM', 10.0))
+    """
+
+    __slots__ = ("id", "values")
+
+    def __init__(self, id: int, values: tuple[Any, ...]) -> None:
+        self.id = id
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"Row({self.id}, {self.values!r})"
+
+
+Rows = tuple[Row | None, ...]
+"""One row an input, None where an outer join has none or a pattern's tag is not bound."""
+
+
+class Delta(NamedTuple):
+    """A change: what comes (insert stream) and what leaves (remove stream), each oldest first.
+
+    `forced`: it is delivered although it is empty.
+    """
+
+    new: Sequence[Row]
+    old: Sequence[Row]
+    forced: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.new) or bool(self.old) or self.forced
+
+
+NOTHING = Delta((), ())

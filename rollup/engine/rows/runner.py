@@ -1,0 +1,218 @@
+"""The runner of the row executor: events to whom they concern, what they cause after them, timers in their order.
+
+The runner knows no language. `depth_first` says how rows that a statement inserts into a stream go on: after the
+present event is finished with everywhere (EPL), or at once (SiddhiQL).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rollup.core.errors import QueryError
+from rollup.engine.index import Entry, FilterIndex
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.timers import Order, Timers
+
+Ask = Callable[[Any, Any, Any], Any]
+CAUSED = 100_000
+"""How many rows one event may cause before it is taken for an endless circle."""
+
+
+class Clock:
+    """The engine's time, one for all."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+
+class Environment:
+    """What expressions see beside rows: the clock, variables, look-ups that nodes registered.
+
+    Each partition of a statement has one of its own (`child`) with the engine's clock and variables; `context` holds the
+    properties of its partition, `arriving` whether the row in hand is one of the insert stream.
+    """
+
+    __slots__ = ("arriving", "ask", "clock", "context", "variables")
+
+    def __init__(self, now: int = 0, variables: dict[str, Any] | None = None, ask: list[Ask] | None = None) -> None:
+        self.clock = Clock(now)
+        self.variables: dict[str, Any] = {} if variables is None else variables
+        self.ask: list[Ask] = [] if ask is None else ask
+        self.context: Mapping[str, Any] = {}
+        self.arriving = True
+
+    @property
+    def now(self) -> int:
+        """The clock."""
+        return self.clock.now
+
+    @now.setter
+    def now(self, to: int) -> None:
+        self.clock.now = to
+
+    def child(self, context: Mapping[str, Any]) -> Environment:
+        """An environment with the same clock and variables, and look-ups of its own."""
+        child = Environment(variables=self.variables)
+        child.clock, child.context = self.clock, context
+        return child
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a statement gives its listeners at the end of a cycle."""
+
+    statement: str
+    at: int
+    delta: Delta
+
+
+class Runner:
+    """Runs the deployed statements of a component, event by event."""
+
+    def __init__(self, start: int = 0, depth_first: bool = False) -> None:
+        self.environment = Environment(start)
+        self.timers = Timers()
+        self.indexes: defaultdict[str, FilterIndex] = defaultdict(FilterIndex)
+        self.deliveries: list[Delivery] = []
+        self._depth_first = depth_first
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._running = False
+        self.rows = 0
+        """The number of the newest row."""
+        self.changes: dict[str, list[Callable[[Row], Row]]] = {}
+        """What is done to the events of a stream before anybody sees them."""
+        self._trail: deque[str] = deque(maxlen=8)
+        self.resting: frozenset[int] = frozenset()
+        """Who is told nothing, by `id`: a batch has been or will be given to them as a whole."""
+        self.refused: tuple[Row, Order] | None = None
+        """The event that was refused last, and by whom: those before had it, those after had not."""
+        self.current: tuple[str, Row] | None = None
+        """The event that is being told, with its stream; None while the clock moves."""
+
+    @property
+    def now(self) -> int:
+        """The clock."""
+        return self.environment.now
+
+    def row(self, values: Sequence[Any]) -> Row:
+        """A new row with the next number."""
+        self.rows += 1
+        return Row(self.rows, tuple(values))
+
+    def send(self, stream: str, values: Sequence[Any]) -> None:
+        """An event of a stream, and everything it causes."""
+        self.route(stream, self.row(values))
+
+    def route(self, stream: str, row: Row, first: bool = False) -> None:
+        """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs.
+
+        `first`: before everything that waits already.
+        """
+        if self._depth_first or not self._running:
+            self._cycle(stream, row)
+        else:
+            self.later(lambda: self._receive(stream, row), first)
+
+    def later(self, work: Callable[[], None], first: bool = False) -> None:
+        """Work that begins when what runs now is finished; `first`: before everything that waits already."""
+        if not self._running:
+            self._during(work)
+        elif first:
+            self._waiting.appendleft(work)
+        else:
+            self._waiting.append(work)
+
+    def deliver(self, statement: str, delta: Delta) -> None:
+        """What a statement gives its listeners; deliveries of one statement in one cycle are one."""
+        if delta:
+            self.deliveries.append(Delivery(statement, self.now, delta))
+
+    def advance(self, to: int) -> None:
+        """The clock jumps: each timer that is due fires once, late, in the order of its instants."""
+        self.environment.now = max(to, self.now)
+        self._fire()
+
+    def advance_span(self, to: int) -> None:
+        """The clock walks through every instant that is due."""
+        while (due := self.timers.next) is not None and due <= to:
+            self.advance(due)
+        clock = self.environment.clock
+        if to > clock.now:
+            clock.now = to
+        elif to < clock.now:
+            self.advance(to)
+
+    def _fire(self) -> None:
+        for target, phase, _ in self.timers.take(self.now):
+            self._during(lambda target=target, phase=phase: target.fire(phase, self.now))
+
+    def _cycle(self, stream: str, row: Row) -> None:
+        if self._running:
+            self._receive(stream, row)
+            return
+        self._running = True
+        try:
+            self._receive(stream, row)
+            self._drain()
+        finally:
+            self._running = False
+            self._waiting.clear()
+
+    def _receive(self, stream: str, row: Row) -> None:
+        """All matches are known before the first is told, so nothing that this event starts sees it."""
+        for change in self.changes.get(stream, ()):
+            row = change(row)
+        self.current = (stream, row)
+        self._trail.append(stream)
+        try:
+            self.tell(self.indexes[stream].matches(row), row)
+        finally:
+            self.current = None
+
+    def tell(self, entries: Sequence[Entry], row: Row) -> None:
+        """An event to those whose filters it passed, each once with all its inputs."""
+        if self.resting:
+            entries = [entry for entry in entries if id(entry.receiver) not in self.resting]
+        alone = len(entries) == 1
+        groups = (entries,) if alone else [list(c) for _, c in groupby(entries, key=lambda entry: id(entry.receiver))]
+        for group in groups:
+            receiver = group[0].receiver
+            try:
+                receiver.receive([entry.input for entry in group], row)
+            except QueryError:
+                self.refused = (row, receiver.order)
+                raise
+
+    def _refuse_circle(self) -> None:
+        path = " -> ".join(dict.fromkeys(self._trail))
+        raise QueryError(
+            f"one event has caused {CAUSED} others and there is no end: {path} -> …",
+            hint="a statement inserts into a stream that it reads in the end; what it would still cause is dropped",
+        )
+
+    def _during(self, work: Callable[[], None]) -> None:
+        """Work, then what it routed, unless something runs already that will see to it."""
+        outermost, self._running = not self._running, True
+        try:
+            work()
+            if outermost:
+                self._drain()
+        finally:
+            if outermost:
+                self._running = False
+                self._waiting.clear()
+
+    def _drain(self) -> None:
+        """What was caused, until nothing more is."""
+        done = 0
+        while self._waiting:
+            done += 1
+            if done > CAUSED:
+                self._refuse_circle()
+            self._waiting.popleft()()

@@ -1,0 +1,146 @@
+"""What every window is: a frozen description that `build`s the logic, and a logic whose state is its snapshot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from rollup.core.errors import QueryError
+from rollup.engine.compiling import compiled, compiled_row
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.rows.runner import Environment
+
+Key = Callable[[Row], Any]
+
+
+class Host(Protocol):
+    """What a window may ask of the engine it runs in."""
+
+    @property
+    def environment(self) -> Environment:
+        """The clock and the variables."""
+        ...
+
+    def row(self, values: Sequence[Any]) -> Row:
+        """A new row with a number of its own."""
+        ...
+
+
+class WindowSpec(Protocol):
+    """The description of a window."""
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        ...
+
+
+class Window(ABC):
+    """The rows that are kept. `enter` takes the arrivals of one delivery, `fire` is called at `due`."""
+
+    in_batches = False
+    """Whether rows come when a batch is complete, and not as they arrive."""
+    keyed = False
+    """Whether each key has a window of its own."""
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which `fire` must be called; None: no timer."""
+        return None
+
+    @abstractmethod
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        """Rows arrive: what comes in and what leaves."""
+
+    def fire(self, now: int) -> Delta:
+        """A timer is due; `now` may be later than what was asked for."""
+        return NOTHING
+
+    @abstractmethod
+    def content(self) -> Iterable[Row]:
+        """The rows that are in, in the order in which they are iterated."""
+
+    def shown(self) -> Iterable[Row]:
+        """The rows that have come and not left: what joins and look-ups find."""
+        return self.content()
+
+    @abstractmethod
+    def remove(self, row: Row) -> None:
+        """Another takes this row out: nothing is delivered. A row that is not in is no error."""
+
+    def previous(self, row: Row) -> Sequence[Row]:
+        """The content that `prev` counts in, for that row: the newest last."""
+        return tuple(self.content())
+
+    def around(self, row: Row) -> Sequence[Row]:
+        """The content whose number and ends are asked for, for that row: the newest last."""
+        return self.previous(row)
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """The state as plain values."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot."""
+
+
+class Kept(Window):
+    """A window whose state is the rows in their order of arrival, oldest first; removal by identity is O(1)."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+
+    def content(self) -> Iterator[Row]:
+        """Oldest first."""
+        return iter(self.rows.values())
+
+    def remove(self, row: Row) -> None:
+        """Nothing is delivered."""
+        self.rows.pop(row.id, None)
+
+    def oldest(self) -> Row:
+        """The row that came first; there must be one."""
+        return next(iter(self.rows.values()))
+
+    def push(self, row: Row) -> None:
+        """A row comes in."""
+        self.rows[row.id] = row
+
+    def pop(self) -> Row:
+        """The oldest row leaves."""
+        return self.rows.pop(next(iter(self.rows)))
+
+    def snapshot(self) -> Any:
+        """The rows."""
+        return list(self.rows.values())
+
+    def restore(self, state: Any) -> None:
+        """The rows."""
+        self.rows = {row.id: row for row in state}
+
+
+def value_of(expr: Expr, host: Host) -> Key:
+    """The value of an expression over one row."""
+    function, environment = compiled(expr), host.environment
+    return lambda row: function((row,), (), environment)
+
+
+def time_of(expr: Expr, host: Host) -> Key:
+    """The time that a row carries; raises QueryError for a row that has none."""
+    value = value_of(expr, host)
+
+    def time(row: Row) -> Any:
+        found = value(row)
+        if found is None:
+            raise QueryError("a row has no time (its time is null), which its window needs")
+        return found
+
+    return time
+
+
+def key_of(exprs: Sequence[Expr], host: Host) -> Key:
+    """The values of expressions over one row, as a key."""
+    function, environment = compiled_row(exprs), host.environment
+    return lambda row: function((row,), (), environment)

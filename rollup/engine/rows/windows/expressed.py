@@ -1,0 +1,158 @@
+"""Windows by a condition over their own content.
+
+The condition sees two rows, the newest (input 0) and the oldest (input 1), and slots: `CURRENT`, `EXPIRED`, `NEWEST`,
+`OLDEST`, then the values of the aggregate calls over the content.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.engine.compiling import predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall, Fold
+from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.rows.windows.base import Host, Window
+from rollup.engine.rows.windows.counted import Batches
+
+CURRENT, EXPIRED, NEWEST, OLDEST = range(4)
+"""Slots: rows in the window, rows that this evaluation let out, arrival of the newest and the oldest row."""
+AGGREGATES = 4
+"""The slot of the first aggregate call."""
+
+
+class Content:
+    """Rows with their arrivals and the aggregates over them."""
+
+    def __init__(self, condition: Expr, calls: Sequence[AggregateCall], host: Host) -> None:
+        self._test, self._fold, self._environment = predicate(condition), Fold(calls), host.environment
+        self.rows: deque[tuple[Row, int]] = deque()
+        self._group = self._fold.start()
+
+    def add(self, row: Row, now: int) -> None:
+        """A row comes in."""
+        self.rows.append((row, now))
+        self._fold.enter(self._group, (row,), self._environment)
+
+    def pop(self) -> Row:
+        """The oldest row leaves."""
+        row, _ = self.rows.popleft()
+        self._fold.leave(self._group, (row,), self._environment)
+        return row
+
+    def holds(self, expired: int) -> bool:
+        """Whether the condition is true of the content; there must be a row."""
+        (newest, newest_at), (oldest, oldest_at) = self.rows[-1], self.rows[0]
+        slots = (len(self.rows), expired, newest_at, oldest_at, *self._fold.values(self._group))
+        return self._test((newest, oldest), slots, self._environment)
+
+    def clear(self) -> None:
+        """All rows leave."""
+        self.rows.clear()
+        self._group = self._fold.start()
+
+    def remove(self, row: Row) -> None:
+        """A row is taken out, wherever it stands."""
+        kept = [each for each in self.rows if each[0] is not row]
+        if len(kept) < len(self.rows):
+            self.rows = deque(kept)
+            self._fold.leave(self._group, (row,), self._environment)
+
+    def snapshot(self) -> Any:
+        """Rows, arrivals and aggregates."""
+        return [[list(pair) for pair in self.rows], self._group]
+
+    def restore(self, state: Any) -> None:
+        """Rows, arrivals and aggregates."""
+        self.rows = deque((row, at) for row, at in state[0])
+        self._group = state[1]
+
+
+@dataclass(frozen=True)
+class Expressed:
+    """Rows from the newest back as long as the condition holds: rows leave from the front until it does."""
+
+    condition: Expr
+    calls: tuple[AggregateCall, ...] = ()
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Expressed(Content(self.condition, self.calls, host))
+
+
+class _Expressed(Window):
+    def __init__(self, content: Content) -> None:
+        self._content = content
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        old = list[Row]()
+        for row in rows:
+            self._content.add(row, now)
+            expired = 0
+            while self._content.rows and not self._content.holds(expired):
+                old.append(self._content.pop())
+                expired += 1
+        return Delta(rows, old)
+
+    def content(self) -> Iterable[Row]:
+        return (row for row, _ in self._content.rows)
+
+    def remove(self, row: Row) -> None:
+        self._content.remove(row)
+
+    def snapshot(self) -> Any:
+        return self._content.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._content.restore(state)
+
+
+@dataclass(frozen=True)
+class ExpressedBatch:
+    """Rows in batches that close when the condition is true; `inclusive`: the row that made it true is in the batch."""
+
+    condition: Expr
+    calls: tuple[AggregateCall, ...] = ()
+    inclusive: bool = True
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
+
+
+class _ExpressedBatch(Batches):
+    def __init__(self, content: Content, inclusive: bool) -> None:
+        super().__init__()
+        self._content, self._inclusive = content, inclusive
+        self.in_batches = inclusive
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        new, old = list[Row](), list[Row]()
+        for row in rows:
+            self._content.add(row, now)
+            closes = self._content.holds(len(self.last))
+            if self._inclusive or not closes:
+                self.current.append(row)
+            if closes:
+                let_out = self.release()
+                new += let_out.new
+                old += let_out.old
+                self._content.clear()
+                if not self._inclusive:
+                    self.current.append(row)
+                    self._content.add(row, now)
+        return Delta(new, old) if new or old else NOTHING
+
+    def remove(self, row: Row) -> None:
+        super().remove(row)
+        self._content.remove(row)
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._content.snapshot()]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._content.restore(state[1])

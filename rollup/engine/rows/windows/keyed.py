@@ -1,0 +1,155 @@
+"""Windows by key: one row a key, and one window a key."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.rows.windows.base import Host, Key, Window, WindowSpec, key_of
+
+
+@dataclass(frozen=True)
+class Unique:
+    """The newest row of each key, which makes the one before leave; `first`: the first of each key, later ones unseen."""
+
+    key: tuple[Expr, ...]
+    first: bool = False
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Unique(key_of(self.key, host), self.first)
+
+
+class _Unique(Window):
+    def __init__(self, key: Key, first: bool) -> None:
+        self._key, self._first = key, first
+        self._rows: dict[Any, Row] = {}
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        new, old = list[Row](), list[Row]()
+        for row in rows:
+            key = self._key(row)
+            known = self._rows.get(key)
+            if known is not None and self._first:
+                continue
+            if known is not None:
+                old.append(known)
+            self._rows[key] = row
+            new.append(row)
+        return Delta(new, old) if new else NOTHING
+
+    def content(self) -> Iterable[Row]:
+        return iter(self._rows.values())
+
+    def remove(self, row: Row) -> None:
+        key = self._key(row)
+        if self._rows.get(key) is row:
+            del self._rows[key]
+
+    def snapshot(self) -> Any:
+        return list(self._rows.values())
+
+    def restore(self, state: Any) -> None:
+        self._rows = {self._key(row): row for row in state}
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """One window a key, made when the key first comes."""
+
+    key: tuple[Expr, ...]
+    inner: WindowSpec
+
+    def build(self, host: Host) -> Window:
+        """The windows, none yet."""
+        return _Grouped(key_of(self.key, host), self.inner, host)
+
+
+class _Grouped(Window):
+    keyed = True
+
+    def __init__(self, key: Key, inner: WindowSpec, host: Host) -> None:
+        self._key, self._inner, self._host = key, inner, host
+        self._places: dict[Any, int] = {}
+        self._windows: list[Window] = []
+        self._asked: list[int | None] = []
+        self._heap: list[tuple[int, int]] = []
+        """What was asked for, by instant and place; what a window no longer asks for is passed over."""
+
+    @property
+    def due(self) -> int | None:
+        while self._heap and self._asked[self._heap[0][1]] != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        new, old = list[Row](), list[Row]()
+        for row in rows:
+            place = self._of(row)
+            delta = self._windows[place].enter([row], now)
+            self._note(place)
+            new += delta.new
+            old += delta.old
+        return Delta(new, old)
+
+    def fire(self, now: int) -> Delta:
+        """The window that is due first; each key's is a change of its own, so others may be due still."""
+        due = self.due
+        if due is None or due > now:
+            return NOTHING
+        place = self._heap[0][1]
+        delta = self._windows[place].fire(now)
+        self._note(place)
+        return delta
+
+    def content(self) -> Iterable[Row]:
+        return (row for window in self._windows for row in window.content())
+
+    def shown(self) -> Iterable[Row]:
+        return (row for window in self._windows for row in window.shown())
+
+    def remove(self, row: Row) -> None:
+        place = self._of(row)
+        self._windows[place].remove(row)
+        self._note(place)
+
+    def previous(self, row: Row) -> Sequence[Row]:
+        """The rows of the same key."""
+        return self._windows[self._of(row)].previous(row)
+
+    def around(self, row: Row) -> Sequence[Row]:
+        """The rows of the same key."""
+        return self._windows[self._of(row)].around(row)
+
+    def snapshot(self) -> Any:
+        return [[key, self._windows[place].snapshot()] for key, place in self._places.items()]
+
+    def restore(self, state: Any) -> None:
+        for key, inner in state:
+            place = self._new(key)
+            self._windows[place].restore(inner)
+            self._note(place)
+
+    def _note(self, place: int) -> None:
+        """Remember when a window is due next."""
+        due = self._windows[place].due
+        if due != self._asked[place]:
+            self._asked[place] = due
+            if due is not None:
+                heapq.heappush(self._heap, (due, place))
+
+    def _of(self, row: Row) -> int:
+        key = self._key(row)
+        place = self._places.get(key)
+        return self._new(key) if place is None else place
+
+    def _new(self, key: Any) -> int:
+        place = self._places[key] = len(self._windows)
+        self._windows.append(self._inner.build(self._host))
+        self.in_batches = self._windows[place].in_batches
+        self._asked.append(None)
+        return place

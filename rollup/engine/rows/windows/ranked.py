@@ -1,0 +1,191 @@
+"""Windows that keep the best: by an order of their own, with or without one row a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any, Literal
+
+from sortedcontainers import SortedKeyList
+
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.windows.base import Host, Key, Window, key_of
+
+Ties = Literal["oldest", "newest"]
+
+
+@total_ordering
+class Descending:
+    """A value in reverse order; null is the least value either way, as in the order of a query's rows."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.value == other.value
+
+    def __lt__(self, other: Descending) -> bool:
+        return other.value < self.value
+
+
+def sort_key(values: Sequence[Any], descending: Sequence[bool]) -> tuple[Any, ...]:
+    """A key that sorts rows; nulls come first ascending and last descending.
+
+    >>> sorted([(3,), (None,), (5,)], key=lambda values: sort_key(values, [True]))
+    [(5,), (3,), (None,)]
+    """
+    pairs = zip(values, descending, strict=True)
+    return tuple(Descending((v is not None, v)) if down else (v is not None, v) for v, down in pairs)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The `size` rows that sort first by `by`; the last leaves, of equal ones the oldest or the newest.
+
+    A row that does not rank comes and leaves in one delivery.
+    """
+
+    size: int
+    by: tuple[Expr, ...]
+    descending: tuple[bool, ...]
+    ties: Ties = "oldest"
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Sorted(self, host)
+
+
+class _Sorted(Window):
+    def __init__(self, spec: Sorted, host: Host) -> None:
+        self._size = spec.size
+        values, descending, sign = key_of(spec.by, host), spec.descending, -1 if spec.ties == "oldest" else 1
+        self._key: Key = lambda row: (sort_key(values(row), descending), sign * row.id)
+        self._rows: SortedKeyList = SortedKeyList(key=self._key)
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        old = list[Row]()
+        for row in rows:
+            self._rows.add(row)
+            if len(self._rows) > self._size:
+                old.append(self._rows.pop())
+        return Delta(rows, old)
+
+    def previous(self, row: Row) -> Sequence[Row]:
+        """Counted from the row that sorts first."""
+        return tuple(self.content())[::-1]
+
+    def content(self) -> Iterable[Row]:
+        return iter(self._rows)
+
+    def remove(self, row: Row) -> None:
+        self._rows.discard(row)
+
+    def snapshot(self) -> Any:
+        return list(self._rows)
+
+    def restore(self, state: Any) -> None:
+        self._rows = SortedKeyList(state, key=self._key)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The newest row of each key, and of these the `size` that sort first."""
+
+    key: tuple[Expr, ...]
+    size: int
+    by: tuple[Expr, ...]
+    descending: tuple[bool, ...]
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Ranked(self, host)
+
+
+class _Ranked(_Sorted):
+    def __init__(self, spec: Ranked, host: Host) -> None:
+        super().__init__(Sorted(spec.size, spec.by, spec.descending), host)
+        self._unique = key_of(spec.key, host)
+        self._of: dict[Any, Row] = {}
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        old = list[Row]()
+        for row in rows:
+            key = self._unique(row)
+            known = self._of.get(key)
+            if known is not None:
+                self._rows.remove(known)
+                old.append(known)
+            self._of[key] = row
+            left = super().enter([row], now).old
+            for each in left:
+                del self._of[self._unique(each)]
+            old += left
+        return Delta(rows, old)
+
+    def remove(self, row: Row) -> None:
+        super().remove(row)
+        self._of.pop(self._unique(row), None)
+
+    def restore(self, state: Any) -> None:
+        super().restore(state)
+        self._of = {self._unique(row): row for row in self._rows}
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """The newest row of each of the most frequent keys, at most `size` of them, by the algorithm of Misra and Gries.
+
+    A key that does not get in lowers every count by one; keys whose count is gone leave. A row without a place gives
+    nothing.
+    """
+
+    size: int
+    key: tuple[Expr, ...]
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Frequent(self.size, key_of(self.key, host))
+
+
+class _Frequent(Window):
+    def __init__(self, size: int, key: Key) -> None:
+        self._size, self._key = size, key
+        self._rows: dict[Any, Row] = {}
+        self._counts: dict[Any, int] = {}
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        new, old = list[Row](), list[Row]()
+        for row in rows:
+            key = self._key(row)
+            if key not in self._rows and len(self._rows) >= self._size:
+                old += self._lowered()
+                if len(self._rows) >= self._size:
+                    continue
+            self._rows[key] = row
+            self._counts[key] = self._counts.get(key, 0) + 1
+            new.append(row)
+        return Delta(new, old)
+
+    def _lowered(self) -> list[Row]:
+        gone = [key for key, count in self._counts.items() if count == 1]
+        self._counts = {key: count - 1 for key, count in self._counts.items() if count > 1}
+        return [self._rows.pop(key) for key in gone]
+
+    def content(self) -> Iterable[Row]:
+        return iter(self._rows.values())
+
+    def remove(self, row: Row) -> None:
+        key = self._key(row)
+        if self._rows.get(key) is row:
+            del self._rows[key], self._counts[key]
+
+    def snapshot(self) -> Any:
+        return [[key, row, self._counts[key]] for key, row in self._rows.items()]
+
+    def restore(self, state: Any) -> None:
+        self._rows = {key: row for key, row, _ in state}
+        self._counts = {key: count for key, _, count in state}

@@ -1,0 +1,326 @@
+"""Windows by the engine's clock: a row's time is its arrival, and rows leave by timers.
+
+A timer that comes late (the clock jumped) lets everything out that is due, oldest first, in one delivery.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.rows.windows.base import Host, Kept, Window
+from rollup.engine.rows.windows.counted import Batches
+
+
+class Stamped(Kept):
+    """Rows with the time each came at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: dict[int, int] = {}
+
+    def stamp(self, row: Row, time: int) -> None:
+        """A row comes in."""
+        self.push(row)
+        self.times[row.id] = time
+
+    def remove(self, row: Row) -> None:
+        """Nothing is delivered."""
+        super().remove(row)
+        self.times.pop(row.id, None)
+
+    def before(self, limit: int) -> list[Row]:
+        """Let out, from the front, the rows that came at `limit` or earlier."""
+        out = list[Row]()
+        while self.rows and self.times[next(iter(self.rows))] <= limit:
+            row = self.pop()
+            del self.times[row.id]
+            out.append(row)
+        return out
+
+    def snapshot(self) -> Any:
+        """The rows and their times."""
+        return [[row, self.times[row.id]] for row in self.rows.values()]
+
+    def restore(self, state: Any) -> None:
+        """The rows and their times."""
+        self.rows = {row.id: row for row, _ in state}
+        self.times = {row.id: time for row, time in state}
+
+
+@dataclass(frozen=True)
+class Time:
+    """The rows of the last `span`; at arrival + span a row is out. `size`: at most so many rows as well."""
+
+    span: int
+    size: int | None = None
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Time(self.span, self.size)
+
+
+class _Time(Stamped):
+    def __init__(self, span: int, size: int | None) -> None:
+        super().__init__()
+        self._span, self._size = span, size
+
+    @property
+    def due(self) -> int | None:
+        return self.times[next(iter(self.rows))] + self._span if self.rows else None
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        old = list[Row]()
+        for row in rows:
+            self.stamp(row, now)
+            if self._size is not None and len(self.rows) > self._size:
+                old.append(self.oldest())
+                self.remove(old[-1])
+        return Delta(rows, old)
+
+    def fire(self, now: int) -> Delta:
+        return Delta((), self.before(now - self._span))
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Rows come `span` after their arrival, and never leave."""
+
+    span: int
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Delay(self.span)
+
+
+class _Delay(Stamped):
+    def __init__(self, span: int) -> None:
+        super().__init__()
+        self._span = span
+
+    @property
+    def due(self) -> int | None:
+        return self.times[next(iter(self.rows))] + self._span if self.rows else None
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        for row in rows:
+            self.stamp(row, now)
+        return NOTHING
+
+    def fire(self, now: int) -> Delta:
+        return Delta(self.before(now - self._span), ())
+
+
+@dataclass(frozen=True)
+class TimeAccumulating:
+    """Rows until nothing has come for `span`; then all leave together."""
+
+    span: int
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _TimeAccumulating(self.span)
+
+
+class _TimeAccumulating(Kept):
+    def __init__(self, span: int) -> None:
+        super().__init__()
+        self._span = span
+        self._last = 0
+
+    @property
+    def due(self) -> int | None:
+        return self._last + self._span if self.rows else None
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        for row in rows:
+            self.push(row)
+        self._last = now
+        return Delta(rows, ())
+
+    def fire(self, now: int) -> Delta:
+        out = list(self.rows.values())
+        self.rows = {}
+        return Delta((), out)
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._last]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._last = state[1]
+
+
+@dataclass(frozen=True)
+class FirstTime:
+    """The rows that come within `span` of the beginning; later ones are not seen."""
+
+    span: int
+
+    def build(self, host: Host) -> Window:
+        """The window, empty; its time begins now."""
+        return _FirstTime(host.environment.now + self.span)
+
+
+class _FirstTime(Kept):
+    def __init__(self, end: int) -> None:
+        super().__init__()
+        self._end = end
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        if now >= self._end:
+            return NOTHING
+        for row in rows:
+            self.push(row)
+        return Delta(rows, ())
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._end]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._end = state[1]
+
+
+@dataclass(frozen=True)
+class TimeBatch:
+    """Rows in batches of `span`. The raster begins with the first row, at `origin`, or with the window (`eager`).
+
+    An empty batch after one with rows lets those leave; after that nothing comes until there are rows again, which
+    fall on the same raster. `forced`: a delivery at every edge, also of nothing. `each`: a late timer lets out edge by
+    edge; else it lets out once and goes on with the first edge after the clock.
+    """
+
+    span: int
+    origin: int | None = None
+    eager: bool = False
+    forced: bool = False
+    each: bool = False
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        origin = host.environment.now if self.eager and self.origin is None else self.origin
+        return _TimeBatch(self, origin, host.environment.now)
+
+
+class _TimeBatch(Batches):
+    def __init__(self, spec: TimeBatch, origin: int | None, now: int) -> None:
+        super().__init__()
+        self._spec, self._origin = spec, origin
+        self._due = self._edge(now) if spec.eager else None
+
+    @property
+    def due(self) -> int | None:
+        return self._due
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        if self._origin is None:
+            self._origin = now
+        self.current += rows
+        if self._due is None:
+            self._due = self._edge(now)
+        return NOTHING
+
+    def fire(self, now: int) -> Delta:
+        delta, edge = self.release(), self._due if self._spec.each and self._due is not None else now
+        goes_on = bool(delta.new) or self._spec.forced
+        self._due = self._edge(edge) if goes_on else None
+        return delta._replace(forced=self._spec.forced)
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._origin, self._due]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._origin, self._due = state[1], state[2]
+
+    def _edge(self, now: int) -> int:
+        """The first edge of the raster after now."""
+        origin = self._origin if self._origin is not None else now
+        return origin + ((now - origin) // self._spec.span + 1) * self._spec.span
+
+
+@dataclass(frozen=True)
+class Session:
+    """The rows of a key until nothing of it has come for `span`; then all of it leave together. No key: one session.
+
+    Sessions that end at one instant leave one after the other, each in a delivery of its own.
+    """
+
+    span: int
+    key: tuple[Any, ...] = ()
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        from rollup.engine.rows.windows.base import key_of
+
+        return _Session(self.span, key_of(self.key, host))
+
+
+class _Session(Window):
+    def __init__(self, span: int, key: Any) -> None:
+        self._span, self._key = span, key
+        self._rows: dict[Any, list[Row]] = {}
+        self._last: dict[Any, int] = {}
+        self._numbers: dict[Any, int] = {}
+        self._number = 0
+        self._heap: list[tuple[int, int, Any]] = []
+        """One entry a session: its last row's time when that was looked at last, and its number."""
+
+    @property
+    def due(self) -> int | None:
+        while self._heap:
+            last, number, key = self._heap[0]
+            if self._numbers.get(key) != number:  # it has ended
+                heapq.heappop(self._heap)
+            elif self._last[key] != last:
+                heapq.heapreplace(self._heap, (self._last[key], number, key))
+            else:
+                return last + self._span
+        return None
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        for row in rows:
+            key = self._key(row)
+            if key not in self._rows:
+                self._begin(key, now)
+            self._rows[key].append(row)
+            self._last[key] = now
+        return Delta(rows, ())
+
+    def _begin(self, key: Any, now: int) -> None:
+        self._rows[key] = []
+        self._number += 1
+        self._numbers[key] = self._number
+        heapq.heappush(self._heap, (now, self._number, key))
+
+    def _end(self, key: Any) -> list[Row]:
+        self._last.pop(key, None)
+        self._numbers.pop(key, None)
+        return self._rows.pop(key, [])
+
+    def fire(self, now: int) -> Delta:
+        due = self.due
+        return NOTHING if due is None or due > now else Delta((), self._end(self._heap[0][2]))
+
+    def content(self) -> Iterable[Row]:
+        return (row for rows in self._rows.values() for row in rows)
+
+    def remove(self, row: Row) -> None:
+        key = self._key(row)
+        rows = [each for each in self._rows.get(key, []) if each is not row]
+        if rows:
+            self._rows[key] = rows
+        else:
+            self._end(key)
+
+    def snapshot(self) -> Any:
+        return [[key, rows, self._last[key]] for key, rows in self._rows.items()]
+
+    def restore(self, state: Any) -> None:
+        for key, rows, last in state:
+            self._begin(key, last)
+            self._rows[key], self._last[key] = rows, last

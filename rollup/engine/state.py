@@ -1,0 +1,121 @@
+"""A snapshot of the engine: named Arrow tables and scalars, nothing else, whatever executor made it.
+
+    rows      the rows that anything still holds, each once: `id`, `values` (packed)
+    nodes     what each node keeps: `path` (statement/partition/node), `state` (packed, rows by their number)
+    scalars   plain numbers and texts: the clock, the next numbers
+
+A node gives its state as plain values (numbers, texts, lists, dicts, tuples, decimals, sorted lists) in which `Row`
+objects may stand anywhere; here they become numbers, so that a row held by three windows is one row again afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+from sortedcontainers import SortedList
+
+from rollup.core.errors import StoreError
+from rollup.engine.rows.row import Row
+
+_ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS = range(1, 8)
+NODES = pa.schema([("path", pa.string()), ("state", pa.binary())])
+
+
+@dataclass(frozen=True)
+class State:
+    """Named Arrow tables and scalars."""
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
+    scalars: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Packer:
+    """Turns the states of nodes into a `State`."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._nodes: list[tuple[str, bytes]] = []
+
+    def node(self, path: str, state: Any) -> None:
+        """Add what a node keeps."""
+        self._nodes.append((path, self._packed(state)))
+
+    def state(self, scalars: Mapping[str, Any]) -> State:
+        """All that was added."""
+        ids, packed = list[int](), list[bytes]()
+        while len(ids) < len(self._rows):  # packing a row may find rows inside it
+            for id in list(self._rows)[len(ids) :]:
+                ids.append(id)
+                packed.append(self._packed(tuple(self._rows[id].values)))
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "values": pa.array(packed, pa.binary())})
+        nodes = pa.Table.from_pylist([{"path": path, "state": state} for path, state in self._nodes], schema=NODES)
+        return State({"rows": rows, "nodes": nodes}, dict(scalars))
+
+    def _packed(self, value: Any) -> bytes:
+        return msgpack.packb(value, default=self._unusual, strict_types=True) or b""
+
+    def _unusual(self, value: Any) -> Any:
+        if isinstance(value, Row):
+            self._rows[value.id] = value
+            return msgpack.ExtType(_ROW, msgpack.packb(value.id))
+        if isinstance(value, Decimal):
+            return msgpack.ExtType(_DECIMAL, str(value).encode())
+        if isinstance(value, SortedList):
+            return msgpack.ExtType(_SORTED, self._packed(list(value)))
+        if isinstance(value, (set, frozenset)):
+            return msgpack.ExtType(_SET, self._packed(list(value)))
+        if isinstance(value, tuple):
+            return msgpack.ExtType(_TUPLE, self._packed(list(value)))
+        if isinstance(value, int):
+            return msgpack.ExtType(_BIG, str(value).encode())
+        if isinstance(value, Mapping):
+            return msgpack.ExtType(_PAIRS, self._packed([[key, inner] for key, inner in value.items()]))
+        if isinstance(value, Iterable):
+            return list(value)
+        raise TypeError(f"{type(value).__name__} cannot be part of a state")
+
+
+class Unpacker:
+    """Gives nodes their states back; each row is made once, whoever holds it."""
+
+    def __init__(self, state: State) -> None:
+        table = state.tables["rows"]
+        self._packed = dict(zip(table["id"].to_pylist(), table["values"].to_pylist(), strict=True))
+        self._rows: dict[int, Row] = {}
+        nodes = state.tables["nodes"]
+        self._nodes = dict(zip(nodes["path"].to_pylist(), nodes["state"].to_pylist(), strict=True))
+
+    def node(self, path: str) -> Any:
+        """What the node of that path kept. Raises StoreError when the snapshot does not know it."""
+        if path not in self._nodes:
+            raise StoreError(f"the snapshot holds nothing for {path!r}", hint="it was taken with other statements")
+        return self._unpacked(self._nodes[path])
+
+    def paths(self) -> Iterable[str]:
+        """The paths of all nodes that the snapshot holds."""
+        return self._nodes
+
+    def _unpacked(self, blob: bytes) -> Any:
+        return msgpack.unpackb(blob, ext_hook=self._usual, strict_map_key=False, use_list=True)
+
+    def _usual(self, code: int, blob: bytes) -> Any:
+        if code == _ROW:
+            return self._row(msgpack.unpackb(blob))
+        if code == _DECIMAL:
+            return Decimal(blob.decode())
+        if code == _BIG:
+            return int(blob.decode())
+        inner = self._unpacked(blob)
+        if code == _PAIRS:
+            return {key: value for key, value in inner}
+        return {_TUPLE: tuple, _SET: set, _SORTED: SortedList}[code](inner)
+
+    def _row(self, id: int) -> Row:
+        if id not in self._rows:
+            self._rows[id] = Row(id, self._unpacked(self._packed[id]))
+        return self._rows[id]

@@ -1,0 +1,94 @@
+"""Timers: who is to be called at which instant. They are data that nodes keep (`due`), never closures, so a restored
+engine asks its nodes again and goes on.
+
+At one instant windows and patterns come first, then output ticks, then the ends of contexts; within a phase by
+deployment, then by partition.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Protocol
+
+
+class Phase(IntEnum):
+    """The order of what is due at one instant; arrivals come after all of them."""
+
+    WINDOW = 0
+    OUTPUT = 1
+    CONTEXT = 2
+
+
+Order = tuple[int, ...]
+"""The place of a statement's partition among all: deployment number, partition number."""
+
+
+class Timed(Protocol):
+    """What can be due."""
+
+    order: Order
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """It is due; the clock stands at `now`, which a jump may have put later than what was asked for."""
+        ...
+
+
+class Timers:
+    """The instants that are asked for, at most one a phase and target.
+
+    >>> class Alarm:
+    ...     order = (1, 0)
+    ...     def fire(self, phase, now): print(phase.name, now)
+    >>> timers, alarm = Timers(), Alarm()
+    >>> timers.ask(alarm, Phase.OUTPUT, 500)
+    >>> timers.ask(alarm, Phase.WINDOW, 1500)
+    >>> timers.next, [(phase.name, due) for _, phase, due in timers.take(2000)], timers.next
+    (500, [('OUTPUT', 500), ('WINDOW', 1500)], None)
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Order, int]] = []
+        self._asked: dict[tuple[int, int], int] = {}
+        self._targets: dict[int, Timed] = {}
+
+    def ask(self, target: Timed, phase: Phase, due: int | None) -> None:
+        """Call the target at that instant; None: no longer. The latest call of a target and phase holds."""
+        key = (id(target), int(phase))
+        if self._asked.get(key) == due:
+            return
+        if due is None:
+            del self._asked[key]
+            return
+        self._targets[id(target)] = target
+        self._asked[key] = due
+        heapq.heappush(self._heap, (due, int(phase), target.order, id(target)))
+
+    def forget(self, target: Timed) -> None:
+        """The target is gone."""
+        for phase in Phase:
+            self._asked.pop((id(target), int(phase)), None)
+        self._targets.pop(id(target), None)
+
+    @property
+    def next(self) -> int | None:
+        """The earliest instant that is asked for."""
+        while self._heap and not self._holds(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: int) -> Iterator[tuple[Timed, Phase, int]]:
+        """Everything that is due by `now`, in order; what is asked for meanwhile waits for the next call."""
+        due = list[tuple[int, int, Order, int]]()
+        while self.next is not None and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            due.append(entry)
+            del self._asked[(entry[3], entry[1])]
+        for at, phase, _, key in due:
+            target = self._targets.get(key)
+            if target is not None:
+                yield target, Phase(phase), at
+
+    def _holds(self, entry: tuple[int, int, Order, int]) -> bool:
+        return self._asked.get((entry[3], entry[1])) == entry[0] and entry[3] in self._targets

@@ -1,0 +1,76 @@
+"""What stands in a source's place before a PostgreSQL store: a query that computes its rows in the store's own server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollup.core.errors import QueryError, RollupError
+from rollup.gateway.rewriting.loaded import asked_range
+from rollup.gateway.rewriting.mentions import TIME, Source
+from rollup.gateway.servers.catalog import name, text
+from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.app import Selection
+from rollup.retrieval.questions import AUTO, Ask, ask_for
+from rollup.stores.postgres.text import encode
+from rollup.stores.sql.ddl import Tables, answerable, stored_relations
+
+_SHOWN = f"select *, to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
+_POINTS = 100_000
+"""Buckets that `fill` may have here, since each is a number in the text that the server gets."""
+
+
+def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
+    """The query of a source, in parentheses: a level's view, a call of the aggregation's function, or a whole question.
+
+    Raises RollupError at the source's position when its constants are wrong.
+    """
+    try:
+        given = source.given
+        if given.get("view"):
+            return f"({_SHOWN} from {_view(aggregation, schema, source)})"
+        fill: str | None = given.get("fill")
+        if source.values is None:
+            if fill is not None:
+                raise QueryError("FILL needs a constant range and level here", hint="leave FILL out")
+            if source.high == "null":
+                return _call(aggregation, schema, source.low, source.per)
+            low, high = (_moment(aggregation, schema, bound) for bound in (source.low, source.high))
+            return _call(aggregation, schema, low, high, source.per)
+        start, end, per = asked_range(aggregation, given, source.values)
+        if fill is None and per != AUTO:
+            return _call(aggregation, schema, f"({start})::bigint", f"({end})::bigint", f"'{per}'")
+        shown = replace(aggregation, outputs=answerable(aggregation)[0])
+        return _whole(ask_for(shown, start, end, per, Selection(), fill), schema)
+    except RollupError as problem:
+        raise problem.at(*source.position) from None
+
+
+def _view(aggregation: Aggregation, schema: str, source: Source) -> str:
+    level = source.per.strip("'")
+    tests = [
+        f"{name(TIMESTAMP)} {sign} {bound}"
+        for sign, bound in ((">=", source.low), ("<", source.high))
+        if bound != "null::bigint"
+    ]
+    where = f" where {' and '.join(tests)}" if tests else ""
+    return f"{name(f'{aggregation.name}_per_{level}', schema)}{where}"
+
+
+def _moment(aggregation: Aggregation, schema: str, bound: str) -> str:
+    """The instant of a bound: only the server knows of what type it is."""
+    return f"{name('rollup_moment', schema)}({bound}, {text(aggregation.zone)})"
+
+
+def _call(aggregation: Aggregation, schema: str, *arguments: str) -> str:
+    return f"({_SHOWN} from {name(aggregation.name, schema)}({', '.join(arguments)}))"
+
+
+def _whole(ask: Ask, schema: str) -> str:
+    """What the function cannot answer, several levels at once and gaps: the question itself."""
+    parts = stored_relations(Tables(ask.aggregation, "postgresql"), ask.relations, lambda table: name(table, schema))
+    for alias, rows in ask.tables().items():
+        if rows.num_rows > _POINTS:
+            raise QueryError(f"`fill` over more than {_POINTS:,} {ask.per.plural}", hint="a shorter range")
+        points = ",".join(map(str, rows[TIMESTAMP].to_pylist()))
+        parts.append(f"{alias} as (select unnest('{{{points}}}'::bigint[]) as {name(TIMESTAMP)})")
+    return f"(with {', '.join(parts)} {_SHOWN} from ({encode(ask.constant_sql(dialect='postgres'))}) as answer)"

@@ -1,0 +1,286 @@
+"""What a text asks of the aggregations: its sources cut out, each with its bounds, level, columns and conditions.
+
+A text is read once and kept as a `Template`: the client's text with a mark in each source's place. What stands there
+is decided anew every time it is sent: a table of rows that are loaded already, when all is constant and the server runs
+the text at once, otherwise a call of the function that asks when it is executed. Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rollup.core.calendar import Duration
+from rollup.core.errors import QueryError
+from rollup.gateway.rewriting.bounds import time_bounds
+from rollup.lang.sql.within import Within, columns_used, conditions_on, mentions, rewrite
+from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.types import Type
+
+TIME = "AGG_TIME"
+"""AGG_TIMESTAMP once more, as a timestamptz, which is what charts want on their axis."""
+
+LONGEST_KEPT = 65_536
+MOST_SOURCES = 256
+"""In one text, since each is a question of its own to the store."""
+
+_MARK = f"rollup_{secrets.token_hex(6)}_"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source of a text: `low`, `high` and `per` as SQL, their `values` when all are constants.
+
+    `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; `fill`; `view`, for
+    a level's view, whose range may be empty or open.
+    """
+
+    aggregation: str
+    spec: str
+    low: str
+    high: str
+    per: str
+    values: tuple[str | int | None, str | int | None, str | int | None] | None = None
+    position: tuple[int, int] = (1, 1)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The spec, read."""
+        return json.loads(self.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with a mark for each source, `mark` with its number; one may stand in the bounds of one after it."""
+
+    text: str
+    sources: tuple[Source, ...]
+    mark: str = f'"{_MARK}{{}}_"'
+
+    def filled(self, places: Sequence[str]) -> str:
+        """The text with what stands in each source's place, in time linear in what comes out.
+
+        >>> Template('a <0> b', (), "<{}>").filled(["x"])
+        'a x b'
+        """
+        done: list[str] = []
+        for place in places:
+            done.append(self._put(place, done))
+        return self._put(self.text, done)
+
+    def _put(self, text: str, places: Sequence[str]) -> str:
+        before, after = self.mark.split("{}")
+        first, *rest = text.split(before)
+        parts = [first]
+        for each in rest:
+            number, _, tail = each.partition(after)
+            parts += [places[int(number)], tail]
+        return "".join(parts)
+
+
+@dataclass
+class Reader:
+    """Reads texts about the aggregations of a program; the names of level views are among the known ones."""
+
+    aggregations: Mapping[str, Aggregation]
+    views: Mapping[str, tuple[str, Duration]] = field(init=False)
+    read: Callable[[str], Template] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.views = {
+            view_name(aggregation, level): (aggregation.name, level)
+            for aggregation in self.aggregations.values()
+            for level in aggregation.levels
+        }
+        self.read = lru_cache(maxsize=4096)(self._read)
+
+    def needs(self, sql: str) -> bool:
+        """Whether a text may hold a source of ours."""
+        return mentions(sql, self.aggregations)
+
+    def template(self, sql: str) -> Template:
+        """What a text asks for. Raises RollupError with the position of what is wrong."""
+        return self.read(sql) if len(sql) <= LONGEST_KEPT else self._read(sql)
+
+    def _read(self, sql: str) -> Template:
+        sources: list[Source] = []
+
+        def resolve(within: Within) -> exp.Expr:
+            if len(sources) == MOST_SOURCES:
+                raise QueryError(f"more than {MOST_SOURCES} ranges in one statement", hint="ask in several")
+            sources.append(self._source(within))
+            return exp.Table(this=exp.to_identifier(f"{_MARK}{len(sources) - 1}_", quoted=True))
+
+        known = [*self.aggregations, *self.views]
+        return Template(rewrite(called(sql, self.views), known, resolve), tuple(sources))
+
+    def _source(self, within: Within) -> Source:
+        if within.aggregation in self.views:
+            return self._of_view(within)
+        aggregation = self.aggregations[within.aggregation]
+        nodes = [within.args["start"], within.args.get("end"), within.args["per"]]
+        values = [None if node is None else constant(node) for node in nodes]
+        known = all(node is None or value is not None for node, value in zip(nodes, values, strict=True))
+        texts = ["null" if node is None else node.sql(dialect="postgres") for node in nodes]
+        found = (values[0], values[1], values[2]) if known else None
+        return Source(
+            aggregation.name, _spec(aggregation, within), texts[0], texts[1], texts[2], found, within.position
+        )
+
+    def _of_view(self, within: Within) -> Source:
+        name, level = self.views[within.aggregation]
+        if not isinstance(within.args["start"], exp.Null):
+            raise QueryError(f"{within.aggregation} is per {level.plural} already", hint=f"{name} within … per …")
+        low, high = time_bounds(within)
+        values = (low, high, level.plural) if not isinstance(low, exp.Expr) and not isinstance(high, exp.Expr) else None
+        spec = _spec(self.aggregations[name], within, view=True)
+        return Source(name, spec, _text(low), _text(high), f"'{level.plural}'", values, within.position)
+
+
+def _text(bound: exp.Expr | int | None) -> str:
+    if isinstance(bound, exp.Expr):
+        return bound.sql(dialect="postgres")
+    return "null::bigint" if bound is None else f"({bound})::bigint"
+
+
+def view_name(aggregation: Aggregation, level: Duration) -> str:
+    """The name of the view of a level.
+
+    >>> from types import SimpleNamespace
+    >>> view_name(SimpleNamespace(name="TradeAgg"), Duration.DAYS)
+    'TradeAgg_per_days'
+    """
+    return f"{aggregation.name}_per_{level.plural}"
+
+
+def constant(node: exp.Expr) -> str | int | None:
+    """The text or whole number a node is, None when it has to be computed.
+
+    >>> constant(exp.Literal.number("-5")), constant(exp.column("x"))
+    (-5, None)
+    """
+    if isinstance(node, exp.Literal):
+        text = str(node.this)
+        return text if node.is_string else int(text) if text.lstrip("-").isdigit() else None
+    if isinstance(node, exp.Neg):
+        value = constant(node.this)
+        return -value if isinstance(value, int) else None
+    return constant(node.this) if isinstance(node, exp.Paren) else None
+
+
+# The spec
+
+
+def _spec(aggregation: Aggregation, within: Within, view: bool = False) -> str:
+    spec: dict[str, Any] = {}
+    used = columns_used(within.root(), within)
+    if used is not None:
+        folded = {name.casefold() for name in used}
+        names = {name.casefold() for name in columns(aggregation)}
+        spec["columns"] = sorted(folded & names)
+    wanted = [_condition(aggregation, part) for part in conditions_on(within.root(), within)]
+    conditions = sorted(part for part in wanted if part is not None)
+    if conditions:
+        spec["where"] = conditions
+    limit = _limit(within)
+    if limit is not None:
+        spec["limit"] = limit
+    if view:
+        spec["view"] = True
+    if within.fill:
+        spec["fill"] = within.fill
+    return json.dumps(spec, sort_keys=True)
+
+
+def columns(aggregation: Aggregation) -> dict[str, Type]:
+    """The columns of an answer in their order: AGG_TIMESTAMP, the keys that are not selected, the outputs."""
+    keys = {key.name: key.type for key in aggregation.keys}
+    outputs = {output.name: output.type for output in aggregation.outputs}
+    return {TIMESTAMP: Type.LONG, **{name: kind for name, kind in keys.items() if name not in outputs}, **outputs}
+
+
+def _condition(aggregation: Aggregation, part: exp.Expr) -> tuple[str, list[str | int]] | None:
+    """`key = constant` and `key in (constants)`, which every engine understands alike; None for all else.
+
+    Only group keys that are shown as they are count: on those the rows of other keys need not even be merged.
+    """
+    bare = part.unnest()
+    if not isinstance(bare, (exp.EQ, exp.In)) or not isinstance(bare.this, exp.Column):
+        return None
+    kinds = {key.name: key.type for key in aggregation.keys}
+    finals = {output.name: output.final for output in aggregation.outputs}
+    name = bare.this.name
+    final = finals.get(name)
+    if name not in kinds or (final is not None and not (isinstance(final, exp.Column) and final.name == name)):
+        return None
+    given = [bare.expression] if isinstance(bare, exp.EQ) else list(bare.expressions)
+    values = [constant(node) for node in given]
+    wanted = {Type.STRING: str, Type.INT: int, Type.LONG: int}.get(kinds[name])
+    if wanted is None or not values or not all(isinstance(value, wanted) for value in values):
+        return None
+    return name, sorted({value for value in values if value is not None}, key=str)
+
+
+def _limit(within: Within) -> int | None:
+    """How many rows are enough, where the query shows the source's rows as they come: what table browsers ask."""
+    select = within.parent_select
+    if select is None or not isinstance(within.parent, exp.From) or within.parent.parent is not select:
+        return None
+    stops = ("joins", "laterals", "where", "group", "having", "order", "distinct", "qualify", "windows")
+    if any(select.args.get(key) for key in stops) or select.find(exp.AggFunc, exp.Window, exp.Explode):
+        return None
+    found = [select.args.get(key) for key in ("limit", "offset")]
+    nodes = [node.expression for node in found if isinstance(node, (exp.Limit, exp.Offset))]
+    values = [constant(node) for node in nodes]
+    whole = [value for value in values if isinstance(value, int)]
+    return sum(whole) if found[0] is not None and len(whole) == len(nodes) and isinstance(found[0], exp.Limit) else None
+
+
+# Level views
+
+
+def called(sql: str, views: Mapping[str, Any]) -> str:
+    """The text with each level view after FROM or JOIN written as a call, which then is a source like the others.
+
+    A view that is not seen here answers all the same, by itself and as a whole.
+
+    >>> called('select * from "A_days" d where x', ["A_days"])
+    'select * from "A_days"(NULL, NULL, NULL) d where x'
+    """
+    folded = sql.casefold()
+    if not any(name.casefold() in folded for name in views):
+        return sql
+    try:
+        tokens = Postgres().tokenize(sql)
+    except Exception:  # an open quote or comment; the server says so
+        return sql
+    ends = [token.end + 1 for index, token in enumerate(tokens) if _is_view(tokens, index, views)]
+    for end in reversed(ends):
+        sql = f"{sql[:end]}(NULL, NULL, NULL){sql[end:]}"
+    return sql
+
+
+def _is_view(tokens: Sequence[Token], index: int, views: Mapping[str, Any]) -> bool:
+    token = tokens[index]
+    if token.token_type not in (TokenType.IDENTIFIER, TokenType.VAR):
+        return False
+    if token.text not in views:
+        alike = [name for name in views if name.casefold() == token.text.casefold()]
+        if token.token_type is TokenType.IDENTIFIER or len(alike) != 1:
+            return False
+    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+    if after in (TokenType.L_PAREN, TokenType.DOT):
+        return False
+    before = index - 1
+    while before >= 1 and tokens[before].token_type is TokenType.DOT:
+        before -= 2
+    words = [tokens[at].text.upper() if at >= 0 else "" for at in (before, before - 1)]
+    return words[0] in ("FROM", "JOIN") and words[1] not in ("DISTINCT", "DELETE")

@@ -1,0 +1,152 @@
+"""The private PostgreSQL before a Delta store: made, set up, and started again when it was killed.
+
+What it holds can be computed again, so nothing of it is synced to disk; but tables are ordinary ones. Unlogged tables
+would be empty after one of the server's processes was killed, and a query would read no rows instead of the right ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+
+from rollup.core.errors import StoreError
+from rollup.gateway.servers.catalog import SCHEMA, aggregation_ddl, setup_ddl
+from rollup.gateway.servers.options import ServeOptions
+from rollup.plan.aggregation import Aggregation
+from rollup.stores.postgres.server import PgServer
+from rollup.stores.sql.ddl import TEMPLATES
+
+log = logging.getLogger(__name__)
+
+DATABASE = "rollup"
+OWNER = "rollup_owner"
+_SPARE = 16
+_SHARED, _OWN = 512 << 20, 1 << 30
+"""Address space of a process: of what all share, with the libraries, and of its own, whatever `work_mem` a client sets."""
+
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "256MB",
+    "autovacuum_naptime": "5min",
+    "jit": "off",
+    "max_prepared_transactions": "0",
+    "shared_buffers": "256MB",
+}
+
+
+class PrivateServer:
+    """The server and the folder through which its functions get replies."""
+
+    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation]) -> None:
+        self.options = options
+        self.aggregations = aggregations
+        self.mail = options.data / "mail"
+        connections = {"max_connections": str(options.max_connections + _SPARE)}
+        self.server = PgServer(options.data, settings=_SETTINGS | connections, memory=_SHARED + _OWN)
+
+    @property
+    def dsn(self) -> str:
+        """For the loader: the superuser, in the database that is served."""
+        return f"{self.server.dsn.rpartition('/')[0]}/{DATABASE}"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is alive."""
+        return self.server.pid is not None
+
+    def start(self) -> None:
+        """Start and set up. Data that a crash of the machine has left unreadable is made anew. Raises StoreError."""
+        try:
+            self.server.start()
+        except StoreError as problem:
+            if "belongs to another" in problem.message or not self.server.data.exists():
+                raise
+            log.warning("the private server's data cannot be used and is made anew: %s", problem.message)
+            self.server.stop()
+            shutil.rmtree(self.server.data)
+            self.server.start()
+        self.set_up()
+
+    def restart(self) -> None:
+        """After a crash: the same port, everything set up anew."""
+        self.server.restart()
+        self.set_up()
+
+    def stop(self) -> None:
+        """End it."""
+        self.server.stop()
+
+    def set_up(self) -> None:
+        """Schemas, functions, views and roles; what earlier runs had loaded goes."""
+        shutil.rmtree(self.mail, ignore_errors=True)
+        self.mail.mkdir(parents=True)
+        self.mail.chmod(0o755)
+        self._database()
+        connection = psycopg2.connect(self.dsn)
+        try:
+            with connection, connection.cursor() as cursor:
+                for statement in setup_ddl(f"{self.mail}/", self.options.statement_timeout):
+                    cursor.execute(statement)
+                for aggregation in self.aggregations.values():
+                    for statement in aggregation_ddl(aggregation):
+                        cursor.execute(statement)
+                self._roles(cursor)
+        finally:
+            connection.close()
+
+    def _database(self) -> None:
+        connection = psycopg2.connect(self.server.dsn)
+        connection.autocommit = True
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("select 1 from pg_database where datname = %s", (DATABASE,))
+                if cursor.fetchone() is None:
+                    cursor.execute(f"create database {DATABASE}")
+        finally:
+            connection.close()
+
+    def _roles(self, cursor: Any) -> None:
+        """A role for each user as `ddl/gateway_roles.sql` makes it; who is not named any more cannot log in."""
+        cursor.execute("select rolname from pg_roles where not rolsuper and rolname !~ '^pg_'")
+        there = {str(row[0]) for row in cursor.fetchall()}
+        if OWNER not in there:
+            cursor.execute(f"create role {OWNER} nologin")
+        script = sql.SQL((TEMPLATES / "gateway_roles.sql").read_text(encoding="utf-8"))
+        for user in there - {OWNER} - set(self.options.users):
+            cursor.execute(sql.SQL("alter role {} nologin").format(sql.Identifier(user)))
+        for user, password in self.options.users.items():
+            names = {"role": user, "database": DATABASE, "schema": SCHEMA, "owner": OWNER}
+            parts = {key: sql.Identifier(value) for key, value in names.items()}
+            if user in there:
+                cursor.execute(sql.SQL("drop owned by {role}; drop role {role}").format(**parts))
+            cursor.execute(script.format(password=sql.Literal(password), **parts))
+            cursor.execute(sql.SQL("grant usage on schema _rollup, public to {role}").format(**parts))
+            cursor.execute(sql.SQL("grant select on all tables in schema public to {role}").format(**parts))
+
+
+class Mail:
+    """Replies to the server's functions: files that appear whole and go when they have been read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def send(self, token: str, content: bytes) -> None:
+        """Make a reply appear."""
+        draft = self.folder / f".{token}"
+        draft.write_bytes(content)
+        draft.chmod(0o644)
+        os.rename(draft, self.folder / token)
+
+    def clear(self, token: str) -> None:
+        """Remove a reply that has been read, or never will be."""
+        (self.folder / token).unlink(missing_ok=True)

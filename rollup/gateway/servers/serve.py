@@ -1,0 +1,278 @@
+"""`rollup serve`: the endpoint for BI tools, before a Delta store or before PostgreSQL.
+
+Before Delta every text of a client goes to a private server, which gets the rows it asks for from here. Before a
+PostgreSQL store the rows are computed in that server, by the functions the store made there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from rollup.ask_mistakes import without_range
+from rollup.conf import Conf
+from rollup.core.errors import ConfigError, RollupError, StoreError
+from rollup.gateway.protocol import refusal
+from rollup.gateway.protocol.proxy import Gateway
+from rollup.gateway.protocol.session import VISITOR, Session
+from rollup.gateway.rewriting.loaded import Budget, Slices, request
+from rollup.gateway.rewriting.loader import Loader, delta_folders
+from rollup.gateway.rewriting.mentions import Reader, Source, Template
+from rollup.gateway.rewriting.readers import Readers
+from rollup.gateway.servers.catalog import call_of
+from rollup.gateway.servers.options import ServeOptions
+from rollup.gateway.servers.private import DATABASE, Mail, PrivateServer
+from rollup.program import Program
+from rollup.stores.sql.options import StoreOptions
+
+log = logging.getLogger(__name__)
+
+_WATCH = 0.25
+
+
+class Endpoint(Protocol):
+    """What listens for BI tools."""
+
+    options: ServeOptions
+
+    @property
+    def database(self) -> str:
+        """The one database it serves."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, once started."""
+        ...
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        ...
+
+    async def close(self) -> None:
+        """End all sessions and what stands behind."""
+        ...
+
+
+class DeltaEndpoint:
+    """Before Delta, and any other store that is no PostgreSQL: rows are loaded into a private server when asked for."""
+
+    database = DATABASE
+
+    def __init__(self, conf: Conf, options: ServeOptions | None = None) -> None:
+        program = conf.program()
+        self.options = options or ServeOptions.of(conf)
+        self.reader = Reader(program.aggregations)
+        self.readers = Readers(program.aggregations)
+        self.private = PrivateServer(self.options, program.aggregations)
+        self.loader = Loader(conf, program, lambda: self.private.dsn, self.options.row_limit)
+        budget = Budget(self.options.memory_mb << 20)
+        self.slices = Slices(program.aggregations, self.loader, budget, delta_folders(conf, program))
+        self.mail = Mail(self.private.mail)
+        self.port = 0
+        self._gateway: Gateway | None = None
+        self._guard: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the private server, then listen. Raises StoreError or ConfigError."""
+        context = self.options.context()
+        await asyncio.gather(asyncio.to_thread(self.private.start), self.readers.start())
+        await asyncio.gather(*(self._warmed() for _ in range(self.loader.WARM)))
+        self._gateway = Gateway(
+            ("127.0.0.1", self.private.server.port),
+            self.rewrite,
+            needs=self.reader.needs,
+            guard=self.readers.forbidden,
+            notice=self.notice,
+            missing=lambda name: without_range(name, self.reader.aggregations),
+            ssl=context,
+            limits=self.options.limits,
+            users=set(self.options.users),
+            database=DATABASE,
+        )
+        self.port = await _listening(self._gateway, self.options)
+        self._guard = asyncio.create_task(self._guarding())
+
+    async def close(self) -> None:
+        """End all sessions, the threads and the private server."""
+        if self._guard is not None:
+            self._guard.cancel()
+        if self._gateway is not None:
+            await self._gateway.close()
+        await self.readers.close()
+        await asyncio.to_thread(self.loader.close)
+        await asyncio.to_thread(self.private.stop)
+
+    async def rewrite(self, sql: str) -> str:
+        """The text the private server gets.
+
+        What it runs at once reads tables by name. What it keeps (a prepared statement, whichever way it was made) must
+        not: it would read them for ever, or after they are gone.
+        """
+        template: Template = await self.readers.read(sql)
+        if not template.sources:
+            return sql
+        session = VISITOR.get(None)
+        at_once = session is not None and session.simple and "prepare" not in sql.casefold()
+        moment: dict[str, int] = {}
+        places: list[str] = []
+        for source in template.sources:
+            await asyncio.sleep(0)  # others have their turn, however many sources there are
+            if at_once and source.values is not None:
+                places.append(await self._table(session, moment, source))
+            else:
+                places.append(call_of(source))
+        return template.filled(places)
+
+    async def _table(self, session: Session | None, moment: dict[str, int], source: Source) -> str:
+        assert source.values is not None
+        try:
+            return f"({await self.slices.query(session, moment, source.aggregation, source.given, source.values)})"
+        except RollupError as problem:
+            raise problem.at(*source.position) from None
+
+    async def notice(self, session: Session, payload: bytes) -> None:
+        """Answer a function of the private server that is being executed for a session."""
+        asked = request(payload)
+        token = str(uuid.UUID(asked["token"]))
+        reply = await self._reply(session, asked)
+        session.hold(lambda: self.mail.clear(token))
+        self.mail.send(token, json.dumps(reply).encode())
+
+    async def _reply(self, session: Session, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        if session.moment[0] != asked["at"]:
+            session.moment = (asked["at"], {})
+        values = (asked["low"], asked["high"], asked["per"])
+        try:
+            sql = await self.slices.query(session, session.moment[1], asked["name"], asked["spec"], values)
+        except RollupError as problem:
+            found = refusal.refusal(problem, "")
+            return {"error": found.message, "sqlstate": found.sqlstate, "hint": found.hint}
+        except Exception:
+            log.exception("a question could not be answered")
+            return {"error": "internal error; see the log of rollup serve", "sqlstate": refusal.INTERNAL}
+        return {"sql": sql}
+
+    async def _warmed(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.loader.pool, self.loader.warm)
+        except RollupError as problem:
+            log.info("nothing to warm up: %s", problem)
+
+    async def _guarding(self) -> None:
+        """Starts the private server again when its process has gone."""
+        while True:
+            await asyncio.sleep(_WATCH)
+            if self.private.running:
+                continue
+            log.warning("the private server has gone; it is started again")
+            try:
+                await asyncio.to_thread(self.private.restart)
+                self.slices.forget()
+            except (StoreError, OSError, ValueError) as problem:
+                log.error("the private server does not start: %s", problem)
+                await asyncio.sleep(1)
+
+
+class PostgresEndpoint:
+    """Before a PostgreSQL store: a proxy; the store's own functions and views in that server give the rows."""
+
+    def __init__(self, conf: Conf, store: StoreOptions, options: ServeOptions | None = None) -> None:
+        self.options = options or ServeOptions.of(conf, passwords=False)
+        self.store = store
+        self.program = conf.program()
+        self.reader = Reader(self.program.aggregations)
+        self.readers: Readers | None = None
+        self.database = store.url.database or ""
+        self.port = 0
+        self._gateway: Gateway | None = None
+
+    async def start(self) -> None:
+        """Look up where the store's functions are, then listen. Raises StoreError."""
+        context = self.options.context()
+        self.readers = Readers(self.program.aggregations, await asyncio.to_thread(self._schema))
+        await self.readers.start()
+        self._gateway = Gateway(
+            (self.store.url.host or "127.0.0.1", self.store.url.port or 5432),
+            self.rewrite,
+            needs=self.reader.needs,
+            guard=self.readers.forbidden,
+            missing=lambda name: without_range(name, self.program.aggregations),
+            ssl=context,
+            limits=self.options.limits,
+            users=set(self.options.users),
+            database=self.database,
+        )
+        self.port = await _listening(self._gateway, self.options)
+
+    async def close(self) -> None:
+        """End all sessions."""
+        if self._gateway is not None:
+            await self._gateway.close()
+        if self.readers is not None:
+            await self.readers.close()
+
+    async def rewrite(self, sql: str) -> str:
+        """The text the store's server gets."""
+        assert self.readers is not None
+        return str(await self.readers.read(sql))
+
+    def _schema(self) -> str:
+        engine = sa.create_engine(self.store.url)
+        try:
+            with engine.connect() as connection:
+                return str(connection.execute(sa.text("select current_schema()")).scalar())
+        except SQLAlchemyError as problem:
+            raise StoreError(f"{self.store.shown}: {problem.args[0]}") from None
+        finally:
+            engine.dispose()
+
+
+async def _listening(gateway: Gateway, options: ServeOptions) -> int:
+    try:
+        return await gateway.start(options.host, options.port)
+    except OSError as problem:
+        raise ConfigError(
+            f"cannot listen on {options.host}:{options.port}: {problem.strerror}", hint="[serve] port"
+        ) from None
+
+
+def endpoint(conf: Conf) -> Endpoint:
+    """The endpoint that fits a configuration's store. Raises ConfigError or StoreError."""
+    found = _stores(conf, conf.program())
+    first = found[0] if found else None
+    if first is not None and first.dialect == "postgresql" and all(each == first for each in found):
+        return PostgresEndpoint(conf, first)
+    return DeltaEndpoint(conf)
+
+
+def _stores(conf: Conf, program: Program) -> list[StoreOptions | None]:
+    """The database of each aggregation; None for one in Delta."""
+    found: list[StoreOptions | None] = []
+    for aggregation in program.aggregations.values():
+        if aggregation.store.get("type") == "rdbms":
+            found.append(StoreOptions.of(aggregation.store))
+        else:
+            found.append(StoreOptions.of({"url": conf.store["url"]}) if conf.store["kind"] == "sql" else None)
+    return found
+
+
+async def serve(conf: Conf, ready: Any = None) -> None:
+    """Serve until cancelled; `ready(endpoint)` is called once it listens."""
+    found = endpoint(conf)
+    try:
+        await found.start()
+        if ready is not None:
+            ready(found)
+        await asyncio.Event().wait()
+    finally:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(found.close())

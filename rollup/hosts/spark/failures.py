@@ -1,0 +1,37 @@
+"""What stopped a streaming query, as the one line a user can act on."""
+
+from __future__ import annotations
+
+import re
+
+from rollup.core import errors
+from rollup.core.errors import RollupError
+
+_PYTHON = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Problem)): (.+)$", re.MULTILINE)
+_JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error)): (.+?)$", re.MULTILINE)
+
+
+def cause(problem: BaseException) -> RollupError:
+    """The error at the bottom of an exception of Spark: ours when a batch raised it, otherwise its own first line.
+
+    >>> cause(Exception("Traceback (most recent call last):\\nrollup.core.errors.FencedError: another job is here"))
+    FencedError('another job is here')
+    """
+    if isinstance(problem, RollupError):
+        return problem
+    text = str(problem)
+    for name, message in reversed(_PYTHON.findall(text)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, RollupError):
+            return kind(message)
+    return RollupError(f"the job stopped: {_last_line(text)}")
+
+
+def _last_line(text: str) -> str:
+    """The innermost message of a stack of them."""
+    found = [*_JAVA.findall(text), *_PYTHON.findall(text)]
+    if found:
+        name, message = found[-1]
+        return f"{message} ({name})"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "without saying why"

@@ -1,0 +1,89 @@
+"""Statements in the Spark job: the tasks bring the columns they need, the driver runs the step and commits.
+
+They commit before the aggregations whose closed rows they read, so whatever closes in a batch is known to both or comes
+again for both; a batch that one of them has already is passed over, as with any two aggregations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.checkpoint.marks import Plans, after, ahead, done
+from rollup.conf import Conf
+from rollup.core.columns import ColumnEngine
+from rollup.hosts.pipeline import Pipeline, Prepared
+from rollup.hosts.statements.closed import closed_events
+from rollup.hosts.statements.commits import Commits
+from rollup.hosts.statements.outlets import outlets_of
+from rollup.hosts.statements.running import Running
+from rollup.plan.app import StreamDef
+from rollup.program import Program
+from rollup.sources.base import DEAD
+from rollup.statements.component import Refused
+from rollup.statements.flow import ARRIVAL
+
+FOLDER = "_statements"
+"""Where the commits of statements are, beside those of aggregations."""
+Rows = Mapping[str, Sequence[pa.Table]]
+
+
+class JobStatements:
+    """The statements of a job."""
+
+    def __init__(self, conf: Conf, program: Program, pipelines: Mapping[str, Pipeline], engine: ColumnEngine) -> None:
+        commits = Commits(conf.tables / "_rollup" / FOLDER)
+        self.running = Running(program, conf.zone, pipelines, commits, outlets_of(conf, program))
+        self._program, self._pipelines, self._engine = program, pipelines, engine
+
+    def done(self, stream: str, query: str, number: int) -> bool:
+        """Whether this batch was committed already, before a crash."""
+        return done(self.running.source.get(stream), query, number)
+
+    def ahead(self, stream: str, query: str) -> Mapping[str, Any]:
+        """What of the batches of a query to come the statements have already; nothing in the ordinary course."""
+        return ahead(self.running.source.get(stream), query)
+
+    def columns(self, stream: str) -> Mapping[str, tuple[str, ...]]:
+        """The columns that a batch of a stream must bring, of it and of the streams it feeds; none if nobody reads."""
+        reached = {stream, *(each.target for each in self._program.fed_by(stream))}
+        streams: dict[str, StreamDef] = {name: self._program.streams[name] for name in reached}
+        return self.running.columns(streams)
+
+    def tells(self, pipeline: Pipeline) -> bool:
+        """Whether statements read what an aggregation closes."""
+        return pipeline.aggregation.name in self.running.told.values()
+
+    def batch(
+        self,
+        stream: str,
+        query: str,
+        number: int,
+        rows: Rows,
+        held: Mapping[str, Any],
+        plans: Plans,
+        prepared: Mapping[str, Prepared],
+    ) -> pa.Table:
+        """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters."""
+        running = self.running
+        if running.lost(stream, query):
+            running.restart(stream)
+        events = running.flow.arrived(
+            self._program.streams,
+            {name: pa.concat_tables(tables).sort_by(ARRIVAL) for name, tables in sorted(rows.items()) if tables},
+        )
+        for name, made in prepared.items():
+            events += closed_events(self._engine, self._pipelines[name], made, running.told)
+        mark = after(running.source.get(stream), query, number, 0, held, plans)
+        given = running.advance(self._engine, events, {**running.source, stream: mark})
+        return _letters(given.refused)
+
+
+def _letters(refused: Sequence[Refused]) -> pa.Table:
+    rows = [
+        {"stream": event.stream, "reason": reason, "position": "", "raw": str(event.values)}
+        for event, reason in refused
+    ]
+    return pa.Table.from_pylist(rows, schema=DEAD)

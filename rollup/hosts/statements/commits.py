@@ -1,0 +1,127 @@
+"""What is committed of statements: their states, what a batch gave, and which input it all holds, in one record.
+
+A record stands beside those of the rollups and is read and checked by the same code. Its one file of rows has
+
+    component   the component, or for rows that were given their stream
+    name        `table` and the name of one of its state, `scalars`, or `given`; `id` is that of the line of commits
+    content     an Arrow file, or packed scalars
+
+What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
+next start: the record comes first, sinks after it, and the next record only when all sinks have what this one gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from rollup.checkpoint.records import Record, RecordFolder
+from rollup.core.errors import StoreError
+from rollup.engine.state import Packer, State, Unpacker
+from rollup.statements.flow import States
+from rollup.stores.faults import point
+
+_SCALARS, _GIVEN, _ID, _TABLE, _FILE = "scalars", "given", "id", "table ", "statements"
+_SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A commit: its number from 1, the states, the marks of the input by stream, and the rows that streams were given.
+
+    `texts` are the fingerprints of the components whose states these are; `id` tells this line of commits from another
+    that begins at 1.
+    """
+
+    number: int = 0
+    id: str = ""
+    states: States = field(default_factory=dict[str, State])
+    source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    given: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Commits:
+    """The commits of an app's statements, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._records = RecordFolder(folder)
+
+    def newest(self) -> Saved:
+        """The last commit. Raises StoreError when it is damaged."""
+        record = self._records.newest()
+        if record is None:
+            self._records.create()
+            return Saved()
+        rows = self._records.read_rows(record.files(_FILE))
+        try:
+            return _read(record, rows)
+        except (pa.ArrowException, ValueError, KeyError) as problem:
+            raise StoreError(f"the state of statements in {self.folder} cannot be read: {problem}") from None
+
+    def write(self, saved: Saved) -> None:
+        """Make a commit. Raises FencedError when its number is taken."""
+        point("statements.begin")
+        self._records.refuse_taken(saved.number)
+        name = self._records.write_rows(f"open-{_FILE}-{saved.number:012d}.arrow", _rows(saved))
+        point("statements.rows")
+        self._records.write(Record(saved.number, {}, {_FILE: name}, {}, None, dict(saved.source)))
+        point("statements.record")
+        if saved.number % 16 == 0:
+            self._records.tidy()
+
+
+def _rows(saved: Saved) -> pa.Table:
+    found = [("", _ID, saved.id.encode())]
+    for component, state in saved.states.items():
+        found += [(component, _TABLE + name, _bytes(table)) for name, table in state.tables.items()]
+        kept = {"text": saved.texts.get(component, ""), "scalars": dict(state.scalars)}
+        found.append((component, _SCALARS, _bytes(_packed(kept))))
+    found += [(name, _GIVEN, _bytes(table)) for name, table in saved.given.items() if table.num_rows]
+    columns = [pa.array([row[i] for row in found], kind.type) for i, kind in enumerate(_SCHEMA)]
+    return pa.table(columns, schema=_SCHEMA)
+
+
+def _read(record: Record, rows: pa.Table) -> Saved:
+    tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
+    given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
+    for row in rows.to_pylist():
+        component, name = row["component"], row["name"]
+        if name == _ID:
+            id = row["content"].decode()
+            continue
+        content = pa.ipc.open_file(row["content"]).read_all()
+        if name == _GIVEN:
+            given[component] = content
+        elif name == _SCALARS:
+            kept = _unpacked(content)
+            scalars[component], texts[component] = kept["scalars"], kept["text"]
+        else:
+            tables.setdefault(component, {})[name.removeprefix(_TABLE)] = content
+    states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
+    return Saved(record.number, id, states, record.source, given, texts)
+
+
+def _packed(value: Any) -> pa.Table:
+    """Plain values as a table, in the form that states of nodes have."""
+    packer = Packer()
+    packer.node("", value)
+    return packer.state({}).tables["nodes"]
+
+
+def _unpacked(table: pa.Table) -> Any:
+    nothing = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
+    return Unpacker(State({"nodes": table, "rows": nothing})).node("")
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,51 @@
+"""The sinks of streams that statements give: those of the configuration, and `@sink` on the stream's definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollup.conf import Conf, sink_options
+from rollup.core.errors import ConfigError
+from rollup.hosts.answers import Sink, sink
+from rollup.plan.app import Annotation
+from rollup.program import Program
+
+_KINDS = {"file": "files", "log": "console", "sql": "postgres"}
+"""Other words for kinds of sinks."""
+GUARANTEE: Mapping[str, str] = {
+    "delta": "exactly once, by the transaction of each append",
+    "postgres": "exactly once, in one transaction with the number of the commit",
+    "files": "exactly once, one file a commit, named by its number",
+    "kafka": "at least once: after a crash the last commit is sent again",
+    "console": "at least once: after a crash the last commit is printed again",
+}
+
+
+def sinks_of(conf: Conf, program: Program) -> dict[str, Mapping[str, Any]]:
+    """The options of the sink of each stream of statements that has one. Raises ConfigError for what is wrong there."""
+    assert program.statements is not None
+    found = dict[str, Mapping[str, Any]]()
+    for name in program.statements.streams:
+        declared = _declared(conf, name, program.sinks[name]) if name in program.sinks else None
+        if name in conf.sinks and declared is not None:
+            raise ConfigError(f"{conf.path}: [sinks.{name}] and @sink of {name} are two sinks", hint="leave one out")
+        given = conf.sinks.get(name, declared)
+        if given is not None:
+            found[name] = {"name": name, **given}
+    return found
+
+
+def outlets_of(conf: Conf, program: Program) -> dict[str, Sink]:
+    """The sinks themselves."""
+    return {name: sink(name, options) for name, options in sinks_of(conf, program).items()}
+
+
+def _declared(conf: Conf, stream: str, annotation: Annotation) -> Mapping[str, Any]:
+    values = dict(annotation.values)
+    kind = values.pop("type", "")
+    options = {name: int(value) if value.isdigit() else value for name, value in values.items()}
+    try:
+        return sink_options(f"@sink of {stream}:", conf.path.parent, {"kind": _KINDS.get(kind, kind), **options})
+    except ConfigError as problem:
+        raise problem.at(annotation.line, annotation.column) from None

@@ -1,0 +1,182 @@
+"""The statements of a program between batches: their states, the step, the commit, and where their streams go on to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+import structlog
+
+from rollup.aggregation.closings import closing_streams
+from rollup.checkpoint.marks import arrivals, done
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError
+from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.statements.commits import Commits, Saved
+from rollup.plan.app import StreamDef
+from rollup.program import Program
+from rollup.statements.compiled import Part
+from rollup.statements.component import Event
+from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given
+from rollup.stores.faults import point
+
+
+class Outlet(Protocol):
+    """Takes the rows of a stream; one that has a number already must not add its rows twice where that can be helped."""
+
+    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+        """Write the rows of one commit of the statements, whose id is `query`."""
+        ...
+
+
+class Running:
+    """Holds the states of all statements of a program between batches and commits after each.
+
+    Without `commits` nothing is kept: the states live and die with the process.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        zone: str,
+        pipelines: Mapping[str, Pipeline],
+        commits: Commits | None = None,
+        outlets: Mapping[str, Outlet] | None = None,
+    ) -> None:
+        assert program.statements is not None
+        self.program, self._commits, self._outlets = program, commits, dict(outlets or {})
+        self.flow = Flow(program.statements, program.times, zone)
+        self._texts = {part.name: _fingerprint(part, program.streams) for part in program.statements.parts}
+        written = program.statements.streams
+        self.told = told(program)
+        self._fed = [one for one in pipelines.values() if one.aggregation.stream in written]
+        self._saved = Saved(texts=self._texts)
+        self.counts = Counter[str]()
+        """How many rows each stream was given since the start."""
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """By stream, the mark of what input the states hold."""
+        return self._saved.source
+
+    @property
+    def number(self) -> int:
+        """How many commits there were."""
+        return self._saved.number
+
+    def start(self, engine: ColumnEngine) -> None:
+        """Take up where the last commit ended, and bring on what a job that was killed had not yet brought.
+
+        Raises ConfigError when a text has changed under its state.
+        """
+        found = Saved() if self._commits is None else self._commits.newest()
+        self._check(found)
+        lost = found.states.keys() - self._texts.keys()
+        states = {name: state for name, state in found.states.items() if name not in lost}
+        self._saved = replace(found, states=states, id=found.id or uuid4().hex[:12], texts=self._texts)
+        self._deliver(engine)
+
+    def columns(self, streams: Mapping[str, StreamDef]) -> Mapping[str, tuple[str, ...]]:
+        """The columns that a batch must bring of some streams."""
+        return self.flow.columns(streams)
+
+    def advance(self, engine: ColumnEngine, events: Sequence[Event], source: Mapping[str, Any]) -> Given:
+        """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements."""
+        states, given = self.flow.step(self._saved.states, events)
+        self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
+        self._commit(replace(self._saved, states=states, source=source, given=given.streams))
+        self._deliver(engine)
+        return given
+
+    def remark(self, source: Mapping[str, Any]) -> None:
+        """Change nothing but the marks, in a commit of its own between two batches."""
+        self._commit(replace(self._saved, source=source, given={}))
+
+    def lost(self, stream: str, query: str) -> bool:
+        """Whether the last batch of a stream was one of another query: its checkpoint is gone."""
+        mark = self.source.get(stream)
+        return mark is not None and mark["query"] != query
+
+    def restart(self, stream: str) -> None:
+        """A stream comes again from its start, as after the loss of its checkpoint: so do the statements."""
+        structlog.get_logger("rollup").warning(
+            "the checkpoint is lost, the stream comes again from its start: statements begin anew with it",
+            stream=stream,
+        )
+        self._saved = replace(self._saved, states={}, source={})
+
+    def _commit(self, saved: Saved) -> None:
+        saved = replace(saved, number=self._saved.number + 1)
+        if self._commits is not None:
+            self._commits.write(saved)
+        self._saved = saved
+
+    def _deliver(self, engine: ColumnEngine) -> None:
+        """What the last commit gave goes where it belongs, unless it is there already."""
+        saved = self._saved
+        for pipeline in self._fed:
+            rows = saved.given.get(pipeline.aggregation.stream)
+            if rows is not None and rows.num_rows:
+                feed(engine, pipeline, rows, saved.id, saved.number)
+                point("statements.fed")
+        for name, outlet in self._outlets.items():
+            rows = saved.given.get(name)
+            if rows is not None and rows.num_rows:
+                outlet.write(rows.drop_columns([RECEIVED]), saved.id, saved.number)
+                point("statements.sink")
+
+    def _check(self, found: Saved) -> None:
+        for name, text in found.texts.items():
+            if name in self._texts and self._texts[name] != text:
+                where = "" if self._commits is None else str(self._commits.folder)
+                raise ConfigError(
+                    f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
+                    hint=f"bring the old text back, or remove {where} to begin all statements anew",
+                )
+
+
+def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int) -> None:
+    """Rows of a stream that statements give, as one batch of an aggregation; nothing if it has that batch already."""
+    stream = pipeline.aggregation.stream
+    mark = pipeline.source.get(stream)
+    if done(mark, query, number):
+        return
+    base = arrivals(mark)
+    batch = rows.append_column(ARRIVAL, pa.array(range(base, base + rows.num_rows), pa.int64()))
+    after = {"query": query, "batch": number, "arrivals": base + rows.num_rows}
+    with engine.tables({"given": batch}):
+        pipeline.advance(
+            [pipeline.partials.fold(engine, "given")],
+            lambda steps, suspects: [pipeline.partials.fold_by_step(engine, "given", steps, suspects)],
+            {**pipeline.source, stream: after},
+        )
+
+
+def told(program: Program) -> dict[str, str]:
+    """The streams of closed rows that statements read, and the aggregation of each."""
+    reads = frozenset[str]() if program.statements is None else program.statements.reads
+    return {
+        stream: name
+        for name, aggregation in program.aggregations.items()
+        for stream in closing_streams(aggregation)
+        if stream in reads
+    }
+
+
+def bound_to_statements(program: Program) -> set[str]:
+    """The aggregations that statements feed or read: their commits go step by step with those of the statements."""
+    assert program.statements is not None
+    fed = {name for name, one in program.aggregations.items() if one.stream in program.statements.streams}
+    return fed | set(told(program).values())
+
+
+def _fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
+    """Of all that a state depends on: the text, and the attributes of the streams that it names."""
+    named = {name: streams[name].attributes for name in part.names.reads | part.names.writes if name in streams}
+    said = [" ".join(part.section.text.split()), *(f"{name} {dict(each)}" for name, each in sorted(named.items()))]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Calcite's streaming SQL."""

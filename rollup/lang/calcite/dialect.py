@@ -1,0 +1,100 @@
+"""Calcite's spelling of streaming SQL as a dialect of sqlglot: what Calcite's grammar has and standard SQL lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from rollup.core.errors import SyntaxProblem
+
+STREAM = "STREAM"
+INTERVAL_OF = "INTERVAL_OF"
+ADD, DIFFERENCE = "TIMESTAMPADD", "TIMESTAMPDIFF"
+UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+
+
+def _of_unit(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """TIMESTAMPADD(unit, n, t) and TIMESTAMPDIFF(unit, t, u): the unit is a word, not a column."""
+    unit = arguments[0].name.upper().removeprefix("SQL_TSI_") if arguments else ""
+    if len(arguments) != 3 or unit not in UNITS:
+        raise SyntaxProblem(f"{name} takes a unit and two values", hint=f"one of {', '.join(UNITS)}")
+    return exp.Anonymous(this=name, expressions=[exp.var(unit), *arguments[1:]])
+
+
+class CalciteParser(Parser):
+    """SELECT STREAM, `(a - b) SECOND`, UPSERT and REPLACE, `OVER w (RANGE ..)`, PARTITION BY after ORDER BY."""
+
+    FUNCTIONS = {
+        **Parser.FUNCTIONS,
+        ADD: lambda arguments: _of_unit(ADD, arguments),
+        DIFFERENCE: lambda arguments: _of_unit(DIFFERENCE, arguments),
+        "EVERY": lambda arguments: exp.LogicalAnd(this=arguments[0]),
+        "SOME": lambda arguments: exp.LogicalOr(this=arguments[0]),
+        "LISTAGG": lambda arguments: exp.GroupConcat(
+            this=arguments[0], separator=arguments[1] if len(arguments) > 1 else exp.Literal.string(",")
+        ),
+        "BIT_AND": lambda arguments: exp.BitwiseAndAgg(this=arguments[0]),
+        "BIT_OR": lambda arguments: exp.BitwiseOrAgg(this=arguments[0]),
+        "BIT_XOR": lambda arguments: exp.BitwiseXorAgg(this=arguments[0]),
+    }
+    NO_PAREN_FUNCTIONS = {
+        **Parser.NO_PAREN_FUNCTIONS,
+        TokenType.LOCALTIME: exp.Localtime,
+        TokenType.LOCALTIMESTAMP: exp.Localtimestamp,
+    }
+
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        """The statements of a text. `OVER w (` is read as `OVER (w`, which means the same."""
+        tokens = list(raw_tokens)
+        for i in range(len(tokens) - 2):
+            over, name, paren = tokens[i : i + 3]
+            if (
+                over.token_type is TokenType.OVER
+                and paren.token_type is TokenType.L_PAREN
+                and name.token_type is TokenType.VAR
+            ):
+                tokens[i + 1], tokens[i + 2] = paren, name
+        return super().parse(tokens, sql)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        following = self._next.token_type if self._next else None
+        if following not in (None, TokenType.COMMA, TokenType.FROM, TokenType.ALIAS) and self._match_text_seq(STREAM):
+            return exp.Hint(expressions=[exp.Var(this=STREAM)])
+        return super()._parse_hint()
+
+    def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
+        partition, order = super()._parse_partition_and_order()
+        return (partition or self._parse_partition_by()), order
+
+    def _parse_paren(self) -> exp.Expr | None:
+        inner = super()._parse_paren()
+        if isinstance(inner, exp.Paren) and self._curr and self._curr.text.upper() in UNITS:
+            self._advance()
+            return exp.Anonymous(this=INTERVAL_OF, expressions=[inner])
+        return inner
+
+    def _parse_statement(self) -> exp.Expr | None:
+        for word in ("UPSERT", "REPLACE"):
+            if (
+                self._curr
+                and self._curr.text.upper() == word
+                and self._next
+                and self._next.token_type is TokenType.INTO
+            ):
+                self._advance()
+                insert: Any = self._parse_insert()
+                insert.set("alternative", "REPLACE")
+                return insert
+        return super()._parse_statement()
+
+
+class Calcite(Dialect):
+    """Names are compared without regard to case; they keep the case in which they are declared."""
+
+    NULL_ORDERING = "nulls_are_large"
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_INSENSITIVE
+    Parser = CalciteParser

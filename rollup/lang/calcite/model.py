@@ -1,0 +1,159 @@
+"""The model: which streams and tables there are. Calcite's JSON form and ours in TOML are read.
+
+[tables.Orders]                         # TOML
+columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
+kind = "both"                           # stream, table, or both: a stream whose history is kept as a table
+monotonic = { rowtime = "increasing" }  # or "strictly increasing", "decreasing"; enforced
+slack = "5 minutes"                     # t-sorted instead of sorted; or slack = "3 rows" (k-sorted)
+key = ["productId"]
+history = "2 hours"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rollup.core.errors import ConfigError
+from rollup.engine.flows.flow import Monotone
+
+KINDS = ("stream", "table", "both")
+_SPAN = re.compile(r"(\d+) (second|minute|hour|day)s?")
+_MICROSECONDS = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
+_KEYS = ("columns", "kind", "monotonic", "slack", "key", "history", "temporal")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A name of the model: its columns with DuckDB's types, and how it may be read.
+
+    `slack`: microseconds, or rows when `slack_rows`. `history`: microseconds that are kept; None: all.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    stream: bool
+    table: bool
+    monotonic: Mapping[str, Monotone] = field(default_factory=dict[str, Monotone])
+    slack: int = 0
+    slack_rows: bool = False
+    key: tuple[str, ...] = ()
+    history: int | None = None
+    temporal: bool = False
+
+
+class Model:
+    """The tables by name, compared without regard to case."""
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self._tables = {table.name.lower(): table for table in tables}
+
+    def find(self, name: str) -> Table | None:
+        """The table of a name, None when there is none."""
+        return self._tables.get(name.lower())
+
+    def add(self, table: Table) -> None:
+        """One more table: the target of an INSERT."""
+        self._tables[table.name.lower()] = table
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """All of them."""
+        return list(self._tables.values())
+
+    @classmethod
+    def read(cls, path: Path) -> Model:
+        """The model of a file. Raises ConfigError with the file and what was wrong there."""
+        try:
+            document = tomllib.loads(path.read_text()) if path.suffix == ".toml" else json.loads(path.read_text())
+        except OSError as problem:
+            raise ConfigError(f"the model {path} cannot be read: {problem.strerror}") from None
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
+            raise ConfigError(f"the model {path}: {problem}") from None
+        return cls.of(document)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Model:
+        """The model of a parsed document, in either form."""
+        if "schemas" in document:
+            tables = [entry for schema in document["schemas"] for entry in schema.get("tables", [])]
+            return cls(_from_calcite(entry) for entry in tables)
+        if not isinstance(document.get("tables"), Mapping):
+            raise ConfigError("the model has no tables", hint="[tables.NAME] in TOML, `schemas` with `tables` in JSON")
+        return cls(_table(name, entry) for name, entry in document["tables"].items())
+
+
+def _from_calcite(entry: Mapping[str, Any]) -> Table:
+    """A table of Calcite's form: `stream: {stream, history}`, the rest in `operand`."""
+    stream = entry.get("stream") or {}
+    kind = "table" if not stream.get("stream") else "both" if stream.get("history") else "stream"
+    operand = dict(entry.get("operand") or {})
+    columns = entry.get("columns") or operand.pop("columns", {})
+    named = {c["name"]: c["type"] for c in columns} if isinstance(columns, list) else columns
+    return _table(
+        str(entry.get("name")), {"kind": kind, **{k: v for k, v in operand.items() if k in _KEYS}, "columns": named}
+    )
+
+
+def _table(name: str, entry: Mapping[str, Any]) -> Table:
+    unknown = [key for key in entry if key not in _KEYS]
+    if unknown:
+        raise ConfigError(f"{name}: unknown key {unknown[0]!r}", hint=f"one of {', '.join(_KEYS)}")
+    columns = tuple((column, _type(f"{name}.{column}", kind)) for column, kind in entry.get("columns", {}).items())
+    if not columns:
+        raise ConfigError(f"{name} has no columns")
+    kind = entry.get("kind", "table")
+    if kind not in KINDS:
+        raise ConfigError(f"{name}: kind {kind!r} is not known", hint=f"one of {', '.join(KINDS)}")
+    names = [column for column, _ in columns]
+    monotonic = {column: _monotone(name, column, words) for column, words in entry.get("monotonic", {}).items()}
+    for column in [*monotonic, *entry.get("key", [])]:
+        if column not in names:
+            raise ConfigError(f"{name} has no column {column!r}", hint=f"one of {', '.join(names)}")
+    slack, rows = _slack(name, entry.get("slack"))
+    history = _span(name, "history", entry["history"]) if "history" in entry else None
+    return Table(
+        name, columns, kind in ("stream", "both"), kind in ("table", "both"), monotonic, slack, rows,
+        tuple(entry.get("key", ())), history, bool(entry.get("temporal", False)),
+    )  # fmt: skip
+
+
+def _type(where: str, text: str) -> str:
+    try:
+        return exp.DataType.build(text, dialect="duckdb").sql("duckdb")
+    except SqlglotError:
+        raise ConfigError(f"{where}: unknown type {text!r}") from None
+
+
+def _monotone(table: str, column: str, words: str) -> Monotone:
+    found = {
+        "increasing": Monotone(),
+        "strictly increasing": Monotone(strict=True),
+        "decreasing": Monotone(rising=False),
+        "strictly decreasing": Monotone(rising=False, strict=True),
+    }
+    if words not in found:
+        raise ConfigError(f"{table}.{column}: {words!r} is no way to move", hint=f"one of {', '.join(found)}")
+    return found[words]
+
+
+def _slack(table: str, text: str | None) -> tuple[int, bool]:
+    if text is None:
+        return 0, False
+    rows = re.fullmatch(r"(\d+) rows?", text)
+    return (int(rows[1]), True) if rows else (_span(table, "slack", text), False)
+
+
+def _span(table: str, key: str, text: str) -> int:
+    found = _SPAN.fullmatch(text)
+    if not found:
+        raise ConfigError(f"{table}: {key} {text!r} is no span", hint='as in "5 minutes"; slack also "3 rows"')
+    return int(found[1]) * _MICROSECONDS[found[2]]

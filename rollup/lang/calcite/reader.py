@@ -1,0 +1,83 @@
+"""Streaming SQL: the text of one or more statements, read by sqlglot; what is foreign to Calcite is refused by name."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from rollup.core.errors import SyntaxProblem
+from rollup.lang.calcite.dialect import STREAM, Calcite
+
+_FOREIGN = (
+    exp.Qualify, exp.Lateral, exp.Pivot, exp.MatchRecognize, exp.TableSample, exp.Cluster, exp.Distribute, exp.Sort,
+    exp.ILike, exp.Into, exp.Lock, exp.Connect, exp.Hint,
+)  # fmt: skip
+_KNOWN = (
+    exp.Select,
+    exp.Union,
+    exp.Except,
+    exp.Intersect,
+    exp.Create,
+    exp.Insert,
+    exp.Update,
+    exp.Delete,
+    exp.Subquery,
+)
+
+
+def parse(text: str) -> list[exp.Expr]:
+    """The statements of a text.
+
+    Raises SyntaxProblem with line and column.
+
+    >>> [statement.key for statement in parse("SELECT STREAM * FROM Orders; SELECT 1")]
+    ['select', 'select']
+    """
+    try:
+        found = [statement for statement in Calcite().parse(text) if statement is not None]
+    except ParseError as problem:
+        first = problem.errors[0] if problem.errors else {}
+        raise SyntaxProblem(
+            first.get("description", "the statement cannot be read"), line=first.get("line"), column=first.get("col")
+        ) from None
+    except TokenError as problem:
+        raise SyntaxProblem(str(problem).split("\n")[0]) from None
+    if not found:
+        raise SyntaxProblem("there is no statement", hint="SELECT STREAM … FROM …")
+    for statement in found:
+        _check(statement)
+    return found
+
+
+def _check(statement: exp.Expr) -> None:
+    if not isinstance(statement, _KNOWN):
+        name = statement.key.upper()
+        raise SyntaxProblem(
+            f"{name} is not part of streaming SQL", hint="SELECT, CREATE VIEW, INSERT, UPSERT, UPDATE, DELETE"
+        )
+    for node in statement.walk():
+        if isinstance(node, _FOREIGN) and not (isinstance(node, exp.Hint) and is_stream_mark(node)):
+            meta = next((part.meta for part in node.walk() if part.meta.get("line")), {})
+            raise SyntaxProblem(
+                f"{node.key.upper()} is not part of streaming SQL", line=meta.get("line"), column=meta.get("col")
+            )
+
+
+def is_stream_mark(hint: exp.Hint) -> bool:
+    """Whether it is the mark that SELECT STREAM leaves."""
+    return [part.name for part in hint.expressions] == [STREAM]
+
+
+def streaming(query: exp.Expr) -> bool:
+    """Whether STREAM stands in the outermost select. Raises SyntaxProblem for a set operation of both kinds."""
+    query = query.unnest() if isinstance(query, exp.Subquery) else query
+    if isinstance(query, exp.SetOperation):
+        left, right = streaming(query.left), streaming(query.right)
+        if left != right:
+            raise SyntaxProblem(
+                "Set operator cannot combine streaming and non-streaming inputs",
+                hint="STREAM in every select of it, or in none",
+            )
+        return left
+    hint = query.args.get("hint")
+    return hint is not None and is_stream_mark(hint)

@@ -1,0 +1,369 @@
+"""A session: a model with its tables, views and standing queries, fed with what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import UnsupportedError
+
+from rollup.core.errors import PlanError, QueryError
+from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
+from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
+from rollup.lang.calcite import windows
+from rollup.lang.calcite.catalog import FROM, UNTIL, Catalog
+from rollup.lang.calcite.lowering import Lowering
+from rollup.lang.calcite.model import Model, Table
+from rollup.lang.calcite.reader import parse, streaming
+from rollup.lang.calcite.semantics import refused
+
+States = dict[str, State]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A query that does not end: its nodes, the names of its columns, and, of an INSERT, the table it goes into."""
+
+    root: Node
+    names: tuple[str, ...]
+    target: Table | None = None
+    key: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """Every node by its path, inputs before what reads them."""
+        found: dict[str, Node] = {}
+
+        def visit(node: Node, path: str) -> None:
+            for place, inner in enumerate(node.inputs):
+                visit(inner, f"{path}.{place}")
+            found[path] = node
+
+        visit(self.root, "0")
+        return found
+
+    @property
+    def streams(self) -> set[str]:
+        """The streams that it reads."""
+        return {node.stream for node in self.nodes.values() if isinstance(node, Source)}
+
+    def start(self) -> States:
+        """The states before the first row."""
+        return {path: node.start() for path, node in self.nodes.items()}
+
+    def step(
+        self, states: States, arrivals: Mapping[str, Arrivals], engine: Relational
+    ) -> tuple[States, pa.Table, list[Refused]]:
+        """One batch: what leaves, with the position at which it does in `AT`, and what was refused."""
+        flows: dict[str, Flow] = {}
+        after: States = {}
+        refusals: list[Refused] = []
+        for path, node in self.nodes.items():
+            if isinstance(node, Source):
+                after[path], flows[path], worse = node.admit(states[path], _for(node, arrivals, engine))
+                refusals += worse
+            else:
+                inputs = [flows[f"{path}.{place}"] for place in range(len(node.inputs))]
+                after[path], flows[path] = node.step(states[path], inputs, engine)
+        rows = flows["0"].rows
+        output = rows.select([c.name for c in self.root.columns[: len(self.names)]] + [AT])
+        return after, output, list({refusal.at: refusal for refusal in refusals}.values())
+
+
+def _for(node: Source, arrivals: Mapping[str, Arrivals], engine: Relational) -> Arrivals:
+    """What arrived for a source, under its own columns."""
+    found = arrivals.get(node.stream)
+    ended = any(a.ended for a in arrivals.values())
+    if found is None:
+        return Arrivals(empty(node.columns, engine), (), ended)
+    names = [*(c.name for c in node.columns), AT]
+    return Arrivals(found.rows.rename_columns(names), found.punctuations, ended, found.refused)
+
+
+@dataclass
+class Answer:
+    """What a text gave when it was prepared: a standing query, or the rows of one over tables."""
+
+    standing: Standing | None = None
+    relational: exp.Query | None = None
+    names: tuple[str, ...] = ()
+    before: tuple[Standing, ...] = ()
+    """The standing statements before the last one, which fill tables."""
+
+
+@dataclass
+class Session:
+    """The tables of a model in this process. `now` is CURRENT_TIMESTAMP when nothing else is said."""
+
+    model: Model
+    now: datetime | None = None
+    engine: Relational = field(default_factory=Relational)
+
+    def __post_init__(self) -> None:
+        self.catalog = Catalog(self.model, self.engine)
+
+    def load(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        """More rows for a stored table."""
+        table = self.model.find(name)
+        if table is None or not table.table:
+            raise PlanError(f"there is no table {name}")
+        found, wrong = self._rows(table, rows, range(len(rows)))
+        if wrong:
+            raise PlanError(f"row {wrong[0].at + 1} of {table.name}: {wrong[0].reason}")
+        self.catalog.insert(table, found.drop_columns([AT]))
+
+    def _rows(self, table: Table, rows: Sequence[Sequence[Any]], at: Sequence[int]) -> tuple[pa.Table, list[Refused]]:
+        """Rows of a table from plain values, read as DuckDB reads them, at their positions; and those that do not fit."""
+        width = len(table.columns)
+        wrong = [
+            Refused(position, f"{len(row)} values, {width} expected")
+            for position, row in zip(at, rows, strict=True)
+            if len(row) != width
+        ]
+        good = [(position, row) for position, row in zip(at, rows, strict=True) if len(row) == width]
+        names = [f"c{i}" for i in range(width)]
+        texts = [
+            pa.array([None if row[i] is None else str(row[i]) for _, row in good], pa.string()) for i in range(width)
+        ]
+        raw = pa.table([*texts, pa.array([p for p, _ in good], pa.int64())], names=[*names, AT])
+        kinds = [exp.DataType.build(kind, dialect="duckdb") for _, kind in table.columns]
+        items = [
+            exp.alias_(exp.TryCast(this=exp.column(c), to=kind), name, quoted=True)
+            for c, kind, (name, _) in zip(names, kinds, table.columns, strict=True)
+        ]
+        found = self.engine.ask(exp.select(*items, exp.column(AT, quoted=True)).from_("input"), input=raw)
+        worse = self._unread(table, raw, found)
+        keep = [position not in worse for position in found.column(AT).to_pylist()] if worse else None
+        fits = found if keep is None else found.filter(pa.array(keep))
+        return fits, wrong + [Refused(position, reason) for position, reason in worse.items()]
+
+    @staticmethod
+    def _unread(table: Table, raw: pa.Table, found: pa.Table) -> dict[int, str]:
+        """The positions at which a value was there and could not be read, with why."""
+        reasons: dict[int, str] = {}
+        for i, (name, kind) in enumerate(table.columns):
+            if raw.column(i).null_count == found.column(i).null_count:
+                continue
+            pairs = zip(raw.column(AT).to_pylist(), raw.column(i).to_pylist(), found.column(i).to_pylist(), strict=True)
+            for position, text, value in pairs:
+                if text is not None and value is None:
+                    reasons.setdefault(position, f"{name}: {text!r} is no {kind}")
+        return reasons
+
+    def arrivals(
+        self,
+        name: str,
+        rows: Sequence[Sequence[Any]],
+        at: Sequence[int],
+        said: Sequence[Punctuation] = (),
+        ended: bool = False,
+    ) -> Arrivals:
+        """What arrives of a stream, at positions of the input."""
+        table = self.model.find(name)
+        if table is None or not table.stream:
+            raise PlanError(f"there is no stream {name}")
+        found, wrong = self._rows(table, rows, at)
+        return Arrivals(found, tuple(said), ended, tuple(wrong))
+
+    # statements
+
+    def prepare(self, text: str) -> Answer:
+        """Every statement of a text in turn; the last one's answer. Raises SyntaxProblem and PlanError."""
+        answer, before = Answer(), list[Standing]()
+        for statement in parse(text):
+            if answer.relational is not None or (answer.standing is not None and answer.standing.target is None):
+                raise refused(statement, "only the last statement may give rows", "INSERT INTO t SELECT STREAM ..")
+            before += [answer.standing] if answer.standing is not None else []
+            answer = self.statement(statement)
+        return replace(answer, before=tuple(before))
+
+    def statement(self, statement: exp.Expr) -> Answer:
+        """One statement that was read."""
+        if isinstance(statement, exp.Create):
+            return self._create(statement)
+        if isinstance(statement, (exp.Update, exp.Delete)):
+            return self.change(statement)
+        if isinstance(statement, exp.Insert):
+            return self._insert(statement)
+        return self.query(statement)
+
+    def query(self, query: exp.Expr) -> Answer:
+        """A select or a set operation."""
+        streams = streaming(query)
+        originals = _names(query, self.model)
+        bound = self.catalog.bound(query)  # type: ignore[arg-type]
+        names = tuple(
+            originals.get(n.lower(), f"EXPR${i}" if n.startswith("_col_") else n)
+            for i, n in enumerate(bound.named_selects)
+        )
+        if not streams:
+            tree = self.catalog.relational(bound, {}, self.now)
+            try:
+                self.engine.types(tree)
+            except (duckdb.Error, UnsupportedError) as problem:
+                raise windows.of_duckdb(problem, query) from None
+            return Answer(relational=tree, names=names)
+        rel = Lowering(self.catalog, self.engine, self.now).query(bound)
+        standing = Standing(rel.node, names)
+        try:
+            standing.step(standing.start(), {}, self.engine)  # what DuckDB refuses, it refuses of no rows too
+        except (duckdb.Error, UnsupportedError) as problem:
+            raise windows.of_duckdb(problem, query) from None
+        return Answer(standing=standing, names=names)
+
+    def ask(self, answer: Answer, now: datetime | None = None) -> pa.Table:
+        """The rows of a relational query, as of now. Raises QueryError for a value that cannot be computed."""
+        if answer.relational is None:
+            raise PlanError("a standing query has no rows yet")
+        self.engine.strict(True)
+        try:
+            return self.engine.ask(answer.relational).rename_columns(list(answer.names))
+        except duckdb.Error as problem:
+            raise QueryError(_sentence(problem)) from None
+        finally:
+            self.engine.strict(False)
+
+    def _create(self, statement: exp.Create) -> Answer:
+        if statement.kind != "VIEW" or not isinstance(statement.expression, exp.Query):
+            raise refused(
+                statement, f"CREATE {statement.kind} is not part of streaming SQL", "CREATE VIEW name AS SELECT .."
+            )
+        target = statement.this
+        columns = [c.name for c in target.expressions] if isinstance(target, exp.Schema) else []
+        name = target.this.name if isinstance(target, exp.Schema) else target.name
+        if statement.find(exp.MaterializedProperty) and streaming(statement.expression):
+            return self._kept(statement, name, columns)
+        self.catalog.bound(statement.expression)
+        self.catalog.define(name, statement.expression, columns)
+        return Answer()
+
+    def _kept(self, statement: exp.Create, name: str, columns: Sequence[str]) -> Answer:
+        """A materialized view of a stream: a table that a standing query fills, row by row as they become final."""
+        if self.model.find(name) is not None or self.catalog.defined(name):
+            raise refused(statement, f"{name} is already the name of a table or view")
+        answer = self.query(statement.expression)
+        assert answer.standing is not None
+        names = tuple(columns) or answer.names
+        if len(names) != len(answer.names):
+            raise refused(statement, f"the view has {len(names)} names for {len(answer.names)} columns")
+        table = self._made(name, replace(answer, names=names))
+        return Answer(standing=Standing(answer.standing.root, names, table), names=names)
+
+    def change(self, statement: exp.Expr, at: datetime | None = None) -> Answer:
+        """UPDATE or DELETE of a table, at once; of a temporal table as of a time."""
+        node = statement.this
+        table = self.catalog.table(node)
+        if not table.table or table.stream:
+            verb = statement.key.upper()
+            raise refused(
+                node, f"{verb} of a stream is not possible: what has arrived stays", "UPDATE and DELETE change tables"
+            )
+        tree = statement.copy()
+        tree.this.replace(exp.to_table(self.catalog.stored(table.name)))
+        if table.temporal:
+            self._keep_versions(table, tree, at)
+        self.engine.connection.execute(tree.sql("duckdb"))
+        return Answer()
+
+    def _keep_versions(self, table: Table, tree: exp.Expr, at: datetime | None) -> None:
+        """The rows that change stay as versions that held until now; the changed ones hold from now on."""
+        present = exp.Is(this=exp.column(UNTIL, quoted=True), expression=exp.Null())
+        where = tree.args.get("where")
+        condition = exp.and_(where.this.copy(), present) if where else present
+        moment = exp.cast(
+            exp.Literal.string((at or self.now or datetime.now()).isoformat(sep=" ")), "TIMESTAMP", dialect="duckdb"
+        )
+        stored = self.catalog.stored(table.name)
+        columns = [exp.column(name.lower(), quoted=True) for name, _ in table.columns]
+        old = exp.select(*columns, exp.column(FROM, quoted=True), moment).from_(stored).where(condition)
+        self.engine.connection.execute(exp.Insert(this=exp.to_table(stored), expression=old).sql("duckdb"))
+        tree.set("where", exp.Where(this=condition.copy()))
+        if isinstance(tree, exp.Update):
+            tree.append("expressions", exp.EQ(this=exp.column(FROM, quoted=True), expression=moment.copy()))
+
+    # standing inserts
+
+    def _insert(self, statement: exp.Insert) -> Answer:
+        query = statement.expression
+        target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
+        upsert = statement.args.get("alternative") is not None
+        table = self.model.find(target.name)
+        if upsert and (table is None or not table.key):
+            raise refused(
+                target, f"UPSERT needs a primary key; {target.name.upper()} has none", 'key = ["column"] in the model'
+            )
+        if not isinstance(query, exp.Query):
+            raise refused(statement, "INSERT takes a SELECT STREAM")
+        answer = self.query(query)
+        if answer.standing is None:
+            raise refused(statement, "a standing INSERT reads a stream", "INSERT INTO t SELECT STREAM ..")
+        if table is None:
+            table = self._made(target.name, answer)
+        elif not table.table:
+            raise refused(target, f"{table.name} is a stream", "the target of an INSERT is a table")
+        if len(table.columns) != len(answer.names):
+            raise refused(
+                statement, f"{table.name} has {len(table.columns)} columns, the query gives {len(answer.names)}"
+            )
+        key = tuple(k.lower() for k in table.key) if upsert else ()
+        named = tuple(name for name, _ in table.columns)
+        return Answer(standing=Standing(answer.standing.root, answer.names, table, key), names=named)
+
+    def _made(self, name: str, answer: Answer) -> Table:
+        """The target of an INSERT that the model does not name: a table with the columns of the query."""
+        assert answer.standing is not None
+        kinds = [c.type for c in answer.standing.root.columns]
+        table = Table(name, tuple(zip(answer.names, kinds, strict=False)), stream=False, table=True)
+        self.model.add(table)
+        self.catalog.store(table)
+        return table
+
+    def deliver(self, standing: Standing, output: pa.Table) -> None:
+        """What a standing INSERT gave goes into its table; of an UPSERT the last row of a key stays."""
+        if standing.target is None or not output.num_rows:
+            return
+        names = [name.lower() for name, _ in standing.target.columns]
+        rows = output.drop_columns([AT]).rename_columns(names)
+        stored = exp.to_table(self.catalog.stored(standing.target.name))
+        if standing.key:
+            rows = _last_of(rows, standing.key)
+            pairs = [
+                exp.EQ(this=exp.column(k, table="n", quoted=True), expression=exp.column(k, table="o", quoted=True))
+                for k in standing.key
+            ]
+            found = exp.Exists(this=exp.select("1").from_("__n AS n").where(exp.and_(*pairs)))
+            gone = exp.Delete(this=exp.alias_(stored.copy(), "o", table=True), where=exp.Where(this=found))
+            self.engine.connection.register("__n", rows)
+            self.engine.connection.execute(gone.sql("duckdb"))
+            self.engine.connection.unregister("__n")
+        self.catalog.insert(standing.target, rows)
+
+
+def _sentence(problem: Exception) -> str:
+    """What DuckDB said of a value, without its advice on its own settings."""
+    first = str(problem).split("\n")[0].split(". Use TRY")[0]
+    words = first.partition(": ")[2] or first
+    return "division by zero" if words.startswith("Division by zero") else words
+
+
+def _last_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    places = {tuple(row[k] for k in key): i for i, row in enumerate(rows.select(list(key)).to_pylist())}
+    return rows.take(pa.array(sorted(places.values())))
+
+
+def _names(query: exp.Expr, model: Model) -> dict[str, str]:
+    """The names of columns as they were first written, by their lower case: in the model, then in the query."""
+    found: dict[str, str] = {}
+    for item in query.find_all(exp.Alias, exp.TableAlias):
+        for part in [item.args.get("alias"), *(item.args.get("columns") or [])]:
+            if isinstance(part, exp.Identifier):
+                found.setdefault(part.name.lower(), part.name)
+    for table in model.tables:
+        for name, _ in table.columns:
+            found.setdefault(name.lower(), name)
+    return found

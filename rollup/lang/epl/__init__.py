@@ -1,0 +1,1 @@
+"""Esper EPL: text → tree (reader), tree → engine nodes (lowering)."""

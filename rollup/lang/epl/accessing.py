@@ -1,0 +1,126 @@
+"""Aggregates that give back rows, or values of them, in the order of the window: first, last, nth, window, sorted, min/maxby.
+
+A row is known by its identity, so that this row leaves and not an equal one. `x` is that identity, `y` what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollup.engine.aggregates import HELPERS, Aggregate
+from rollup.engine.operators import Operator
+from rollup.engine.types import DataType, Kind
+
+IDENTITY = Operator(
+    "identity", lambda *rows: rows[0] and rows[0].id if len(rows) == 1 else tuple(r and r.id for r in rows), False
+)
+"""The identity of a row, or of a combination of rows."""
+KEY = Operator("key", lambda *values: values, False)
+"""Several values as one."""
+
+
+def _at(rows: dict[Any, Any], place: int) -> Any:
+    values = list(rows.values())
+    return values[place] if -len(values) <= place < len(values) else None
+
+
+class _Down:
+    """A value that sorts the other way round."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: _Down) -> bool:
+        return other.value < self.value
+
+
+def _ranked(rows: dict[Any, Any], down: Sequence[bool]) -> list[Any]:
+    def key(entry: tuple[Any, Any]) -> tuple[Any, ...]:
+        return tuple(_Down(_least(value)) if d else _least(value) for value, d in zip(entry[0], down, strict=True))
+
+    return [row for _, row in sorted(rows.values(), key=key)]
+
+
+def _least(value: Any) -> tuple[bool, Any]:
+    """A value among others, null before all."""
+    return value is not None, value
+
+
+def _ever(best: Any, key: tuple[Any, ...], row: Any, most: bool) -> Any:
+    ranks = tuple(map(_least, key))
+    if best is not None:
+        before = tuple(map(_least, best[0]))
+        if not (ranks > before if most else ranks < before):
+            return best
+    return (key, row)
+
+
+def _hold(rows: dict[Any, Any], key: Any, value: Any) -> None:
+    """A combination comes in: its row is held once, however many combinations it stands in; no row, nothing."""
+    if key is not None:
+        rows.setdefault(key, [value, 0])[1] += 1
+
+
+def _let_go(rows: dict[Any, Any], key: Any) -> None:
+    if key in rows:
+        rows[key][1] -= 1
+        if rows[key][1] <= 0:
+            del rows[key]
+
+
+def _held(rows: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, (value, _) in rows.items()}
+
+
+LINES: dict[str, Callable[..., Any]] = {
+    "value_at": _at, "ranked": _ranked, "best_ever": _ever, "hold": _hold, "let_go": _let_go, "held": _held,
+}  # fmt: skip
+HELPERS.update(LINES)  # type: ignore[attr-defined]  # the functions that these declarations' lines call
+_ROWS = {"rows": "{}"}
+_ENTER, _LEAVE = "{rows}[{x}] = {y}", "{rows}.pop({x}, None)"
+
+
+def _second(types: Sequence[DataType]) -> DataType:
+    return types[1]
+
+
+def _list(types: Sequence[DataType]) -> DataType:
+    return DataType(Kind.LIST, element=types[1])
+
+
+def kept(name: str, place: int, joined: bool = False) -> Aggregate:
+    """`first`, `last`, `nth` at a place, or `window`; `joined`: of one stream of a join, each row of it once."""
+    rows = "held({rows})" if joined else "{rows}"
+    if name == "window":
+        value, result = f"list({rows}.values()) or None", _list
+    else:
+        value, result = f"value_at({rows}, {place if name == 'first' else -1 - place})", _second
+    if joined:
+        enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
+        return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2))
+    enter = f"if {{y}} is not None: {_ENTER}" if name == "nth" else _ENTER
+    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2))
+
+
+def ranked(name: str, down: Sequence[bool]) -> Aggregate:
+    """`sorted`, `minby`, `maxby` and those that never let go; `y` is the key, `z` the row."""
+    if name.endswith("ever"):
+        enter = f"{{best}} = best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')})"
+        value = "{best}[1] if {best} is not None else None"
+        return Aggregate(name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3))
+    order = tuple(not d if name == "maxby" else d for d in down)
+    value = f"ranked({{rows}}, {order!r})"
+    value = f"next(iter({value}), None)" if name != "sorted" else f"{value} or None"
+    result = _third_list if name == "sorted" else _third
+    return Aggregate(name, _ROWS, "{rows}[{x}] = ({y}, {z})", _LEAVE, value, result, skips=False, arguments=(3, 3))
+
+
+def _third(types: Sequence[DataType]) -> DataType:
+    return types[2]
+
+
+def _third_list(types: Sequence[DataType]) -> DataType:
+    return DataType(Kind.LIST, element=types[2])

@@ -1,0 +1,244 @@
+"""Fire-and-forget requests: select, insert, update and delete over named windows and tables, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.expressions import Const
+from rollup.engine.rows.partitions import Partition
+from rollup.engine.rows.plans import Select, StoreInput
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.types import NULL, RowType
+from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.deployer import Deployer
+from rollup.lang.epl.lower_expressions import condition, lower
+from rollup.lang.epl.lower_select import check_fits, lower_query, target_of
+from rollup.lang.epl.lower_streams import columns_of
+from rollup.lang.epl.reader import read_request
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Registry, Scope, Source
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import FilterSource
+
+Answer = tuple[RowType, list[Row]]
+
+
+def ask(deployer: Deployer, text: str, parameters: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+    """The answer to a request: its rows; of an update or delete of a window, the rows concerned.
+
+    Raises SyntaxProblem, PlanError, or QueryError where a unique index forbids a change.
+    """
+    request = read_request(text)
+    return _Asking(deployer, request, parameters).answer()
+
+
+class _Asking:
+    def __init__(self, deployer: Deployer, request: sm.Ask, parameters: Mapping[str, Any] | Sequence[Any]) -> None:
+        self.component, self.catalog = deployer.component, deployer.catalog
+        self.request, self.parameters = request, _by_name(request, parameters)
+        context = self.catalog.context(request.context, request) if request.context is not None else None
+        declared = {each.name: each for each in request.declarations}
+        self.scope = Scope(
+            self.catalog, (), Registry(), context, no_aggregates="here", declared=declared, parameters=self.parameters
+        )
+
+    def answer(self) -> Answer:
+        """The answer."""
+        body = self.request.request
+        match body:
+            case sm.Query() if not body.streams:
+                return self._insert_row(body)
+            case sm.Query():
+                return self._select(body)
+            case sm.AskInsert():
+                return self._insert(body)
+            case sm.AskUpdate():
+                return self._update(body)
+            case sm.AskDelete():
+                return self._delete(body)
+
+    def _select(self, body: sm.Query) -> Answer:
+        for stream in (*body.streams, *(join.stream for join in body.joins)):
+            source = stream.source
+            if not isinstance(source, FilterSource):
+                raise problem("a request reads named windows and tables, not patterns", stream)
+            if source.type not in self.catalog.stores and source.type in self.catalog.types:
+                raise problem(f"a request cannot read the stream `{source.type}`", stream, "a named window or a table")
+        if body.output is not None:
+            raise problem("a request is answered once and has no output clause", body.output)
+        names = self._stores_in(body)
+        context = next((c for name in names if (c := self.component.context_of(name)) is not None), None)
+        scope = self.scope
+        if scope.context is None and context is not None:
+            scope = replace(scope, context=self.catalog.contexts[context])
+        plan = lower_query(body, scope)
+        if body.insert is not None:
+            target, _ = target_of(body.insert, plan.type, scope)
+            rows = self._rows(plan, context)
+            made = [self._row([None if p is None else row.values[p] for p in target.columns]) for row in rows]
+            self._into(body.insert.target, made)
+            return plan.type, []
+        return plan.type, self._rows(plan, context)
+
+    def _rows(self, plan: Select, context: str | None) -> list[Row]:
+        root = self.component.root
+        if context is None:
+            return _Once("request", plan, root, (0, 0)).answer()
+        partitions = list(self.component.contexts[context].partitions.values())
+        if self.scope.context is not None:
+            return [row for each in partitions for row in _Once("request", plan, each, (0, 0)).answer()]
+        return _Everywhere(plan, partitions or [root], root).answer()
+
+    def _stores_in(self, body: sm.Query) -> list[str]:
+        sources = [stream.source for stream in (*body.streams, *(join.stream for join in body.joins))]
+        names = [source.type for source in sources if isinstance(source, FilterSource)]
+        for name, source in zip(names, sources, strict=True):
+            self.catalog.row_type(name, source)
+        return names
+
+    # changes
+
+    def _row(self, values: Sequence[Any]) -> Row:
+        return self.component.runner.row(values)
+
+    def _into(self, name: str, rows: Sequence[Row]) -> None:
+        stores = self.component.every(name)
+        if self.component.context_of(name) is not None:
+            raise problem(f"`{name}` is in a context: a request cannot say which partition", self.request)
+        self.component.runner.later(lambda: stores[0].change(rows) and None)
+
+    def _insert(self, body: sm.AskInsert) -> Answer:
+        info = self.catalog.store(body.insert.target, body.insert)
+        names = list(body.insert.columns) or list(info.type.fields)
+        rows: list[Row] = []
+        for given in body.rows:
+            if len(given) != len(names):
+                raise problem(f"a row of {len(given)} values for {len(names)} columns", body)
+            values = [lower(each, self.scope) for each in given]
+            made = RowType(body.insert.target, dict(zip(names, (v.type for v in values), strict=True)))
+            target, _ = target_of(replace(body.insert, columns=tuple(names)), made, self.scope)
+            columns = [Const(None, NULL) if p is None else values[p] for p in target.columns]
+            rows.append(self._row(compiled_row(columns)((), (), self.component.runner.environment)))
+        self._into(body.insert.target, rows)
+        return info.type, rows if info.kind == "window" else []
+
+    def _insert_row(self, body: sm.Query) -> Answer:
+        if body.insert is None:
+            raise problem("a select needs its from clause", body)
+        columns, names = columns_of(body.items, self.scope)
+        made = RowType(body.insert.target, {n: c.type for n, c in zip(names, columns, strict=True)})
+        self.catalog.store(body.insert.target, body.insert)
+        target, known = target_of(body.insert, made, self.scope)
+        values = [Const(None, NULL) if p is None else columns[p] for p in target.columns]
+        row = self._row(compiled_row(values)((), (), self.component.runner.environment))
+        self._into(body.insert.target, [row])
+        return known, [row] if self.catalog.stores[body.insert.target].kind == "window" else []
+
+    def _found(self, store: sm.Store, where: ex.Expression | None) -> tuple[Any, Scope, list[tuple[Any, list[Row]]]]:
+        info = self.catalog.store(store.name, store)
+        scope = replace(self.scope, sources=(Source(store.alias or store.name, info.type, stream=store.name),))
+        scope.registry.outer = 1
+        test = condition(where, scope) if where is not None else None
+        plan = Select(
+            (StoreInput(store.name, follow=False),), info.type, _identity(info.type, scope), where=test,
+            lookups=tuple(scope.registry.lookups), own_inputs=tuple(scope.registry.own_inputs),
+        )  # fmt: skip
+        found: list[tuple[Any, list[Row]]] = []
+        for each in self.component.every(store.name):
+            instance = _Once("request", plan, each.partition, (0, 0))
+            passes = predicate(test)
+            found.append((each, [row for row in each.content() if passes((row,), (), instance.environment)]))
+        return info, scope, found
+
+    def _update(self, body: sm.AskUpdate) -> Answer:
+        info, scope, found = self._found(body.store, body.where)
+        initial = Source("initial", info.type, hidden=True)
+        inside = replace(scope, sources=(*scope.sources, initial))
+        sets: list[tuple[int, Any]] = []
+        for each in body.assignments:
+            name = each.target.name if isinstance(each.target, (ex.Reference, ex.Member)) else render(each.target)
+            if name not in info.type.fields:
+                raise unknown(f"column of `{body.store.name}`", name, info.type.fields, each)
+            if each.value is None:
+                raise problem("an assignment needs its value", each)
+            value = lower(each.value, inside)
+            check_fits(value.type, info.type.fields[name], name, each)
+            sets.append((info.type.index[name], compiled(value)))
+        e = self.component.runner.environment
+        answer: list[Row] = []
+        for store, rows in found:
+            updates: list[tuple[Row, dict[int, Any]]] = []
+            for row in rows:
+                values = list(row.values)
+                for place, value in sets:
+                    values[place] = value((Row(row.id, tuple(values)), row), (), e)
+                updates.append((row, dict(enumerate(values))))
+            self.component.runner.later(lambda store=store, updates=updates: store.change((), updates) and None)
+            answer += [Row(row.id, tuple(values[place] for place in range(len(row.values)))) for row, values in updates]
+        return info.type, answer if info.kind == "window" else []
+
+    def _delete(self, body: sm.AskDelete) -> Answer:
+        info, _, found = self._found(body.store, body.where)
+        answer: list[Row] = []
+        for store, rows in found:
+            self.component.runner.later(lambda store=store, rows=rows: store.change((), (), rows) and None)
+            answer += rows
+        return info.type, answer if info.kind == "window" else []
+
+
+def _identity(kinds: RowType, scope: Scope) -> Any:
+    from rollup.engine.rows.selecting import Projection
+
+    return Projection(tuple(scope.field(0, name) for name in kinds.fields), whole=True)
+
+
+class _Once(SelectInstance):
+    """A select that is answered from what stores hold now, and never started."""
+
+    def answer(self) -> list[Row]:
+        """The rows."""
+        join = self._join
+        rows = join.all(lambda number: self.held(number)) if join is not None else [(row,) for row in self.held(0)]
+        passing = self._passing(list(rows))
+        changes = self.kind.update(passing, ())
+        return self.finished([change.out for change in changes.new])
+
+
+class _Everywhere(_Once):
+    """The same over all partitions of a context at once."""
+
+    def __init__(self, plan: Select, partitions: Sequence[Partition], root: Partition) -> None:
+        self._partitions = partitions
+        super().__init__("request", plan, partitions[0], (0, 0))
+
+    def held(self, number: int) -> Sequence[Row]:
+        """The rows of every partition."""
+        state = self.inputs[number]
+        assert isinstance(state.spec, StoreInput)
+        name = state.spec.store
+        return state.passing([row for store in self.component.every(name) for row in store.content()])
+
+
+def _by_name(request: sm.Ask, given: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
+    """Parameters by their names; those without one by their order."""
+    if isinstance(given, Mapping):
+        return given
+    found = list(_parameters(request))
+    if len(found) != len(given):
+        raise problem(f"{len(found)} parameter(s) and {len(given)} value(s)", request)
+    return {_key(each): value for each, value in zip(found, given, strict=True)}
+
+
+def _parameters(node: Any) -> list[ex.Parameter]:
+    from rollup.lang.epl.deployer import _walk  # pyright: ignore[reportPrivateUsage]
+
+    return [each for each in _walk(node) if isinstance(each, ex.Parameter)]
+
+
+def _key(parameter: ex.Parameter) -> str:
+    return parameter.name or f"@{parameter.at.line}:{parameter.at.column}"

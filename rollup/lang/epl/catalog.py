@@ -1,0 +1,123 @@
+"""What is declared: event types, named windows, tables, contexts, variables, expressions; and who needs what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from rollup.core.errors import PlanError
+from rollup.engine.rows.runner import Environment
+from rollup.engine.types import ANY, DataType, Kind, RowType
+from rollup.lang.epl.semantics import TYPES
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.node import Node
+
+
+@dataclass(frozen=True)
+class StoreInfo:
+    """A named window or table: the type of its rows, its context, its keys (of a table) and aggregated columns."""
+
+    kind: Literal["window", "table"]
+    type: RowType
+    context: str | None = None
+    keys: tuple[str, ...] = ()
+    aggregated: dict[str, object] = field(default_factory=dict[str, object], hash=False)
+    batch: bool = False
+
+
+@dataclass(frozen=True)
+class ContextInfo:
+    """A context: the types of its properties, and for each keyed stream which field is which key."""
+
+    name: str
+    properties: dict[str, DataType] = field(hash=False)
+    keys: dict[str, dict[str, str]] = field(hash=False)
+    """By stream and field, the property that has the same value."""
+
+
+@dataclass(frozen=True)
+class VariableInfo:
+    """A variable: its type, and whether it may be set."""
+
+    type: DataType
+    constant: bool
+
+
+class Catalog:
+    """Everything that has a name, by kind. A name of a stream, window or table stands for one thing only."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, RowType] = {}
+        self.implied: set[str] = set()
+        """Types that an insert has made."""
+        self.stores: dict[str, StoreInfo] = {}
+        self.contexts: dict[str, ContextInfo] = {}
+        self.variables: dict[str, VariableInfo] = {}
+        self.expressions: dict[str, sm.Declaration] = {}
+        self.indexes: dict[str, str] = {}
+        """The store of each index."""
+        self.times: dict[str, tuple[str | None, str | None]] = {}
+        self.second = 1000
+        """Clock units in a second."""
+        self.environment = Environment()
+        """Where variables have their values; the runner has the same."""
+
+    def row_type(self, name: str, at: Node) -> RowType:
+        """The rows of a stream, window or table. Raises PlanError for a name that nothing has."""
+        if name in self.stores:
+            return self.stores[name].type
+        if name in self.types:
+            return self.types[name]
+        raise unknown("event type, named window or table", name, [*self.types, *self.stores], at)
+
+    def store(self, name: str, at: Node) -> StoreInfo:
+        """A named window or table."""
+        if name not in self.stores:
+            raise unknown("named window or table", name, self.stores, at)
+        return self.stores[name]
+
+    def context(self, name: str, at: Node) -> ContextInfo:
+        """A context."""
+        if name not in self.contexts:
+            raise unknown("context", name, self.contexts, at)
+        return self.contexts[name]
+
+    def data_type(self, written: sm.TypeName) -> DataType:
+        """The type that a text names, an event type included."""
+        simple = written.name.rsplit(".", 1)[-1].lower()
+        if written.name in self.types:
+            found = self.types[written.name].data_type
+        elif simple in TYPES:
+            found = TYPES[simple]
+        else:
+            names = [*dict.fromkeys(TYPES), *self.types]
+            raise unknown("type", written.name, names, written)
+        for _ in range(written.dimensions):
+            found = DataType(Kind.LIST, element=found)
+        return found
+
+    def free(self, name: str, at: Node) -> None:
+        """Raise PlanError when a stream, window or table has the name already."""
+        if name in self.stores or (name in self.types and name not in self.implied):
+            raise problem(f"`{name}` is declared already", at, "undeploy it first, or choose another name")
+
+
+def unknown(what: str, name: str, known: Iterable[str], at: Node) -> PlanError:
+    """The error for a name that nothing has, with what is there."""
+    names = sorted(known)
+    close = get_close_matches(name, names, 1)
+    hint = f"did you mean `{close[0]}`?" if close else f"known: {', '.join(names[:12]) or 'none'}"
+    return problem(f"no {what} is called `{name}`", at, hint)
+
+
+def problem(message: str, at: Node, hint: str | None = None) -> PlanError:
+    """An error at a place of the text."""
+    line, column = at.at
+    return PlanError(message, line=line or None, column=column or None, hint=hint)
+
+
+def loose(kind: DataType) -> bool:
+    """Whether a type says nothing about the value."""
+    return kind.kind in (Kind.ANY, Kind.NULL) or kind is ANY

@@ -1,0 +1,410 @@
+"""Modules of EPL at work: each statement declared, lowered and started; taken back whole when one of them is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rollup.core.errors import PlanError, QueryError
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.stores import TableStore, UniqueIndex, WindowStore
+from rollup.engine.types import DataType, RowType
+from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, problem, unknown
+from rollup.lang.epl.lower_actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
+from rollup.lang.epl.lower_aggregates import collect
+from rollup.lang.epl.lower_contexts import lower_context
+from rollup.lang.epl.lower_expressions import condition, constant, lower
+from rollup.lang.epl.lower_select import lower_query, target_of
+from rollup.lang.epl.lower_streams import columns_of
+from rollup.lang.epl.lower_windows import windows
+from rollup.lang.epl.reader import read_module
+from rollup.lang.epl.scope import Registry, Scope, Source
+from rollup.lang.epl.tree import contexts as cx
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.node import Node
+from rollup.lang.epl.tree.streams import FilterSource
+
+Undo = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A statement that runs: its name, the rows it delivers (None: it delivers none)."""
+
+    name: str
+    type: RowType | None
+
+
+@dataclass
+class Deployment:
+    """A module that runs."""
+
+    name: str
+    text: str
+    module: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    statements: list[Deployed] = field(default_factory=list[Deployed])
+    undo: list[Undo] = field(default_factory=list[Undo])
+    provides: set[str] = field(default_factory=set[str])
+    needs: set[str] = field(default_factory=set[str])
+
+
+class Deployer:
+    """Deploys modules into a component."""
+
+    def __init__(self, component: Component, second: int = 1000) -> None:
+        self.component = component
+        self.catalog = Catalog()
+        self.catalog.second = second
+        self.catalog.environment = component.runner.environment
+        self.deployments: dict[str, Deployment] = {}
+        self.types: dict[str, RowType] = {}
+        """The rows of each statement."""
+
+    def deploy(
+        self, text: str, name: str | None = None, parameters: Mapping[str, Any] | None = None, start: bool = True
+    ) -> Deployment:
+        """Deploy a module. Raises SyntaxProblem or PlanError; nothing of it runs then."""
+        module = read_module(text)
+        made = Deployment(self._free_name(name, module), text, module.name, parameters or {})
+        running = {each.module for each in self.deployments.values()}
+        missing = [used for used in module.uses if used not in running]
+        if missing:
+            raise PlanError(f"module {missing[0]} is not deployed", hint="deploy it first")
+        try:
+            for number, statement in enumerate(module.statements):
+                self._statement(statement, self._statement_name(made, module, statement, number), made, start)
+        except BaseException:
+            for undo in reversed(made.undo):
+                undo()
+            raise
+        self.deployments[made.name] = made
+        return made
+
+    def undeploy(self, name: str) -> None:
+        """Stop a module. Raises QueryError while another needs what it declares."""
+        if name not in self.deployments:
+            raise QueryError(
+                f"no module `{name}` is deployed", hint=f"deployed: {', '.join(self.deployments) or 'none'}"
+            )
+        found = self.deployments[name]
+        for other in self.deployments.values():
+            shared = found.provides & other.needs
+            if other is not found and shared:
+                what = sorted(shared)[0]
+                raise QueryError(f"`{name}` declares `{what}`, which `{other.name}` needs", hint="undeploy that first")
+        for undo in reversed(found.undo):
+            undo()
+        del self.deployments[name]
+
+    def _free_name(self, name: str | None, module: sm.Module) -> str:
+        if name is not None and name in self.deployments:
+            raise PlanError(f"a module `{name}` is deployed already", hint="undeploy it first")
+        wanted = name or module.name or next((s.name for s in module.statements if s.name), None) or "module"
+        number, found = 1, wanted
+        while found in self.deployments:
+            number += 1
+            found = f"{wanted}-{number}"
+        return found
+
+    def _statement_name(self, made: Deployment, module: sm.Module, statement: sm.Statement, number: int) -> str:
+        wanted = statement.name or (made.name if len(module.statements) == 1 else f"{made.name}-{number + 1}")
+        found, count = wanted, 1
+        while found in self.types:
+            count += 1
+            found = f"{wanted}-{count}"
+        return found
+
+    # statements
+
+    def _scope(self, statement: sm.Statement, made: Deployment) -> Scope:
+        context = None
+        if statement.context is not None:
+            context = self.catalog.context(statement.context, statement)
+        declared = {each.name: each for each in statement.declarations}
+        return Scope(self.catalog, (), Registry(), context, {}, declared=declared, parameters=made.parameters)
+
+    def _statement(self, statement: sm.Statement, name: str, made: Deployment, start: bool) -> None:
+        self._hints(statement)
+        made.needs |= _needed(statement)
+        scope = replace(self._scope(statement, made), slots=None)
+        body = statement.body
+        kinds = self._declared(body, name, statement, scope, made, start)
+        if kinds is _NOT_DECLARED:
+            kinds = self._started(body, name, statement, scope, made, start)
+        self.types[name] = kinds or RowType(name, {})
+        made.undo.append(lambda: self.types.pop(name, None) and None)
+        made.statements.append(Deployed(name, kinds))
+
+    def _hints(self, statement: sm.Statement) -> None:
+        for annotation in statement.annotations:
+            if annotation.name.lower() == "hint" and isinstance(annotation.value, str):
+                for found in re.findall(r"index\(([^)]*)\)", annotation.value):
+                    names = [name.strip() for name in found.split(",")]
+                    lost = [name for name in names if name != "bust" and name not in self.catalog.indexes]
+                    if "bust" in names and lost:
+                        raise unknown("index", lost[0], self.catalog.indexes, annotation)
+
+    def _started(
+        self, body: Any, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
+    ) -> RowType:
+        plan: Any
+        insert: sm.InsertInto | None = None
+        match body:
+            case sm.Query():
+                plan, insert = lower_query(body, scope), body.insert
+            case sm.OnSelect():
+                plan, insert = lower_on_select(body, scope), body.query.insert
+            case sm.OnMerge() | sm.OnUpdate() | sm.OnDelete():
+                plan = lower_merge(body, scope)
+            case sm.OnSet():
+                plan = lower_set(body, scope)
+            case sm.Split():
+                plan = lower_split(body, scope)
+            case sm.UpdateStream():
+                plan = lower_update_stream(body, scope)
+            case _:
+                raise problem(f"`{type(body).__name__}` is not supported yet", statement)
+        if insert is not None and not insert.table:
+            plan = self._inserting(plan, insert, scope, made)
+        self.component.deploy(name, plan, statement.context, start)
+        made.undo.append(lambda: self.component.undeploy(name))
+        return plan.type
+
+    def _inserting(self, plan: Any, insert: sm.InsertInto, scope: Scope, made: Deployment) -> Any:
+        target, known = target_of(insert, plan.type, scope)
+        if insert.target not in self.catalog.stores and insert.target not in self.catalog.types:
+            self.catalog.types[insert.target] = known
+            self.catalog.implied.add(insert.target)
+            made.undo.append(lambda: self._forget_type(insert.target))
+        if hasattr(plan, "select"):
+            return replace(plan, select=replace(plan.select, target=target, type=_named(plan.type, insert)))
+        return replace(plan, target=target, type=_named(plan.type, insert))
+
+    def _forget_type(self, name: str) -> None:
+        self.catalog.types.pop(name, None)
+        self.catalog.implied.discard(name)
+
+    # declarations
+
+    def _declared(
+        self, body: Any, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
+    ) -> RowType | None:
+        match body:
+            case sm.CreateSchema():
+                return self._schema(body, made)
+            case sm.CreateWindow():
+                return self._window(body, name, statement, scope, made, start)
+            case sm.CreateTable():
+                return self._table(body, name, statement, scope, made, start)
+            case sm.CreateIndex():
+                return self._index(body, scope, made)
+            case sm.CreateVariable():
+                return self._variable(body, name, scope, made)
+            case cx.CreateContext():
+                return self._context(body, made)
+            case sm.CreateExpression():
+                return self._expression(body, made)
+            case _:
+                return _NOT_DECLARED
+
+    def _schema(self, body: sm.CreateSchema, made: Deployment) -> None:
+        self.catalog.free(body.name, body)
+        if body.kind == "variant":
+            raise problem("variant schemas are not supported", body, "create schema name (column type, …)")
+        columns: dict[str, DataType] = {}
+        for option, names in body.options:
+            for parent in names if option in ("inherits", "copyfrom") else ():
+                columns |= self.catalog.row_type(parent, body).fields
+        for column in body.columns:
+            if column.name in columns:
+                raise problem(f"two columns are called `{column.name}`", column)
+            columns[column.name] = self.catalog.data_type(column.type)
+        self.catalog.types[body.name] = RowType(body.name, columns)
+        self.catalog.implied.discard(body.name)
+        self._gives(made, body.name, lambda: self.catalog.types.pop(body.name))
+        return None
+
+    def _gives(self, made: Deployment, name: str, undo: Callable[[], Any]) -> None:
+        made.provides.add(name)
+        made.undo.append(lambda: (undo(), None)[1])
+
+    def _window(
+        self, body: sm.CreateWindow, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
+    ) -> RowType:
+        self.catalog.free(body.name, body)
+        if not body.views:
+            raise problem(f"named window `{body.name}` needs a window", body, "create window W#keepall as …")
+        kinds = self._window_type(body, scope)
+        inside = replace(scope, sources=(Source(body.type or body.name, kinds),))
+        window, held = windows(body.views, body.retain, inside)
+        if held is not kinds or window is None:
+            raise problem("a named window holds events, not values derived from them", body.views[-1])
+        filled, where = None, None
+        if body.insert:
+            if body.type is None or body.type not in self.catalog.stores:
+                raise problem(
+                    "`insert` copies the rows of a named window", body, "create window W2#keepall as W insert"
+                )
+            filled = body.type
+            where = condition(body.where, inside) if body.where is not None else None
+        self.catalog.stores[body.name] = StoreInfo("window", kinds, statement.context)
+        self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
+        self.component.create_store(
+            body.name, name, WindowStore(kinds, window, filled, where), statement.context, start
+        )
+        made.undo.append(lambda: self.component.undeploy(name))
+        return kinds
+
+    def _window_type(self, body: sm.CreateWindow, scope: Scope) -> RowType:
+        if body.columns:
+            return RowType(body.name, {c.name: self.catalog.data_type(c.type) for c in body.columns})
+        assert body.type is not None
+        model = self.catalog.row_type(body.type, body)
+        if not body.items:
+            return RowType(body.name, model.fields)
+        inside = replace(scope, sources=(Source(body.type, model),))
+        columns, names = columns_of(body.items, inside)
+        return RowType(body.name, {n: c.type for n, c in zip(names, columns, strict=True)})
+
+    def _table(
+        self, body: sm.CreateTable, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
+    ) -> RowType:
+        self.catalog.free(body.name, body)
+        columns: dict[str, DataType] = {}
+        aggregated: dict[str, object] = {}
+        for column in body.columns:
+            if column.name in columns:
+                raise problem(f"two columns are called `{column.name}`", column)
+            if column.aggregation is None:
+                assert column.type is not None
+                columns[column.name] = self.catalog.data_type(column.type)
+            else:
+                columns[column.name], aggregated[column.name] = self._aggregated(column, scope)
+        kinds = RowType(body.name, columns)
+        keys = tuple(column.name for column in body.columns if column.key)
+        self.catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated)
+        self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
+        counts = [
+            c.name for c in body.columns if c.aggregation and c.aggregation.name.lower() in ("count", "countever")
+        ]
+        starts = tuple((kinds.index[name], 0) for name in counts)
+        spec = TableStore(kinds, tuple(kinds.index[key] for key in keys), tuple(aggregated), starts)
+        self.component.create_store(body.name, name, spec, statement.context, start)
+        made.undo.append(lambda: self.component.undeploy(name))
+        return kinds
+
+    def _aggregated(self, column: sm.TableColumn, scope: Scope) -> tuple[DataType, object]:
+        """The type of an aggregated column; its arguments are types, or, with `@type`, properties of that stream."""
+        call = column.aggregation
+        assert call is not None
+        of = next((each.value for each in column.annotations if each.name.lower() == "type"), None)
+        if isinstance(of, str):
+            source = Source(None, self.catalog.row_type(of, column), windowed=True)
+        else:
+            names = [each.name for each in call.arguments if isinstance(each, ex.Reference)]
+            kinds = {name: self.catalog.data_type(sm.TypeName(name, at=call.at)) for name in names}
+            source = Source(None, RowType("types", kinds))
+        found, _ = collect([call], replace(scope, sources=(source,)), 0, ())
+        return found[0].call.type, found[0].call
+
+    def _index(self, body: sm.CreateIndex, scope: Scope, made: Deployment) -> None:
+        info = self.catalog.store(body.store, body)
+        if body.name in self.catalog.indexes:
+            raise problem(f"index `{body.name}` is declared already", body)
+        places: list[int] = []
+        for column in body.columns:
+            if not isinstance(column.value, ex.Reference) or column.value.name not in info.type.fields:
+                raise unknown(f"column of `{body.store}`", _text(column.value), info.type.fields, column)
+            places.append(info.type.index[column.value.name])
+        if body.unique:
+            self.component.create_index(body.store, UniqueIndex(body.name, tuple(places)))
+            made.undo.append(lambda: self.component.drop_index(body.store, body.name))
+        self.catalog.indexes[body.name] = body.store
+        self._gives(made, body.name, lambda: self.catalog.indexes.pop(body.name))
+        return None
+
+    def _variable(self, body: sm.CreateVariable, name: str, scope: Scope, made: Deployment) -> RowType:
+        if body.name in self.catalog.variables:
+            raise problem(f"variable `{body.name}` is declared already", body)
+        kind = self.catalog.data_type(body.type)
+        value = constant(body.value, scope, "the first value") if body.value is not None else None
+        if body.value is not None:
+            from rollup.lang.epl.lower_select import check_fits
+
+            check_fits(lower(body.value, scope).type, kind, body.name, body)
+        self.catalog.variables[body.name] = VariableInfo(kind, body.constant)
+        self._gives(made, body.name, lambda: self.catalog.variables.pop(body.name))
+        self.component.create_variable(body.name, name, value)
+        made.undo.append(lambda: self.component.drop_variable(body.name))
+        return RowType(body.name, {body.name: kind})
+
+    def _context(self, body: cx.CreateContext, made: Deployment) -> None:
+        context, info = lower_context(body, self.catalog)
+        self.catalog.contexts[body.name] = info
+        self._gives(made, body.name, lambda: self.catalog.contexts.pop(body.name))
+        self.component.create_context(context)
+        made.undo.append(lambda: self.component.drop_context(body.name))
+        return None
+
+    def _expression(self, body: sm.CreateExpression, made: Deployment) -> None:
+        found = body.declaration
+        if found.name in self.catalog.expressions:
+            raise problem(f"expression `{found.name}` is declared already", body)
+        self.catalog.expressions[found.name] = found
+        self._gives(made, found.name, lambda: self.catalog.expressions.pop(found.name))
+        return None
+
+
+_NOT_DECLARED: Any = object()
+
+
+def _named(made: RowType, insert: sm.InsertInto) -> RowType:
+    """The rows of a select with the names that the insert gives them."""
+    if not insert.columns:
+        return made
+    return RowType(made.name, dict(zip(insert.columns, made.fields.values(), strict=True)))
+
+
+def _text(node: ex.Expression) -> str:
+    from rollup.lang.epl.render import render
+
+    return render(node)
+
+
+def _needed(statement: sm.Statement) -> set[str]:
+    """The names that a statement uses: streams, stores, contexts, variables, expressions."""
+    names: set[str] = {statement.context} if statement.context is not None else set()
+    for node in _walk(statement.body):
+        match node:
+            case FilterSource():
+                names.add(node.type)
+            case sm.Store():
+                names.add(node.name)
+            case sm.InsertInto():
+                names.add(node.target)
+            case sm.CreateIndex():
+                names.add(node.store)
+            case sm.CreateWindow() if node.type is not None:
+                names.add(node.type)
+            case ex.Reference() | ex.Call():
+                names.add(node.name)
+            case _:
+                pass
+    return names
+
+
+def _walk(node: Any) -> Iterable[Node]:
+    if isinstance(node, Node):
+        yield node
+        for each in fields(node):
+            yield from _walk(getattr(node, each.name))
+    elif isinstance(node, tuple):
+        for each in node:
+            yield from _walk(each)
+
+
+Statements = Sequence[Deployed]

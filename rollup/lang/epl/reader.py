@@ -1,0 +1,56 @@
+"""EPL text, read into `rollup.lang.epl.tree`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import UnexpectedInput, VisitError
+
+from rollup.core.errors import RollupError
+from rollup.lang.epl.mistakes import explained
+from rollup.lang.epl.read_statements import ReadStatements
+from rollup.lang.epl.tree.statements import Ask, Module
+
+
+def read_module(text: str) -> Module:
+    """The statements of a module, with names still unresolved.
+
+    Raises SyntaxProblem with the place and what may stand there.
+
+    >>> module = read_module("@name('big') select * from Withdrawal(amount >= 200)")
+    >>> module.statements[0].name
+    'big'
+    """
+    return _read(text, "module")
+
+
+def read_request(text: str) -> Ask:
+    """A fire-and-forget request: select, insert, update or delete over named windows and tables.
+
+    Raises SyntaxProblem with the place and what may stand there.
+
+    >>> read_request("delete from Accounts where account = ?").request.store.name
+    'Accounts'
+    """
+    return _read(text, "ask")
+
+
+@cache
+def grammar() -> Lark:
+    """The parser; made once."""
+    text = (Path(__file__).parent / "grammar.lark").read_text()
+    return Lark(text, parser="lalr", start=["module", "ask"], propagate_positions=True, maybe_placeholders=True)
+
+
+def _read(text: str, start: str) -> Any:
+    try:
+        return ReadStatements(text).transform(grammar().parse(text, start=start))
+    except UnexpectedInput as problem:
+        raise explained(text, problem, grammar()) from None
+    except VisitError as problem:
+        if isinstance(problem.orig_exc, RollupError):
+            raise problem.orig_exc from None
+        raise

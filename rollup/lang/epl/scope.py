@@ -1,0 +1,178 @@
+"""What names mean where an expression stands: inputs, aggregates, the partition, variables, tables, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rollup.engine.expressions import Ask, Expr, Field, RowOf, Slot
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.plans import Input, Lookup
+from rollup.engine.types import DataType, RowType
+from rollup.lang.epl.catalog import Catalog, ContextInfo, problem
+from rollup.lang.epl.render import render
+from rollup.lang.epl.semantics import AGGREGATING
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree.node import Node
+from rollup.lang.epl.tree.statements import Declaration, Query
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input as expressions see it: its name, its rows, whether the row may be absent, and how it is windowed."""
+
+    name: str | None
+    type: RowType
+    optional: bool = False
+    windowed: bool = False
+    stream: str | None = None
+    alias: str | None = None
+    """The name that the text gives it; `name` may also be that of its type."""
+    hidden: bool = False
+    """Whether its properties need its name before them where another source has them too."""
+
+
+@dataclass
+class Registry:
+    """What the expressions of one statement ask for when they are evaluated."""
+
+    lookups: list[Lookup] = field(default_factory=list[Lookup])
+    own_inputs: list[Input] = field(default_factory=list[Input])
+    outer: int = 0
+    """How many inputs the statement itself has."""
+    priors: dict[int, int] = field(default_factory=dict[int, int])
+
+    def ask(self, lookup: Lookup, type: DataType) -> Ask:
+        """The expression that makes a look-up."""
+        if lookup in self.lookups:
+            return Ask(self.lookups.index(lookup), type)
+        self.lookups.append(lookup)
+        return Ask(len(self.lookups) - 1, type)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names that are known. `slots` are aggregates by their text; None: aggregates are not allowed, and why."""
+
+    catalog: Catalog
+    sources: tuple[Source, ...] = ()
+    registry: Registry = field(default_factory=Registry)
+    context: ContextInfo | None = None
+    slots: Mapping[str, Slot] | None = None
+    no_aggregates: str = "here"
+    outer: int = 0
+    """The first source of the innermost select; those before belong to the selects around it."""
+    locals: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    declared: Mapping[str, Declaration] = field(default_factory=dict[str, Declaration])
+    parameters: Mapping[str, Any] | Sequence[Any] = ()
+    names: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    """Names of one place only: the counters of an output, the built-in values of a window's expression."""
+    access: bool = True
+
+    def fields(self, name: str) -> list[Field]:
+        """The fields of that name: those of the innermost select, else of the ones around it."""
+        for places in (range(self.outer, len(self.sources)), range(self.outer)):
+            found = [self.field(place, name) for place in places if name in self.sources[place].type.fields]
+            seen = [field for field in found if not self.sources[field.input].hidden]
+            if found:
+                return seen or found
+        return []
+
+    def field(self, place: int, name: str) -> Field:
+        """A field of a source."""
+        source = self.sources[place]
+        return Field(place, source.type.index[name], source.type.fields[name], source.optional)
+
+    def source(self, name: str) -> int | None:
+        """The source of that name, the innermost first."""
+        for place in reversed(range(len(self.sources))):
+            if self.sources[place].name == name:
+                return place
+        return None
+
+    def row(self, place: int) -> RowOf:
+        """The row of a source."""
+        return RowOf(place, self.sources[place].type.data_type)
+
+    def declaration(self, name: str) -> Declaration | None:
+        """A declared expression."""
+        return self.declared.get(name) or self.catalog.expressions.get(name)
+
+
+def walk(node: Any) -> Iterable[Node]:
+    """A tree and everything inside it, but not the sub-queries."""
+    if isinstance(node, Query):
+        return
+    if isinstance(node, Node):
+        yield node
+        for each in fields(node):
+            yield from walk(getattr(node, each.name))
+    elif isinstance(node, tuple):
+        for each in node:
+            yield from walk(each)
+
+
+def is_aggregate(node: Any) -> bool:
+    """Whether a call is one of an aggregate function; min and max of several values are not."""
+    if not isinstance(node, ex.Call) or node.of is not None or node.name.lower() not in AGGREGATING:
+        return False
+    plain = [each for each in node.arguments if not isinstance(each, ex.Named)]
+    return not (node.name.lower() in ("min", "max") and len(plain) > 1)
+
+
+def aggregates(nodes: Iterable[Any], scope: Scope, inside: tuple[str, ...] = ()) -> list[ex.Call]:
+    """The aggregate calls of expressions, each text once; those of declared expressions as they stand when called.
+
+    `inside` are the declared expressions around. Raises PlanError for one that calls itself.
+    """
+    found: dict[str, ex.Call] = {}
+    for node in nodes:
+        for each in walk(node):
+            if isinstance(each, ex.Call) and is_aggregate(each):
+                found.setdefault(render(each), each)
+            elif isinstance(each, (ex.Call, ex.Reference)) and (body := called(each, scope)) is not None:
+                if each.name in inside:
+                    raise problem(f"the expression `{each.name}` calls itself", each)
+                for call in aggregates([body], scope, (*inside, each.name)):
+                    found.setdefault(render(call), call)
+    return list(found.values())
+
+
+def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:
+    """What a declared expression says where it is called: its body, with the arguments for its parameters.
+
+    None for what is no call of one, or one with another number of arguments, which is refused where it is lowered.
+    """
+    declared = scope.declaration(node.name)
+    if declared is None or declared.alias is isinstance(node, ex.Call):
+        return None
+    if declared.alias and (scope.fields(node.name) or scope.source(node.name) is not None):
+        return None  # a property of that name stands before it
+    body, arguments = declared.body, node.arguments if isinstance(node, ex.Call) else ()
+    if not isinstance(body, ex.Lambda):
+        return None if arguments else body
+    if len(body.parameters) != len(arguments):
+        return None
+    return _substituted(body.body, dict(zip(body.parameters, arguments, strict=True)))
+
+
+def _substituted(node: Any, values: Mapping[str, ex.Expression]) -> Any:
+    """A tree with expressions in the places of names; not inside sub-queries, whose names are their own."""
+    if isinstance(node, ex.Reference):
+        return values.get(node.name, node)
+    if isinstance(node, tuple):
+        return tuple(_substituted(each, values) for each in node)  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(node, Node) or isinstance(node, Query):
+        return node
+    changed = {each.name: _substituted(getattr(node, each.name), values) for each in fields(node) if each.name != "at"}
+    return replace(node, **changed)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An aggregate call, lowered, and the grouping of its own (None: that of the statement)."""
+
+    text: str
+    call: AggregateCall
+    keys: tuple[Expr, ...] | None

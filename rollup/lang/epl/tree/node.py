@@ -1,0 +1,20 @@
+"""What all nodes have: a place in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """Line and column, counted from 1; 0, 0 for a node that no text wrote."""
+
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Base of all nodes."""
+
+    at: Position = field(default=Position(), compare=False, repr=False)

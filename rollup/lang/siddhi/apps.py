@@ -1,0 +1,517 @@
+"""SiddhiQL: the text of an app or of an on-demand query, read into `rollup.plan.app`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark.exceptions import VisitError
+from lark.tree import Meta
+from sqlglot import exp
+
+from rollup.core.cache import cache_root
+from rollup.core.calendar import Duration
+from rollup.core.errors import PlanError, QueryError, RollupError
+from rollup.lang.siddhi.mistakes import explained
+from rollup.plan.annotations import check_app, check_query, check_stream
+from rollup.plan.app import (
+    AggregationDef,
+    Annotation,
+    App,
+    Item,
+    JoinQuery,
+    Retrieval,
+    Selection,
+    Source,
+    StreamDef,
+    StreamQuery,
+)
+from rollup.plan.types import Type, parse_type
+
+_COMPARE: dict[str, type[exp.Expr]] = {
+    "==": exp.EQ,
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    ">": exp.GT,
+    ">=": exp.GTE,
+    "<": exp.LT,
+    "<=": exp.LTE,
+}
+_ARITHMETIC: dict[str, type[exp.Expr]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "%": exp.Mod}
+
+
+class Clause(NamedTuple):
+    """A clause that has been read, on its way into the statement it belongs to."""
+
+    name: str
+    value: Any
+
+
+@cache
+def _grammar() -> Lark:
+    text = (Path(__file__).parent / "siddhi.lark").read_text()
+    return Lark(text, parser="lalr", start=["app", "on_demand"], propagate_positions=True, cache=_tables(text))
+
+
+def _tables(grammar: str) -> str | bool:
+    """The file of a grammar's parse tables, which take longer to make than most texts to read; False for none."""
+    folder = cache_root() / "grammars"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return str(folder / f"siddhi-{hashlib.sha256(grammar.encode()).hexdigest()[:12]}")
+
+
+def parse_app(text: str) -> App:
+    """The app that a text defines, with names still unresolved.
+
+    Raises SyntaxProblem with the position and what was expected there.
+
+    >>> app = parse_app("define stream S (x int, ts long); define aggregation A from S select sum(x) as s aggregate by ts every sec ... min;")
+    >>> app.aggregations[0].levels
+    (<Duration.SECONDS: 0>, <Duration.MINUTES: 1>)
+    """
+    app: App = _read(text, "app")
+    return App(app.name, app.streams, app.aggregations, app.queries, app.joins, text)
+
+
+def parse_query(text: str) -> Retrieval:
+    """The on-demand query that a text asks: `from A on … within … per … select …`.
+
+    Raises SyntaxProblem, or QueryError when `within` or `per` is missing.
+    """
+    query: Retrieval = _read(text, "on_demand")
+    if not query.within or query.per is None:
+        missing = "within" if not query.within else "per"
+        raise QueryError(f"the query lacks its `{missing}` clause", hint="from A within <time> per <duration> select …")
+    return query
+
+
+class Constant(NamedTuple):
+    """A constant where it stands in a text: its type, its text there, and its value where that is a text or whole."""
+
+    type: Type
+    text: str
+    start: int
+    end: int
+
+    @property
+    def value(self) -> str | int:
+        """Of a text or a whole number."""
+        if self.type is Type.STRING:
+            return self.text[1:-1]
+        return int(self.text[:-1] if self.text[-1] in "lL" else self.text)
+
+
+_CONSTANTS = {"STRING": Type.STRING, "LONG": Type.LONG, "INTEGER": Type.INT, "FLOAT": Type.FLOAT, "DOUBLE": Type.DOUBLE}
+
+
+def constants_of(text: str) -> list[Constant]:
+    """The constants of a question, as the grammar's own lexer sees them. Nothing for a text that it cannot take apart.
+
+    >>> [constant.text for constant in constants_of("from A on x > 5 within '2018-**-** **:**:**' per 'days'")]
+    ['5', "'2018-**-** **:**:**'", "'days'"]
+    """
+    try:
+        tokens = [token for token in _lexer().lex(text) if token.type in _CONSTANTS]
+    except UnexpectedInput:
+        return []
+    return [_constant(token) for token in tokens]
+
+
+def _constant(token: Token) -> Constant:
+    kind, text = _CONSTANTS[token.type], str(token)
+    if kind is Type.INT and int(text) >= 2**31:
+        kind = Type.LONG
+    assert token.start_pos is not None and token.end_pos is not None
+    return Constant(kind, text, token.start_pos, token.end_pos)
+
+
+@cache
+def _lexer() -> Lark:
+    """The grammar for taking texts apart alone; what its words mean is for the parser to say."""
+    text = (Path(__file__).parent / "siddhi.lark").read_text()
+    return Lark(text, parser=None, lexer="basic", start=["app", "on_demand"])
+
+
+def _read(text: str, start: str) -> Any:
+    try:
+        return _Reader(text).transform(_grammar().parse(text, start=start))
+    except UnexpectedInput as problem:
+        raise explained(text, problem, _grammar()) from None
+    except VisitError as problem:
+        if isinstance(problem.orig_exc, RollupError):
+            raise problem.orig_exc from None
+        raise
+
+
+def _tagged(node: exp.Expr, meta: Meta) -> exp.Expr:
+    if not getattr(meta, "empty", True):
+        node.meta.setdefault("line", meta.line)
+        node.meta.setdefault("column", meta.column)
+    return node
+
+
+def _literal(text: str, kind: Type, quoted: bool = False) -> exp.Literal:
+    node = exp.Literal(this=text, is_string=quoted)
+    node.meta["type"] = kind
+    return node
+
+
+@v_args(meta=True)
+class _Reader(Transformer[Token, Any]):
+    """One method a grammar rule; each gets the rule's position and its children already read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def _words(self, meta: Meta) -> str:
+        return " ".join(self._text[meta.start_pos : meta.end_pos].split())
+
+    # names, constants, expressions
+
+    def name(self, meta: Meta, parts: list[Token]) -> Token:
+        token = parts[0]
+        return token.update(value=token.value.strip("`"))
+
+    def string(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(_literal(parts[0][1:-1], Type.STRING, quoted=True), meta)
+
+    def integer(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        kind = Type.INT if int(parts[0]) < 2**31 else Type.LONG
+        return _tagged(_literal(str(parts[0]), kind), meta)
+
+    def long(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(_literal(parts[0][:-1], Type.LONG), meta)
+
+    def float_(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(_literal(parts[0][:-1], Type.FLOAT), meta)
+
+    def double(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(_literal(parts[0].rstrip("dD"), Type.DOUBLE), meta)
+
+    def true(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(exp.Boolean(this=True), meta)
+
+    def false(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(exp.Boolean(this=False), meta)
+
+    def null(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        return _tagged(exp.Null(), meta)
+
+    def reference(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+        table, column = (parts[0], parts[1]) if len(parts) == 2 else (None, parts[0])
+        return _tagged(
+            exp.column(exp.to_identifier(str(column), quoted=True), table=str(table) if table else None), meta
+        )
+
+    def function(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        names = [str(part) for part in parts if isinstance(part, Token)]
+        arguments = [part for part in parts if isinstance(part, exp.Expr)]
+        return _tagged(exp.Anonymous(this=":".join(names), expressions=arguments), meta)
+
+    def compare(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(
+            _COMPARE[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)),
+            meta,
+        )
+
+    def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()), meta)
+
+    def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(
+            _ARITHMETIC[str(parts[1])](
+                this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)
+            ),
+            meta,
+        )
+
+    def negative(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(exp.Neg(this=exp.paren(parts[-1], copy=False)), meta)
+
+    def not_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(exp.Not(this=exp.paren(parts[0], copy=False)), meta)
+
+    def and_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(exp.and_(*parts, copy=False), meta)
+
+    def or_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        return _tagged(exp.or_(*parts, copy=False), meta)
+
+    # clauses
+
+    def item(self, meta: Meta, parts: list[Any]) -> Item:
+        expression = parts[0]
+        if parts[1] is not None:
+            return Item(str(parts[1]), expression)
+        return Item(expression.name if isinstance(expression, exp.Column) else self._words(meta), expression)
+
+    def select(self, meta: Meta, parts: list[Item]) -> Clause:
+        return Clause("items", tuple(parts) or None)
+
+    def group_by(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("group_by", tuple(parts))
+
+    def having(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("having", parts[0])
+
+    def order_by(self, meta: Meta, parts: list[exp.Ordered]) -> Clause:
+        return Clause("order_by", tuple(parts))
+
+    def ordering(self, meta: Meta, parts: list[Any]) -> exp.Ordered:
+        return exp.Ordered(this=parts[0], desc=len(parts) > 1 and parts[1].type == "DESC")
+
+    def limit(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("limit", parts[0])
+
+    def offset(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("offset", parts[0])
+
+    def within(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("within", tuple(parts))
+
+    def per(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("per", parts[0])
+
+    def fill(self, meta: Meta, parts: list[Token]) -> Clause:
+        words = " ".join(str(part).lower() for part in parts)
+        return Clause("fill", parts[0].update(value=words))  # still a token, so that it can be pointed at
+
+    def filter(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
+        return Clause("filter", parts[0])
+
+    def window(self, meta: Meta, parts: list[Any]) -> Clause:
+        space, name, size = str(parts[0]), str(parts[1]), parts[2]
+        if (space, name) != ("window", "length") or not isinstance(size, exp.Literal) or not size.is_int:
+            raise PlanError(
+                f"#{space}.{name} cannot stand at a stream that asks an aggregation",
+                line=meta.line,
+                column=meta.column,
+                hint="only #window.length(<number>)",
+            )
+        return Clause("window", int(size.name))
+
+    def source(self, meta: Meta, parts: list[Any]) -> Source:
+        return Source(str(parts[0]), parts[1].value if len(parts) > 1 else None, meta.line, meta.column)
+
+    # definitions
+
+    def attribute(self, meta: Meta, parts: list[Token]) -> tuple[str, Type]:
+        return str(parts[0]), parse_type(str(parts[1]), parts[1].line, parts[1].column)
+
+    def stream_definition(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamDef]:
+        name, attributes = str(parts[0]), parts[1:]
+        seen: dict[str, Type] = {}
+        for attribute, kind in attributes:
+            if attribute in seen:
+                raise PlanError(
+                    f"stream {name} has the attribute {attribute!r} twice",
+                    line=meta.line,
+                    column=meta.column,
+                    hint="rename one of them",
+                )
+            seen[attribute] = kind
+
+        def made(annotations: tuple[Annotation, ...]) -> StreamDef:
+            check_stream(name, annotations)
+            return StreamDef(name, seen, annotations)
+
+        return made
+
+    def other_definition(self, meta: Meta, parts: list[Any]) -> Any:
+        close = get_close_matches(str(parts[0]).lower(), ("stream", "aggregation"), 1, 0.7)
+        raise PlanError(
+            f"`define {parts[0]}` is not supported",
+            line=meta.line,
+            column=meta.column,
+            hint=f"did you mean `define {close[0]}`?" if close else "define stream, define aggregation",
+        )
+
+    def duration_range(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
+        first, last = (_duration(part) for part in parts)
+        if first > last:
+            raise PlanError(
+                f"the range {parts[0]} ... {parts[1]} starts after its end",
+                line=meta.line,
+                column=meta.column,
+                hint="write the finer duration first, as in sec ... year",
+            )
+        return tuple(Duration(value) for value in range(first, last + 1))
+
+    def duration_list(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
+        levels = sorted(_duration(part) for part in parts)
+        whole = tuple(Duration(value) for value in range(levels[0], levels[-1] + 1))
+        if tuple(levels) != whole:
+            what = "repeats" if len(set(levels)) < len(levels) else "skips"
+            raise PlanError(
+                f"the list of durations {what} one",
+                line=meta.line,
+                column=meta.column,
+                hint=f"write every {', '.join(level.unit for level in whole)}",
+            )
+        return whole
+
+    def aggregation_definition(
+        self, meta: Meta, parts: list[Any]
+    ) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
+        name, source = str(parts[0]), parts[1]
+        by = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        selection = _selection(parts)
+        levels = parts[-1]
+        return lambda annotations: AggregationDef(
+            name, source, selection, by, levels, annotations, meta.line, meta.column
+        )
+
+    def stream_query(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamQuery]:
+        query = StreamQuery(parts[0], _selection(parts), str(parts[-1]))
+        return _plain(query)
+
+    def join_query(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], Any]:
+        join, selection, target = parts[0], _selection(parts), str(parts[-1])
+        return _plain((join, selection, target))
+
+    def side(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
+        clauses = dict(part for part in parts if isinstance(part, Clause))
+        alias = next((part for part in parts[1:] if isinstance(part, Token) and part.type != "UNIDIRECTIONAL"), None)
+        source = Source(str(parts[0]), clauses.get("filter"), meta.line, meta.column)
+        return {"source": source, "alias": str(alias or parts[0]), "window": clauses.get("window")}
+
+    def inner(self, meta: Meta, parts: list[Any]) -> str:
+        return "inner"
+
+    def left(self, meta: Meta, parts: list[Any]) -> str:
+        return "left"
+
+    def right(self, meta: Meta, parts: list[Any]) -> str:
+        return "right"
+
+    def full(self, meta: Meta, parts: list[Any]) -> str:
+        return "full"
+
+    def join(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
+        clauses = dict(part for part in parts if isinstance(part, Clause))
+        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        return {"left": parts[0], "kind": parts[1], "right": parts[2], "on": on, "meta": meta, **clauses}
+
+    def on_demand(self, meta: Meta, parts: list[Any]) -> Retrieval:
+        clauses = dict(part for part in parts if isinstance(part, Clause))
+        explain = isinstance(parts[0], Token) and parts[0].type == "EXPLAIN"
+        name = parts[1] if explain else parts[0]
+        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        return Retrieval(
+            name, on, clauses.get("within", ()), clauses.get("per"), _selection(parts), clauses.get("fill"), explain
+        )
+
+    # annotations
+
+    def dotted(self, meta: Meta, parts: list[Token]) -> str:
+        return self._words(meta).replace(" ", "")
+
+    def element(self, meta: Meta, parts: list[Any]) -> tuple[str, str]:
+        key, value = parts if len(parts) == 2 else ("", parts[0])
+        return str(key), str(value)[1:-1]
+
+    def nested(self, meta: Meta, parts: list[Annotation]) -> Annotation:
+        return parts[0]
+
+    def annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
+        given = [part for part in parts[1:] if isinstance(part, tuple)]
+        nested = tuple(part for part in parts[1:] if isinstance(part, Annotation))
+        made = Annotation(str(parts[0]), dict(given), nested, meta.line, meta.column)
+        if len(made.values) < len(given):
+            raise made.refuse(f"@{made.name} has two values of one name", "leave one of them out")
+        return made
+
+    def app_annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
+        return self.annotation(meta, [f"app:{parts[0]}", *parts[1:]])
+
+    # the whole
+
+    def statement(self, meta: Meta, parts: list[Any]) -> tuple[tuple[Annotation, ...], Any]:
+        annotations = tuple(part for part in parts if isinstance(part, Annotation))
+        own = tuple(a for a in annotations if not a.name.startswith("app:"))
+        return tuple(a for a in annotations if a.name.startswith("app:")), parts[-1](own)
+
+    def app(self, meta: Meta, parts: list[tuple[tuple[Annotation, ...], Any]]) -> App:
+        app_level = [annotation for annotations, _ in parts for annotation in annotations]
+        check_app(app_level)
+        name = next((a.values.get("", "app") for a in app_level if a.name == "app:name"), "app")
+        whole = [part for _, part in parts]
+        aggregations = tuple(part for part in whole if isinstance(part, AggregationDef))
+        known = {aggregation.name for aggregation in aggregations}
+        joins = tuple(_join(known, *part) for part in whole if isinstance(part, tuple))
+        streams = _unique([part for part in whole if isinstance(part, StreamDef)])
+        _unique(list(aggregations))
+        return App(name, streams, aggregations, tuple(p for p in whole if isinstance(p, StreamQuery)), joins)
+
+
+def _duration(word: Token) -> Duration:
+    try:
+        return Duration.parse(str(word))
+    except QueryError as problem:
+        raise PlanError(problem.message, line=word.line, column=word.column, hint=problem.hint) from None
+
+
+def _selection(parts: list[Any]) -> Selection:
+    names = ("items", "group_by", "having", "order_by", "limit", "offset")
+    return Selection(**{part.name: part.value for part in parts if isinstance(part, Clause) and part.name in names})
+
+
+_Made = TypeVar("_Made")
+
+
+def _plain(query: _Made) -> Callable[[tuple[Annotation, ...]], _Made]:
+    """A query, of whose annotations there is nothing to keep."""
+
+    def made(annotations: tuple[Annotation, ...]) -> _Made:
+        check_query(annotations)
+        return query
+
+    return made
+
+
+_Named = TypeVar("_Named", StreamDef, AggregationDef)
+
+
+def _unique(definitions: list[_Named]) -> dict[str, _Named]:
+    found: dict[str, _Named] = {}
+    for definition in definitions:
+        if definition.name in found:
+            raise PlanError(f"{definition.name!r} is defined twice")
+        found[definition.name] = definition
+    return found
+
+
+def _join(aggregations: set[str], join: dict[str, Any], selection: Selection, target: str) -> JoinQuery:
+    left, right, meta = join["left"], join["right"], join["meta"]
+    stream_first = right["source"].stream in aggregations
+    stream, aggregation = (left, right) if stream_first else (right, left)
+    name = aggregation["source"].stream
+    if name not in aggregations:
+        raise PlanError(
+            f"neither {left['source'].stream} nor {right['source'].stream} is an aggregation",
+            line=meta.line,
+            column=meta.column,
+            hint="a join with `within … per …` needs one: " + (", ".join(sorted(aggregations)) or "none is defined"),
+        )
+    if join.get("per") is None:
+        raise PlanError("the join lacks its `per` clause", line=meta.line, column=meta.column)
+    retrieval = Retrieval(name, join["on"], join["within"], join["per"], selection)
+    return JoinQuery(
+        stream["source"],
+        stream["window"],
+        stream["alias"],
+        aggregation["alias"],
+        stream_first,
+        join["kind"],
+        retrieval,
+        target,
+    )

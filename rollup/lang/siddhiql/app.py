@@ -1,0 +1,127 @@
+"""A SiddhiQL app that runs in this process: events in, rows of streams out, on-demand queries of tables and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from rollup.core.errors import QueryError
+from rollup.engine.compiling import predicate
+from rollup.engine.rows.deliveries.app import DeliveryApp
+from rollup.engine.rows.deliveries.item import Item
+from rollup.engine.rows.deliveries.selecting import Selected, Selector
+from rollup.engine.rows.row import Row
+from rollup.engine.state import State
+from rollup.engine.types import DataType, RowType
+from rollup.lang.fitting import fitting
+from rollup.lang.siddhiql.binding import TIME, Input, Scope, condition
+from rollup.lang.siddhiql.lowering import lower, lower_selection
+from rollup.lang.siddhiql.reader import read_app, read_request
+
+
+class Emitted(NamedTuple):
+    """A row that a query inserted into a stream."""
+
+    stream: str
+    values: tuple[Any, ...]
+
+
+class SiddhiApp:
+    """The queries of an app over rows that are handed to it; aggregations are kept by the rollup pipeline beside it.
+
+    >>> app = SiddhiApp("define stream S (k string, v int); from S#window.length(2) select sum(v) as t insert into Out;")
+    >>> app.send("S", [("a", 1)]); app.send("S", [("a", 2)]); app.send("S", [("a", 4)])
+    >>> [row.values for row in app.taken()]
+    [(1,), (3,), (6,)]
+    """
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        tree = read_app(text)
+        self.spec = lower(tree)
+        self.playback = any(annotation.name == "app:playback" for annotation in tree.annotations)
+        self._emitted: list[Emitted] = []
+        self._app = DeliveryApp(self.spec, self._note, start)
+
+    @property
+    def streams(self) -> dict[str, RowType]:
+        """The rows of every stream, those that queries define included."""
+        return self.spec.streams
+
+    def send(self, stream: str, rows: Sequence[Sequence[Any]], at: int | None = None) -> None:
+        """Events of a stream that arrive together, as rows of its attributes' values; `at` is their time in ms.
+
+        The clock goes on to `at` first, so what is due by then fires before the events are seen. Raises QueryError for
+        a stream that is not defined and for values that do not fit, before anything is changed.
+        """
+        rows = [self._fitting(stream, row) for row in rows]
+        if at is not None:
+            self._app.advance(at)
+        self._app.send(stream, rows, self._app.runner.now if at is None else at)
+
+    def advance(self, to: int) -> None:
+        """The clock goes on to `to`, in ms, through every instant at which something is due."""
+        self._app.runner.advance_span(to)
+
+    def jump(self, to: int) -> None:
+        """The clock goes to `to`, in ms, at once, as an event of that time moves it: what is due fires late."""
+        self._app.advance(to)
+
+    @property
+    def now(self) -> int:
+        """The clock, in ms."""
+        return self._app.runner.now
+
+    def taken(self) -> list[Emitted]:
+        """What queries have inserted into streams since the last call, in order."""
+        emitted, self._emitted = self._emitted, []
+        return emitted
+
+    def query(self, text: str) -> pa.Table:
+        """The answer to an on-demand query of a table or shared window: `from T on … select …`."""
+        request = read_request(text)
+        content = self._app.stored(request.table)
+        if content is None:
+            raise QueryError(f"{request.table!r} is neither a table nor a window").at(*request.place)
+        rows = self._rows_of(request.table)
+        scope = Scope([Input((request.table,), rows)], [])
+        test = None if request.on is None else condition(request.on, scope, "on")
+        selection, columns = lower_selection(request.selection, scope, "current")
+        passes, environment = predicate(test), self._app.runner.environment
+        items = [Item((row,), False, self.now) for row in content() if passes((row,), (0,), environment)]
+        made = Selector(selection, self._app.runner).select([items])
+        return _table([each.row for each in made], columns)
+
+    def snapshot(self) -> State:
+        """The whole state: named tables and scalars."""
+        return self._app.snapshot()
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot of the same app."""
+        self._app.restore(state)
+
+    def _note(self, stream: str, rows: Sequence[Selected]) -> None:
+        self._emitted += [Emitted(stream, made.row.values[:-1]) for made in rows]
+
+    def _rows_of(self, name: str) -> RowType:
+        return self.spec.stored[name]
+
+    def _fitting(self, stream: str, row: Sequence[Any]) -> tuple[Any, ...]:
+        rows = self.spec.streams.get(stream) or self.spec.stored.get(stream)
+        if rows is None:
+            known = ", ".join([*self.spec.streams, *self.spec.stored])
+            raise QueryError(f"stream {stream!r} is not defined", hint=f"defined are {known}")
+        fields = [(name, kind) for name, kind in rows.fields.items() if name != TIME]
+        if len(row) != len(fields):
+            raise QueryError(f"{stream} takes {len(fields)} values, not {len(row)}")
+        return tuple(fitting(stream, name, kind, value) for (name, kind), value in zip(fields, row, strict=True))
+
+
+def _table(rows: Iterable[Row], columns: dict[str, DataType]) -> pa.Table:
+    values = [row.values for row in rows]
+    arrays = [
+        pa.array([row[place] for row in values], kind.arrow or pa.string())
+        for place, kind in enumerate(columns.values())
+    ]
+    return pa.table(arrays, names=list(columns))

@@ -1,0 +1,249 @@
+"""Names and types resolved: SiddhiQL's expressions become the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from rollup.core.errors import PlanError
+from rollup.engine import operators as op
+from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field, Now, RowOf, Slot
+from rollup.engine.folding import AggregateCall
+from rollup.engine.operators import Operator
+from rollup.engine.rows.row import Row
+from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
+from rollup.lang.siddhiql import semantics, tree
+from rollup.plan.types import Type, parse_type
+
+TIME_SLOT = 0
+"""The slot of the event's time; the values of aggregates follow."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a query: the names it goes by, its rows, whether it may be absent, whether it is a list of rows."""
+
+    names: tuple[str, ...]
+    type: RowType
+    optional: bool = False
+    many: bool = False
+
+
+@dataclass
+class Scope:
+    """The names that an expression may use. `calls` collects aggregates where they may stand; `aliases` are the
+    columns of the select list, known in `having` and `group by`; `ask` makes a look-up in a table; `preferred` is the
+    input that a name without one means where several have it; `first_slot` is where the aggregates' values begin."""
+
+    inputs: Sequence[Input]
+    calls: list[AggregateCall] | None = None
+    aliases: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    ask: Callable[[tree.InTable, Scope], int] | None = None
+    preferred: int | None = None
+    first_slot: int = 1
+
+
+ROW_FIELD = Operator("field of a row", lambda row, place: None if row is None else row.values[place], strict=False)
+NTH = Operator("nth of a list", lambda rows, place: _nth(rows, place), strict=False)
+
+
+def _nth(rows: list[Row] | None, place: int) -> Row | None:
+    if rows is None:
+        return None
+    return rows[place] if -len(rows) <= place < len(rows) else None
+
+
+def bind(node: tree.Expression, scope: Scope) -> Expr:
+    """The engine's expression. Raises PlanError with the place of what is wrong."""
+    try:
+        return _bind(node, scope)
+    except PlanError as problem:
+        raise problem.at(*node.place) from None
+
+
+def condition(node: tree.Expression, scope: Scope, what: str) -> Expr:
+    """A condition; raises PlanError unless it is a bool."""
+    bound = bind(node, scope)
+    if bound.type not in (BOOL, NULL, ANY):
+        raise PlanError(f"{what} must be a bool, not {bound.type}").at(*node.place)
+    return bound
+
+
+def number(node: tree.Expression, what: str) -> int:
+    """A whole number that the text says. Raises PlanError for anything else."""
+    if isinstance(node, tree.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value
+    raise PlanError(f"{what} must be a whole number in the text").at(*node.place)
+
+
+def _bind(node: tree.Expression, scope: Scope) -> Expr:
+    match node:
+        case tree.Constant():
+            return Const(node.value, NULL if node.type is None else semantics.TYPES[node.type])
+        case tree.Name():
+            return _name(node, scope)
+        case tree.Function():
+            return _function(node, scope)
+        case tree.InTable():
+            if scope.ask is None:
+                raise PlanError("`in` cannot stand here", hint="in the filter of a stream")
+            return Ask(scope.ask(node, scope), BOOL)
+        case tree.Operation():
+            return _operation(node, scope)
+
+
+def _name(node: tree.Name, scope: Scope) -> Expr:
+    if node.stream is None and node.attribute in scope.aliases:
+        return scope.aliases[node.attribute]
+    found = [(place, given) for place, given in enumerate(scope.inputs) if _means(node, given)]
+    if scope.preferred is not None and len(found) > 1:
+        found = [each for each in found if each[0] == scope.preferred] or found
+    if len(found) != 1 or node.attribute is None:
+        raise _unknown(node, scope, bool(found))
+    place, given = found[0]
+    index = given.type.index[node.attribute]
+    kind = given.type.fields[node.attribute]
+    if not given.many:
+        return Field(place, index, kind, given.optional)
+    row = Call(NTH, (RowOf(place, ANY), Const(node.index or 0, LONG)), ANY)
+    return Call(ROW_FIELD, (row, Const(index, LONG)), kind)
+
+
+def _means(node: tree.Name, given: Input) -> bool:
+    return (node.stream is None or node.stream in given.names) and node.attribute in given.type.index
+
+
+def _unknown(node: tree.Name, scope: Scope, ambiguous: bool) -> PlanError:
+    wanted = f"{node.stream}.{node.attribute}" if node.stream else str(node.attribute)
+    known = [f"{i.names[0]}.{name}" for i in scope.inputs for name in i.type.fields if not name.startswith("__")]
+    what = "is ambiguous" if ambiguous else "is not known"
+    return PlanError(f"attribute {wanted!r} {what}", hint=f"known are {', '.join([*scope.aliases, *known])}")
+
+
+def _operation(node: tree.Operation, scope: Scope) -> Expr:
+    if node.sign in ("and", "or"):
+        sides = tuple(condition(each, scope, f"an operand of `{node.sign}`") for each in node.operands)
+        return All(sides) if node.sign == "and" else Any_(sides)
+    if node.sign == "not":
+        return Call(op.NOT, (condition(node.operands[0], scope, "the operand of `not`"),), BOOL)
+    values = tuple(bind(each, scope) for each in node.operands)
+    if node.sign == "is null":
+        return Call(op.IS_NULL, values, BOOL)
+    if node.sign in semantics.COMPARISONS:
+        return _comparison(node.sign, values)
+    return _arithmetic(node.sign, values)
+
+
+def _comparison(sign: str, values: tuple[Expr, ...]) -> Expr:
+    kinds = {value.type for value in values} - {NULL, ANY}
+    if len(kinds) == 2 and not all(kind.numeric for kind in kinds):
+        raise PlanError(f"a {values[0].type} cannot be compared with a {values[1].type}")
+    return Call(semantics.COMPARISONS[sign], values, BOOL)
+
+
+def _arithmetic(sign: str, values: tuple[Expr, ...]) -> Expr:
+    for value in values:
+        if not value.type.numeric and value.type not in (NULL, ANY):
+            raise PlanError(f"arithmetic needs numbers, not {value.type}")
+    kinds = [value.type for value in values if value.type.numeric] or [LONG]
+    kind = kinds[0] if len(kinds) == 1 else kinds[0].widest(kinds[1])
+    if len(values) == 1:
+        return fitted(Call(op.NEGATE, values, kind))
+    return fitted(Call(semantics.arithmetic(sign, kind), values, kind))
+
+
+def fitted(expr: Expr) -> Expr:
+    """A number as its type holds it."""
+    fit = semantics.FITS.get(expr.type.kind)
+    return expr if fit is None else Call(fit, (expr,), expr.type)
+
+
+def _function(node: tree.Function, scope: Scope) -> Expr:
+    summary = _named(node.name, semantics.AGGREGATES)
+    if summary is not None and not (node.name.lower() in ("min", "max") and len(node.arguments) > 1):
+        return _aggregate(node, summary, scope)
+    special = _SPECIAL.get(node.name.lower())
+    if special is not None:
+        return special(node, scope)
+    instance = _named(node.name, semantics.INSTANCES)
+    arguments = tuple(bind(each, scope) for each in node.arguments)
+    if instance is not None:
+        same = bool(arguments) and arguments[0].type == semantics.TYPES[instance]
+        return Call(semantics.INSTANCE_OF[instance], arguments, BOOL) if same else Const(False, BOOL)
+    scalar = _named(node.name, semantics.FUNCTIONS)
+    if scalar is None:
+        known = [*semantics.FUNCTIONS, *semantics.AGGREGATES, *semantics.INSTANCES, *_SPECIAL]
+        raise PlanError(f"unknown function {node.name!r}", hint=f"known are {', '.join(sorted(known))}")
+    if len(arguments) < scalar.least or (scalar.most is not None and len(arguments) > scalar.most):
+        raise PlanError(f"{node.name} takes {scalar.least} argument(s), not {len(arguments)}")
+    result = scalar.result if isinstance(scalar.result, DataType) else scalar.result([a.type for a in arguments])
+    return Call(scalar.operator, arguments, result)
+
+
+_Entry = TypeVar("_Entry")
+
+
+def _named(name: str, table: Mapping[str, _Entry]) -> _Entry | None:
+    return next((entry for known, entry in table.items() if known.lower() == name.lower()), None)
+
+
+def _aggregate(node: tree.Function, summary: semantics.Summary, scope: Scope) -> Expr:
+    if scope.calls is None:
+        raise PlanError(f"the aggregate {node.name} cannot stand here", hint="in select or having")
+    calls, scope.calls = scope.calls, None
+    arguments = tuple(bind(each, scope) for each in node.arguments)
+    scope.calls = calls
+    least, most = summary.arguments
+    if not least <= len(arguments) <= most:
+        raise PlanError(f"{node.name} takes {most} argument(s), not {len(arguments)}")
+    kind = arguments[0].type if arguments else LONG
+    if summary.numeric and not kind.numeric:
+        raise PlanError(f"{node.name} takes a number, not {kind}")
+    if summary.condition and kind not in (BOOL, ANY):
+        raise PlanError(f"{node.name} takes a bool, not {kind}")
+    call = AggregateCall(summary.aggregate, () if node.name.lower() == "count" else arguments)
+    if call not in calls:
+        calls.append(call)
+    return fitted(Slot(scope.first_slot + calls.index(call), summary.result(kind)))
+
+
+def _coalesce(node: tree.Function, scope: Scope) -> Expr:
+    arguments = tuple(bind(each, scope) for each in node.arguments)
+    return Coalesce(arguments, semantics.FUNCTIONS["maximum"].result([a.type for a in arguments]))  # type: ignore[operator]
+
+
+def _choice(node: tree.Function, scope: Scope) -> Expr:
+    if len(node.arguments) != 3:
+        raise PlanError("ifThenElse takes 3 arguments: a condition and two values")
+    test = condition(node.arguments[0], scope, "the condition of ifThenElse")
+    yes, no = (bind(each, scope) for each in node.arguments[1:])
+    return Case(((test, yes),), no, yes.type if yes.type != NULL else no.type)
+
+
+def _converted(node: tree.Function, scope: Scope) -> Expr:
+    value, target = node.arguments if len(node.arguments) == 2 else (None, None)
+    if value is None or not isinstance(target, tree.Constant) or not isinstance(target.value, str):
+        raise PlanError("the second argument of cast and convert is a type in quotes", hint="convert(x, 'double')")
+    kind = semantics.TYPES[parse_type(target.value)]
+    return Call(semantics.CONVERT, (bind(value, scope), Const(target.value.lower(), STRING)), kind)
+
+
+_SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
+    "coalesce": _coalesce,
+    "default": _coalesce,
+    "ifthenelse": _choice,
+    "cast": _converted,
+    "convert": _converted,
+    "eventtimestamp": lambda node, scope: Slot(TIME_SLOT, LONG),
+    "currenttimemillis": lambda node, scope: Now(),
+}
+
+
+def row_type(name: str, attributes: Sequence[tuple[str, Type]]) -> RowType:
+    """The rows of a stream, window or table: its attributes and, last, the event's time."""
+    return RowType(name, {**{each: semantics.TYPES[kind] for each, kind in attributes}, TIME: LONG})
+
+
+TIME = "__time"
+"""The field, last of every row, that holds the event's time."""

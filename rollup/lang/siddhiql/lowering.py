@@ -1,0 +1,300 @@
+"""An app's tree as what the engine runs: every name resolved, every window, pattern and change a node of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rollup.core.errors import PlanError
+from rollup.engine.expressions import All, Call, Const, Expr, Field
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.deliveries.app import AppSpec, PartitionSpec, SharedSpec
+from rollup.engine.rows.deliveries.inputs import JoinSpec, SideSpec, StreamSpec
+from rollup.engine.rows.deliveries.queries import ChangeSpec, InputSpec, InsertSpec, QuerySpec
+from rollup.engine.rows.deliveries.rates import Rate
+from rollup.engine.rows.deliveries.selecting import Selection
+from rollup.engine.rows.windows.counted import Length
+from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
+from rollup.lang.siddhiql import semantics, tree
+from rollup.lang.siddhiql.binding import TIME, Input, Scope, bind, condition, number, row_type
+from rollup.lang.siddhiql.patterns import lower_pattern
+from rollup.lang.siddhiql.windows import window
+
+
+@dataclass
+class Names:
+    """What an app defines so far, by name; queries define the streams they insert into."""
+
+    streams: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    tables: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    shared: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    asks: list[tuple[str, Expr]] = field(default_factory=list[tuple[str, Expr]])
+
+    def name(self, stream: tree.Stream) -> str:
+        """The name that the engine knows a stream by."""
+        return qualified(stream)
+
+    def rows(self, stream: tree.Stream) -> RowType:
+        """The rows of what a query reads. Raises PlanError with the known names."""
+        name = qualified(stream)
+        for known in (self.streams, self.shared, self.tables):
+            if name in known:
+                return known[name]
+        every = [*self.streams, *self.shared, *self.tables]
+        raise PlanError(f"{name!r} is not defined", hint=f"defined are {', '.join(every)}").at(*stream.place)
+
+
+def qualified(stream: tree.Stream) -> str:
+    """The name of a stream; an inner one has its sign."""
+    return f"#{stream.name}" if stream.inner else stream.name
+
+
+def lower(app: tree.App) -> AppSpec:
+    """The engine's app. Raises PlanError with the place of what cannot run."""
+    names, tables, shared, queries = Names(), dict[str, tuple[int, ...]](), dict[str, SharedSpec](), list[Any]()
+    for statement in app.statements:
+        if isinstance(statement, tree.Definition):
+            _define(statement, names, tables, shared)
+    for statement in app.statements:
+        if isinstance(statement, tree.Query):
+            queries.append(_query(statement, names))
+        elif isinstance(statement, tree.Partition):
+            queries.append(_partition(statement, names))
+    stored = {**names.tables, **names.shared}
+    triggers = {each.name: each.every for each in app.statements if isinstance(each, tree.Definition) and _ticks(each)}
+    return AppSpec(names.streams, stored, tables, shared, tuple(queries), tuple(names.asks), triggers)
+
+
+def _ticks(made: tree.Definition) -> bool:
+    return made.kind == "trigger"
+
+
+def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:
+    if any(made.name in known for known in (names.streams, names.tables, names.shared)):
+        raise PlanError(f"{made.name!r} is defined twice").at(*made.place)
+    rows = row_type(made.name, made.attributes)
+    if made.kind == "trigger":
+        names.streams[made.name] = RowType(made.name, {"triggered_time": LONG, TIME: LONG})
+    elif made.kind == "stream":
+        names.streams[made.name] = rows
+    elif made.kind == "table":
+        names.tables[made.name] = rows
+        tables[made.name] = _primary_key(made, rows)
+    elif made.window is not None:
+        names.shared[made.name] = rows
+        output: Any = made.output
+        shared[made.name] = SharedSpec(window(made.window, rows), output)
+
+
+def _primary_key(made: tree.Definition, rows: RowType) -> tuple[int, ...]:
+    given = next((a for a in made.annotations if a.name.lower() == "primarykey"), None)
+    if given is None:
+        return ()
+    for _, column in given.values:
+        if column not in rows.index:
+            raise PlanError(f"@PrimaryKey names {column!r}, which {made.name} has not").at(*given.place)
+    return tuple(rows.index[column] for _, column in given.values)
+
+
+def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
+    values, ranges = dict[str, Expr](), dict[str, tuple[tuple[Expr, str], ...]]()
+    for key in made.keys:
+        if key.stream not in names.streams:
+            raise PlanError(f"stream {key.stream!r} is not defined").at(*made.place)
+        scope = Scope([Input((key.stream,), names.streams[key.stream])])
+        if key.value is not None:
+            values[key.stream] = bind(key.value, scope)
+        else:
+            ranges[key.stream] = tuple((condition(test, scope, "a range"), label) for test, label in key.ranges)
+    return PartitionSpec(values, ranges, tuple(_query(query, names) for query in made.queries))
+
+
+def _query(made: tree.Query, names: Names) -> QuerySpec:
+    source, inputs = _input(made.input, names)
+    scope = Scope(inputs, [], preferred=None)
+    selection, columns = lower_selection(made.selection, scope, made.output.kind)
+    rate = None
+    if made.rate is not None:
+        rate = Rate(made.rate.mode, made.rate.events, made.rate.span, bool(selection.group_by))
+        if rate.mode == "snapshot":
+            selection = _both_kinds(selection)
+    return QuerySpec(source, selection, rate, _output(made.output, columns, names))
+
+
+def _both_kinds(selection: Selection) -> Selection:
+    """What is in a window is known by what came and what left."""
+    return replace(selection, kind="all")
+
+
+def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Selection, dict[str, DataType]]:
+    """The engine's select, and the names and types of its columns."""
+    items = made.items or _all_items(scope)
+    columns = dict[str, Expr]()
+    for item in items:
+        name = item.alias or (item.expression.attribute if isinstance(item.expression, tree.Name) else None)
+        if name is None:
+            raise PlanError("a column that is no attribute needs a name", hint="as name").at(*item.expression.place)
+        if name in columns:
+            raise PlanError(f"two columns are called {name!r}").at(*item.expression.place)
+        columns[name] = bind(item.expression, scope)
+    named = Scope(scope.inputs, scope.calls, _not_fields(columns, scope))
+    keys = tuple(_key(node, scope, named) for node in made.group_by)
+    having = (
+        None if made.having is None else condition(made.having, Scope(scope.inputs, scope.calls, columns), "having")
+    )
+    order = tuple((_column(each, list(columns)), each.descending) for each in made.order_by)
+    limit = None if made.limit is None else number(made.limit, "limit")
+    offset = 0 if made.offset is None else number(made.offset, "offset")
+    calls: list[AggregateCall] = scope.calls or []
+    selection = Selection(tuple(columns.values()), tuple(calls), keys, having, order, limit, offset, kind)
+    return selection, {name: expr.type for name, expr in columns.items()}
+
+
+def _not_fields(columns: dict[str, Expr], scope: Scope) -> dict[str, Expr]:
+    """The columns whose names are not attributes: in `group by` an attribute comes first."""
+    known = {name for given in scope.inputs for name in given.type.fields}
+    return {name: expr for name, expr in columns.items() if name not in known}
+
+
+def _key(node: tree.Expression, scope: Scope, named: Scope) -> Expr:
+    calls, named.calls = named.calls, None
+    try:
+        return bind(node, named)
+    finally:
+        named.calls = calls
+
+
+def _all_items(scope: Scope) -> tuple[tree.Item, ...]:
+    names = [
+        (given.names[0], name) for given in scope.inputs for name in given.type.fields if not name.startswith("__")
+    ]
+    qualify = len(scope.inputs) > 1
+    return tuple(tree.Item(tree.Name(name, stream if qualify else None, None, (1, 1)), None) for stream, name in names)
+
+
+def _column(made: tree.Ordering, names: Sequence[str]) -> int:
+    node = made.expression
+    if isinstance(node, tree.Name) and node.attribute in names:
+        return names.index(node.attribute)
+    raise PlanError("order by takes a selected column", hint=f"selected are {', '.join(names)}").at(*node.place)
+
+
+def _input(made: tree.Stream | tree.Join | tree.Pattern, names: Names) -> tuple[InputSpec, list[Input]]:
+    match made:
+        case tree.Stream():
+            rows = names.rows(made)
+            if made.name in names.tables and not made.inner:
+                raise PlanError(f"{made.name} is a table and never triggers", hint="join it with a stream").at(
+                    *made.place
+                )
+            return stream_spec(made, names, rows), [Input((qualified(made), made.name), rows)]
+        case tree.Join():
+            return _join(made, names)
+        case tree.Pattern():
+            return lower_pattern(made, names)
+
+
+def stream_spec(made: tree.Stream, names: Names, rows: RowType) -> StreamSpec:
+    """A stream with the filters before and after its window."""
+    scope = Scope([Input((made.name,), rows)], ask=lambda node, inside: _ask(node, inside, names))
+    before, after, kept = list[Expr](), list[Expr](), None
+    for handler in made.handlers:
+        if handler.kind == "filter":
+            (before if kept is None else after).append(condition(handler.expression, scope, "a filter"))
+        elif handler.kind == "log":
+            (before if kept is None else after).append(_log(handler.expression, rows))
+        elif kept is not None:
+            raise PlanError("a stream has one window").at(*handler.expression.place)
+        elif isinstance(handler.expression, tree.Function):
+            kept = window(handler.expression, rows)
+    return StreamSpec(qualified(made), _all(before), kept, _all(after), made.name in names.shared)
+
+
+def _log(call: tree.Expression, rows: RowType) -> Expr:
+    """`#log('words')`: a condition that is always true and writes the row to the log."""
+    given = call.arguments if isinstance(call, tree.Function) else ()
+    words = " ".join(str(each.value) for each in given if isinstance(each, tree.Constant) and each.value is not None)
+    shown = (Field(0, place, kind) for place, (name, kind) in enumerate(rows.fields.items()) if name != TIME)
+    return Call(semantics.LOG, (Const(words, STRING), *shown), BOOL)
+
+
+def _all(conditions: list[Expr]) -> Expr | None:
+    return None if not conditions else conditions[0] if len(conditions) == 1 else All(tuple(conditions))
+
+
+def _ask(node: tree.InTable, inside: Scope, names: Names) -> int:
+    """`(condition) in Table`: the table's row is one more input behind those of the filter."""
+    if node.table not in names.tables:
+        raise PlanError(f"table {node.table!r} is not defined", hint=f"tables are {', '.join(names.tables)}")
+    scope = Scope([*inside.inputs, Input((node.table,), names.tables[node.table])], preferred=0)
+    names.asks.append((node.table, condition(node.condition, scope, "the condition of `in`")))
+    return len(names.asks) - 1
+
+
+def _join(made: tree.Join, names: Names) -> tuple[JoinSpec, list[Input]]:
+    sides, inputs, unidirectional = (
+        list[SideSpec](),
+        list[Input](),
+        made.left.unidirectional or made.right.unidirectional,
+    )
+    outer = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}[made.kind]
+    for place, side in enumerate((made.left, made.right)):
+        rows = names.rows(side.stream)
+        stored = side.stream.name in names.tables or side.stream.name in names.shared
+        table = side.stream.name in names.tables
+        triggers = not table and (side.unidirectional or not unidirectional)
+        spec = stream_spec(side.stream, names, rows)
+        if spec.window is None and not stored:
+            spec = replace(spec, window=Length(0))  # it holds nothing: a row is matched as it comes and as it leaves
+        sides.append(SideSpec(spec, triggers, stored))
+        inputs.append(Input((side.alias or side.stream.name, side.stream.name), rows, optional=outer[1 - place]))
+    on = None if made.on is None else condition(made.on, Scope(inputs), "the condition of a join")
+    return JoinSpec(sides[0], sides[1], on, outer), inputs
+
+
+def _output(made: tree.Output, columns: dict[str, DataType], names: Names) -> InsertSpec | ChangeSpec:
+    given = RowType(made.target, {**columns, TIME: LONG})
+    target = f"#{made.target}" if made.inner else made.target
+    if made.action == "insert":
+        _insertable(made, target, given, names)
+        return InsertSpec(target)
+    if target not in names.tables:
+        raise PlanError(f"{target!r} is no table", hint=f"tables are {', '.join(names.tables) or 'none'}").at(
+            *made.place
+        )
+    return _change(made, target, given, names.tables[target])
+
+
+def _insertable(made: tree.Output, target: str, given: RowType, names: Names) -> None:
+    """Refuse what does not fit; a stream that is not defined is defined by what is inserted."""
+    known = names.tables.get(target) or names.shared.get(target) or names.streams.get(target)
+    if known is None:
+        names.streams[target] = RowType(target, given.fields)
+        return
+    wanted, got = list(known.fields.values()), list(given.fields.values())
+    fits = len(wanted) == len(got) and all(g in (w, NULL, ANY) or w == ANY for w, g in zip(wanted, got, strict=True))
+    if not fits:
+        columns = [f"{name} {kind}" for name, kind in given.fields.items() if name != TIME]
+        defined = [f"{name} {kind}" for name, kind in known.fields.items() if name != TIME]
+        raise PlanError(
+            f"the query selects ({', '.join(columns)}), but {target} is defined as ({', '.join(defined)})"
+        ).at(*made.place)
+
+
+def _change(made: tree.Output, target: str, given: RowType, table: RowType) -> ChangeSpec:
+    scope = Scope([Input((target,), table), Input(("the query",), given)], preferred=1)
+    if made.on is None:
+        raise PlanError(f"{made.action} needs a condition", hint="on …").at(*made.place)
+    on, places, values = condition(made.on, scope, "on"), list[int](), list[Expr]()
+    for each in made.assignments or ():
+        if each.column.attribute not in table.index:
+            raise PlanError(f"{target} has no column {each.column.attribute!r}").at(*each.column.place)
+        places.append(table.index[each.column.attribute])
+        values.append(bind(each.value, scope))
+    if made.assignments is None and made.action != "delete":
+        for name, kind in given.fields.items():
+            if name in table.index:
+                places.append(table.index[name])
+                values.append(Field(1, given.index[name], kind))
+    return ChangeSpec(made.action, target, on, tuple(places), tuple(values))  # type: ignore[arg-type]

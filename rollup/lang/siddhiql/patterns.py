@@ -1,0 +1,122 @@
+"""SiddhiQL's patterns and sequences as the engine's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rollup.core.errors import PlanError
+from rollup.engine.expressions import All, Expr
+from rollup.engine.rows.deliveries.queries import InputSpec
+from rollup.engine.rows.patterns.algebra import (
+    AbsentNode,
+    AndNode,
+    CountNode,
+    EveryNode,
+    FilterNode,
+    FollowedNode,
+    Node,
+    NotNode,
+    OrNode,
+    Pattern,
+)
+from rollup.engine.rows.patterns.sequence import Sequence, Step
+from rollup.lang.siddhiql import tree
+from rollup.lang.siddhiql.binding import Input, Scope, condition
+
+if TYPE_CHECKING:
+    from rollup.lang.siddhiql.lowering import Names
+
+
+class Lowered:
+    """The elements of a pattern with their tags: one a bound or unbound event that can be in a match."""
+
+    def __init__(self, made: tree.Pattern, names: Names) -> None:
+        self._names = names
+        self.basics = [basic for step in made.steps for basic in _basics(step)]
+        self._tags = {id(basic): tag for tag, basic in enumerate(b for b in self.basics if not b.absent)}
+        self.inputs = [self._as_input(basic) for basic in self.basics if not basic.absent]
+
+    def _as_input(self, basic: tree.Basic) -> Input:
+        rows = self._names.rows(basic.stream)
+        names = (basic.name,) if basic.name else (f"__{self._tags[id(basic)]}",)
+        return Input(names, rows, optional=True, many=basic.count is not None)
+
+    def filter(self, basic: tree.Basic) -> FilterNode:
+        """The filter of an element; its condition sees all bound events, and its own event without a name."""
+        rows = self._names.rows(basic.stream)
+        own = Input((basic.stream.name,), rows)
+        scope = Scope([*self.inputs, own], preferred=len(self.inputs))
+        tests = [condition(h.expression, scope, "a filter") for h in basic.stream.handlers if h.kind == "filter"]
+        if len(tests) < len(basic.stream.handlers):
+            raise PlanError("a window cannot stand in a pattern").at(*basic.stream.place)
+        test: Expr | None = None if not tests else tests[0] if len(tests) == 1 else All(tuple(tests))
+        return FilterNode(self._names.name(basic.stream), self._tags.get(id(basic)), test=test)
+
+    def node(self, step: tree.Step, last: bool, first: bool) -> Node:
+        """The engine's node of a step; `last`: nothing follows, so a count is over at its least."""
+        match step:
+            case tree.Every():
+                return EveryNode(self.node(step.step, last, first))
+            case tree.Group():
+                return self.chain(step.steps, last, first)
+            case tree.Logical():
+                children = (self._operand(step.left), self._operand(step.right))
+                return AndNode(children) if step.word == "and" else OrNode(children)
+            case tree.Basic():
+                return self._basic(step, last, first)
+
+    def chain(self, steps: tuple[tree.Step, ...], last: bool, first: bool) -> Node:
+        """Steps that follow one another."""
+        end = len(steps) - 1
+        made = tuple(self.node(step, last and i == end, first and i == 0) for i, step in enumerate(steps))
+        return made[0] if len(made) == 1 else FollowedNode(made)
+
+    def _basic(self, basic: tree.Basic, last: bool, first: bool) -> Node:
+        found = self.filter(basic)
+        if basic.absent:
+            if basic.span is None:
+                raise PlanError("`not` alone needs `for`, or `and` with another event").at(*basic.stream.place)
+            return AbsentNode(found, basic.span, again=first)
+        if basic.count is None:
+            return found
+        low, high = basic.count
+        return CountNode(found, low, low if last and low else high)
+
+    def _operand(self, basic: tree.Basic) -> Node:
+        found = self.filter(basic)
+        if not basic.absent:
+            return found
+        return NotNode(found) if basic.span is None else AbsentNode(found, basic.span)
+
+    def step(self, step: tree.Step) -> Step:
+        """A step of a sequence."""
+        if isinstance(step, tree.Logical) and step.word == "or" and not (step.left.absent or step.right.absent):
+            return Step((self.filter(step.left), self.filter(step.right)))
+        if not isinstance(step, tree.Basic) or step.absent:
+            raise PlanError("a sequence takes events, `or` of events, and counts", hint="use a pattern with ->")
+        low, high = step.count or (1, 1)
+        return Step((self.filter(step),), low, high, step.count is not None)
+
+
+def _basics(step: tree.Step) -> list[tree.Basic]:
+    match step:
+        case tree.Every():
+            return _basics(step.step)
+        case tree.Group():
+            return [basic for inner in step.steps for basic in _basics(inner)]
+        case tree.Logical():
+            return [step.left, step.right]
+        case tree.Basic():
+            return [step]
+
+
+def lower_pattern(made: tree.Pattern, names: Names) -> tuple[InputSpec, list[Input]]:
+    """The engine's pattern or sequence, and the inputs that its select sees."""
+    lowered = Lowered(made, names)
+    tags = len(lowered.inputs)
+    if not made.strict:
+        return Pattern(lowered.chain(made.steps, True, True), tags, span=made.span), lowered.inputs
+    first, *rest = made.steps
+    every = isinstance(first, tree.Every)
+    steps = [first.step if isinstance(first, tree.Every) else first, *rest]
+    return Sequence(tuple(lowered.step(step) for step in steps), tags, every, made.span), lowered.inputs

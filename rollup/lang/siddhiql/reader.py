@@ -1,0 +1,439 @@
+"""SiddhiQL text, read into `rollup.lang.siddhiql.tree`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark.exceptions import VisitError
+from lark.tree import Meta
+
+from rollup.core.errors import RollupError, SyntaxProblem
+from rollup.lang.siddhiql import tree
+from rollup.plan.types import Type, parse_type
+
+UNITS = {"millisec": 1, "sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+"""Milliseconds of a unit, by the word it begins with; months and years are not lengths."""
+
+
+def read_app(text: str) -> tree.App:
+    """The statements of an app. Raises SyntaxProblem with the place and what was expected there.
+
+    >>> app = read_app("define stream S (k string); from S#window.length(2) select k insert into Out;")
+    >>> app.statements[1].output.target
+    'Out'
+    """
+    return _read(text, "app")
+
+
+def read_request(text: str) -> tree.Request:
+    """An on-demand query of a table or window. Raises SyntaxProblem."""
+    return _read(text, "request")
+
+
+def read_expression(text: str) -> tree.Expression:
+    """An expression that stands in quotes. Raises SyntaxProblem."""
+    return _read(text, "condition")
+
+
+@cache
+def _grammar() -> Lark:
+    text = (Path(__file__).parent / "grammar.lark").read_text()
+    return Lark(
+        text, parser="lalr", start=["app", "request", "condition"], propagate_positions=True, maybe_placeholders=True
+    )
+
+
+def _read(text: str, start: str) -> Any:
+    try:
+        return _Reader().transform(_grammar().parse(text, start=start))
+    except UnexpectedInput as problem:
+        raise _explained(text, problem) from None
+    except VisitError as problem:
+        if isinstance(problem.orig_exc, RollupError):
+            raise problem.orig_exc from None
+        raise
+
+
+def _explained(text: str, problem: UnexpectedInput) -> SyntaxProblem:
+    place = problem.pos_in_stream if problem.pos_in_stream is not None else len(text)
+    ended = place < 0 or place >= len(text)
+    before = text if ended else text[:place]
+    found = "end of the text" if ended else repr(text[place:].split(None, 1)[0][:20])
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    expected = getattr(problem, "expected", None) or getattr(problem, "allowed", None) or ()
+    words = sorted(str(name).lower() for name in expected if not str(name).startswith("__"))[:12]
+    return SyntaxProblem(f"unexpected {found}", line=line, column=column, hint=f"expected {', '.join(words)}")
+
+
+def _place(meta: Meta) -> tree.Place:
+    return (getattr(meta, "line", 1), getattr(meta, "column", 1))
+
+
+class Clause(tuple[str, Any]):
+    """A clause on its way into its statement: its name and its value."""
+
+
+def _clauses(parts: list[Any]) -> dict[str, Any]:
+    return {part[0]: part[1] for part in parts if isinstance(part, Clause)}
+
+
+def _selection(parts: list[Any]) -> tree.Selection:
+    known = ("items", "group_by", "having", "order_by", "limit", "offset")
+    return tree.Selection(**{name: value for name, value in _clauses(parts).items() if name in known})
+
+
+@v_args(meta=True)
+class _ReadExpressions(Transformer[Token, Any]):
+    """Constants, names, operations."""
+
+    def name(self, meta: Meta, parts: list[Token]) -> str:
+        return str(parts[0]).strip("`")
+
+    def string(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(str(parts[0])[1:-1], Type.STRING, _place(meta))
+
+    def integer(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        value = int(parts[0])
+        return tree.Constant(value, Type.INT if value < 2**31 else Type.LONG, _place(meta))
+
+    def long(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(int(parts[0][:-1]), Type.LONG, _place(meta))
+
+    def float_(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(float(parts[0][:-1]), Type.FLOAT, _place(meta))
+
+    def double(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(float(parts[0].rstrip("dD")), Type.DOUBLE, _place(meta))
+
+    def true(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(True, Type.BOOL, _place(meta))
+
+    def false(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(False, Type.BOOL, _place(meta))
+
+    def null(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        return tree.Constant(None, None, _place(meta))
+
+    def time(self, meta: Meta, parts: list[Token]) -> tree.Constant:
+        total = 0
+        for amount, unit in zip(parts[::2], parts[1::2], strict=True):
+            length = next((ms for word, ms in UNITS.items() if unit.lower().startswith(word)), None)
+            if length is None:
+                raise SyntaxProblem(
+                    f"a {unit} is no fixed length of time", line=unit.line, column=unit.column, hint="use days"
+                )
+            total += int(amount) * length
+        return tree.Constant(total, Type.LONG, _place(meta))
+
+    def reference(self, meta: Meta, parts: list[str]) -> tree.Name:
+        return tree.Name(parts[0], None, None, _place(meta))
+
+    def qualified(self, meta: Meta, parts: list[str]) -> tree.Name:
+        return tree.Name(parts[1], parts[0], None, _place(meta))
+
+    def indexed(self, meta: Meta, parts: list[Any]) -> tree.Name:
+        return tree.Name(parts[2], parts[0], parts[1], _place(meta))
+
+    def indexed_event(self, meta: Meta, parts: list[Any]) -> tree.Name:
+        return tree.Name(None, parts[0], parts[1], _place(meta))
+
+    def place(self, meta: Meta, parts: list[Any]) -> int:
+        tokens = [part for part in parts if part is not None]
+        if tokens[0].type == "LAST":
+            return -1 - (int(tokens[-1]) if len(tokens) > 1 else 0)
+        return int(tokens[0])
+
+    def function(self, meta: Meta, parts: list[Any]) -> tree.Function:
+        space, name, *rest = parts
+        arguments = tuple(part for part in rest if part is not None and not isinstance(part, Token))
+        return tree.Function(f"{space}:{name}" if space else name, arguments, _place(meta))
+
+    def folded_condition(self, meta: Meta, parts: list[Any]) -> tree.Function:
+        return tree.Function(str(parts[0]).lower(), (parts[-1],), _place(meta))
+
+    def call(self, meta: Meta, parts: list[Any]) -> tree.Function:
+        return tree.Function(parts[0], tuple(part for part in parts[1:] if part is not None), _place(meta))
+
+    def compare(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        sign = "==" if str(parts[1]) == "=" else str(parts[1])
+        return tree.Operation(sign, (parts[0], parts[2]), _place(meta))
+
+    def arithmetic(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation(str(parts[1]), (parts[0], parts[2]), _place(meta))
+
+    def is_null(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation("is null", (parts[0],), _place(meta))
+
+    def in_table(self, meta: Meta, parts: list[Any]) -> tree.InTable:
+        return tree.InTable(parts[0], parts[1], _place(meta))
+
+    def negative(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation("-", (parts[-1],), _place(meta))
+
+    def not_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation("not", (parts[-1],), _place(meta))
+
+    def and_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation("and", tuple(p for p in parts if not isinstance(p, Token)), _place(meta))
+
+    def or_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+        return tree.Operation("or", tuple(p for p in parts if not isinstance(p, Token)), _place(meta))
+
+
+@v_args(meta=True)
+class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
+    """Streams, joins, patterns and sequences."""
+
+    def source_name(self, meta: Meta, parts: list[Any]) -> tuple[str, bool]:
+        return str(parts[-1]), len(parts) > 1 and parts[0] is not None
+
+    def filter(self, meta: Meta, parts: list[Any]) -> tree.Handler:
+        return tree.Handler("filter", parts[0])
+
+    def window(self, meta: Meta, parts: list[Any]) -> tree.Handler:
+        return tree.Handler("window", parts[-1])
+
+    def function_handler(self, meta: Meta, parts: list[Any]) -> tree.Handler:
+        return self._unknown(meta, f"#{parts[1]}:{parts[2].name}")
+
+    def plain_handler(self, meta: Meta, parts: list[Any]) -> tree.Handler:
+        if parts[1].name.lower() == "log":
+            return tree.Handler("log", parts[1])
+        return self._unknown(meta, f"#{parts[1].name}")
+
+    def _unknown(self, meta: Meta, what: str) -> tree.Handler:
+        line, column = _place(meta)
+        raise SyntaxProblem(f"{what}(…) is not supported", line=line, column=column, hint="a filter [ … ] or #window.…")
+
+    def stream(self, meta: Meta, parts: list[Any]) -> tree.Stream:
+        (name, inner), handlers = parts[0], tuple(parts[1:])
+        return tree.Stream(name, inner, handlers, _place(meta))
+
+    def side(self, meta: Meta, parts: list[Any]) -> tree.Side:
+        alias = next((part for part in parts[1:] if isinstance(part, str) and not isinstance(part, Token)), None)
+        return tree.Side(parts[0], alias, any(isinstance(part, Token) for part in parts))
+
+    def inner(self, meta: Meta, parts: list[Any]) -> str:
+        return "inner"
+
+    def left(self, meta: Meta, parts: list[Any]) -> str:
+        return "left"
+
+    def right(self, meta: Meta, parts: list[Any]) -> str:
+        return "right"
+
+    def full(self, meta: Meta, parts: list[Any]) -> str:
+        return "full"
+
+    def join(self, meta: Meta, parts: list[Any]) -> tree.Join:
+        return tree.Join(parts[0], parts[2], parts[1], parts[3], _place(meta))
+
+    def bound(self, meta: Meta, parts: list[Any]) -> tree.Basic:
+        return tree.Basic(parts[2], parts[0], parts[3] if len(parts) > 3 else None)
+
+    def counted(self, meta: Meta, parts: list[Any]) -> tree.Basic:
+        return tree.Basic(parts[0], None, parts[1])
+
+    def absent(self, meta: Meta, parts: list[Any]) -> tree.Basic:
+        return tree.Basic(parts[0], absent=True, span=None if parts[1] is None else parts[1].value)
+
+    def lone(self, meta: Meta, parts: list[Any]) -> tree.Basic:
+        return tree.Basic(parts[0])
+
+    def count_range(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+        low, high = (int(part) for part in parts if part.type == "INTEGER")
+        return low, high
+
+    def count_least(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
+        return next(int(part) for part in parts if part.type == "INTEGER"), None
+
+    def count_most(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+        return 0, next(int(part) for part in parts if part.type == "INTEGER")
+
+    def count_exact(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+        count = next(int(part) for part in parts if part.type == "INTEGER")
+        return count, count
+
+    def count_plus(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
+        return 1, None
+
+    def count_star(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
+        return 0, None
+
+    def count_optional(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+        return 0, 1
+
+    def logical(self, meta: Meta, parts: list[Any]) -> tree.Logical:
+        return tree.Logical(parts[0], parts[2], "and" if parts[1].type == "AND" else "or")
+
+    def every(self, meta: Meta, parts: list[Any]) -> tree.Every:
+        return tree.Every(parts[0])
+
+    def group(self, meta: Meta, parts: list[Any]) -> tree.Group:
+        return tree.Group(tuple(part for part in parts if not isinstance(part, Clause)))
+
+    def within(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("span", parts[0].value))
+
+    def pattern(self, meta: Meta, parts: list[Any]) -> tree.Pattern:
+        return self._steps(meta, parts, strict=False)
+
+    def sequence(self, meta: Meta, parts: list[Any]) -> tree.Pattern:
+        return self._steps(meta, parts, strict=True)
+
+    def _steps(self, meta: Meta, parts: list[Any], strict: bool) -> tree.Pattern:
+        steps = tuple(part for part in parts if not isinstance(part, Clause))
+        return tree.Pattern(steps, _clauses(parts).get("span"), strict, _place(meta))
+
+
+@v_args(meta=True)
+class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
+    """Clauses and statements: one method a rule, with its place and its children already read."""
+
+    def item(self, meta: Meta, parts: list[Any]) -> tree.Item:
+        return tree.Item(parts[0], parts[1])
+
+    def select(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("items", tuple(part for part in parts if isinstance(part, tree.Item))))
+
+    def group_by(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("group_by", tuple(parts)))
+
+    def having(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("having", parts[0]))
+
+    def ordering(self, meta: Meta, parts: list[Any]) -> tree.Ordering:
+        return tree.Ordering(parts[0], len(parts) > 1 and parts[1] is not None and parts[1].type == "DESC")
+
+    def order_by(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("order_by", tuple(parts)))
+
+    def limit(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("limit", parts[0]))
+
+    def offset(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("offset", parts[0]))
+
+    def rate_events(self, meta: Meta, parts: list[Any]) -> tuple[int | None, int | None]:
+        return int(parts[0]), None
+
+    def rate_time(self, meta: Meta, parts: list[Any]) -> tuple[int | None, int | None]:
+        return None, parts[0].value
+
+    def output_rate(self, meta: Meta, parts: list[Any]) -> Clause:
+        mode: Any = "all" if parts[0] is None else str(parts[0]).lower()
+        return Clause(("rate", tree.Rate(mode, *parts[-1])))
+
+    def all_events(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("kind", "all"))
+
+    def current_events(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("kind", "current"))
+
+    def expired_events(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("kind", "expired"))
+
+    def assignment(self, meta: Meta, parts: list[Any]) -> tree.Assignment:
+        return tree.Assignment(parts[0], parts[-1])
+
+    def set(self, meta: Meta, parts: list[Any]) -> Clause:
+        return Clause(("set", tuple(parts)))
+
+    def insert(self, meta: Meta, parts: list[Any]) -> tree.Output:
+        (name, inner), kind = parts[-1], _clauses(parts).get("kind", "current")
+        return tree.Output("insert", name, inner, kind, None, None, _place(meta))
+
+    def delete(self, meta: Meta, parts: list[Any]) -> tree.Output:
+        return self._change(meta, parts, "delete")
+
+    def update(self, meta: Meta, parts: list[Any]) -> tree.Output:
+        return self._change(meta, parts, "update")
+
+    def upsert(self, meta: Meta, parts: list[Any]) -> tree.Output:
+        return self._change(meta, [part for part in parts if not isinstance(part, Token)], "upsert")
+
+    def _change(self, meta: Meta, parts: list[Any], action: Any) -> tree.Output:
+        clauses = _clauses(parts)
+        return tree.Output(
+            action, parts[0], False, clauses.get("kind", "current"), parts[-1], clauses.get("set"), _place(meta)
+        )
+
+    def query(self, meta: Meta, parts: list[Any]) -> tree.Query:
+        annotations = tuple(part for part in parts if isinstance(part, tree.Annotation))
+        source = next(part for part in parts if isinstance(part, (tree.Stream, tree.Join, tree.Pattern)))
+        return tree.Query(source, _selection(parts), _clauses(parts).get("rate"), parts[-1], annotations, _place(meta))
+
+    def value_key(self, meta: Meta, parts: list[Any]) -> tree.PartitionKey:
+        return tree.PartitionKey(parts[1], parts[0])
+
+    def range(self, meta: Meta, parts: list[Any]) -> tuple[Any, str]:
+        return parts[0], str(parts[1])[1:-1]
+
+    def range_key(self, meta: Meta, parts: list[Any]) -> tree.PartitionKey:
+        return tree.PartitionKey(parts[-1], None, tuple(part for part in parts if isinstance(part, tuple)))
+
+    def partition(self, meta: Meta, parts: list[Any]) -> tree.Partition:
+        keys = tuple(part for part in parts if isinstance(part, tree.PartitionKey))
+        return tree.Partition(keys, tuple(part for part in parts if isinstance(part, tree.Query)), _place(meta))
+
+    def attribute(self, meta: Meta, parts: list[str]) -> tuple[str, Type]:
+        return parts[0], parse_type(parts[1], *_place(meta))
+
+    def stream_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        return self._defined(meta, parts, "stream")
+
+    def table_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        return self._defined(meta, parts, "table")
+
+    def window_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        return self._defined(meta, parts, "window")
+
+    def trigger_every(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        return tree.Definition("trigger", parts[0], (), (), _place(meta), every=parts[-1].value)
+
+    def trigger_at(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        line, column = _place(meta)
+        if str(parts[-1])[1:-1].lower() != "start":
+            problem = f"a trigger at {parts[-1]} is not supported"
+            raise SyntaxProblem(problem, line=line, column=column, hint="at every 5 sec, at 'start'")
+        return tree.Definition("trigger", parts[0], (), (), _place(meta))
+
+    def _defined(self, meta: Meta, parts: list[Any], kind: Any) -> tree.Definition:
+        attributes = tuple(part for part in parts[1:] if isinstance(part, tuple) and not isinstance(part, Clause))
+        window = next((part for part in parts if isinstance(part, tree.Function)), None)
+        output = _clauses(parts).get("kind", "all")
+        return tree.Definition(kind, parts[0], attributes, (), _place(meta), window, output)
+
+    def definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
+        made: tree.Definition = parts[-1]
+        return tree.Definition(
+            made.kind, made.name, made.attributes, tuple(parts[:-1]), made.place, made.window, made.output, made.every
+        )
+
+    def dotted(self, meta: Meta, parts: list[Any]) -> str:
+        return ".".join(parts)
+
+    def element(self, meta: Meta, parts: list[Any]) -> Any:
+        if len(parts) == 1 and isinstance(parts[0], tree.Annotation):
+            return parts[0]
+        key = parts[0] if isinstance(parts[0], str) and not isinstance(parts[0], Token) else ""
+        return key, str(parts[-1])[1:-1]
+
+    def annotation(self, meta: Meta, parts: list[Any]) -> tree.Annotation:
+        name = parts[0] if parts[1] is None else f"{parts[0]}:{parts[1]}"
+        values = tuple(part for part in parts[2:] if isinstance(part, tuple))
+        nested = tuple(part for part in parts[2:] if isinstance(part, tree.Annotation))
+        return tree.Annotation(name, values, nested, _place(meta))
+
+    def condition(self, meta: Meta, parts: list[Any]) -> tree.Expression:
+        return parts[0]
+
+    def request(self, meta: Meta, parts: list[Any]) -> tree.Request:
+        return tree.Request(parts[0], parts[1], _selection(parts), _place(meta))
+
+    def app(self, meta: Meta, parts: list[Any]) -> tree.App:
+        given = [a for part in parts if not isinstance(part, tree.Partition) for a in part.annotations]
+        return tree.App(tuple(parts), tuple(a for a in given if a.name.startswith("app:")))

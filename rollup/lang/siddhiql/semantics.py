@@ -1,0 +1,206 @@
+"""SiddhiQL's words as tables: which operator, function, aggregate and type each stands for.
+
+Numbers: an operation has the type of its widest operand, whole numbers divide to whole numbers, and what does not fit
+or is divided by zero is null. Nulls follow SQL.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from rollup.engine import aggregates as agg
+from rollup.engine import operators as op
+from rollup.engine.aggregates import Aggregate
+from rollup.engine.operators import Operator
+from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, STRING, DataType, Kind
+from rollup.plan.types import Type
+
+TYPES: Mapping[Type, DataType] = {
+    Type.INT: INT,
+    Type.LONG: LONG,
+    Type.FLOAT: FLOAT,
+    Type.DOUBLE: DOUBLE,
+    Type.STRING: STRING,
+    Type.BOOL: BOOL,
+    Type.OBJECT: ANY,
+}
+COMPARISONS: Mapping[str, Operator] = {
+    "==": op.EQUAL,
+    "!=": op.UNEQUAL,
+    ">": op.GREATER,
+    ">=": op.GREATER_EQUAL,
+    "<": op.LESS,
+    "<=": op.LESS_EQUAL,
+}
+
+
+def _float32(value: float) -> float:
+    """The nearest float; beyond its range infinity."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+FIT_FLOAT = Operator("fits float", _float32)
+FITS: Mapping[Kind, Operator] = {Kind.INT: op.FIT_INT, Kind.LONG: op.FIT_LONG, Kind.FLOAT: FIT_FLOAT}
+"""What a result of each type goes through, so that numbers never wrap."""
+
+
+def arithmetic(sign: str, kind: DataType) -> Operator:
+    """The operator of a sign between numbers whose widest type is `kind`."""
+    if sign == "/":
+        return op.DIVIDE_CUT if kind.integral else op.DIVIDE_NULL
+    return {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "%": op.REMAINDER}[sign]
+
+
+def _convert(value: Any, target: str) -> Any:
+    """convert and cast: unreadable text is null, fractions are cut off at whole numbers, which stop at their ends."""
+    try:
+        return _CONVERT[target](value)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def cut(value: Any) -> int:
+        number = math.trunc(float(value)) if not isinstance(value, int) else int(value)
+        return max(low, min(high, number))
+
+    return cut
+
+
+_CONVERT: Mapping[str, Callable[[Any], Any]] = {
+    "int": _whole(op.INT_MIN, op.INT_MAX),
+    "long": _whole(op.LONG_MIN, op.LONG_MAX),
+    "float": lambda value: _float32(float(value)),
+    "double": float,
+    "bool": lambda value: value == "true" if isinstance(value, str) else bool(value),
+    "string": lambda value: ("true" if value else "false") if isinstance(value, bool) else str(value),
+}
+
+
+def _instance(name: str) -> Callable[[Any], bool]:
+    kinds: Mapping[str, type] = {"bool": bool, "string": str, "int": int, "long": int, "float": float, "double": float}
+
+    def check(value: Any) -> bool:
+        return isinstance(value, kinds[name]) and (name == "bool" or not isinstance(value, bool))
+
+    return check
+
+
+Result = DataType | Callable[[list[DataType]], DataType]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A function: its operator, its result (a type, or made of the arguments' types), how many arguments it takes."""
+
+    operator: Operator
+    result: Result
+    least: int
+    most: int | None
+
+
+def _common(types: list[DataType]) -> DataType:
+    numbers = [kind for kind in types if kind.numeric]
+    if not numbers:
+        return next((kind for kind in types if kind.kind is not Kind.NULL), types[0])
+    widest = numbers[0]
+    for kind in numbers[1:]:
+        widest = widest.widest(kind)
+    return widest
+
+
+def _first(types: list[DataType]) -> DataType:
+    return types[0]
+
+
+def _math(name: str, function: Callable[..., Any], arguments: int = 1) -> tuple[str, Scalar]:
+    def guarded(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            return None
+
+    return f"math:{name}", Scalar(Operator(f"math:{name}", guarded), DOUBLE, arguments, arguments)
+
+
+FUNCTIONS: Mapping[str, Scalar] = {
+    "maximum": Scalar(op.MAXIMUM, _common, 1, None),
+    "minimum": Scalar(op.MINIMUM, _common, 1, None),
+    "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1),
+    **dict(
+        (
+            _math("ceil", lambda x: float(math.ceil(x))),
+            _math("floor", lambda x: float(math.floor(x))),
+            _math("round", lambda x: float(math.floor(x + 0.5))),
+            _math("sqrt", math.sqrt),
+            _math("exp", math.exp),
+            _math("ln", math.log),
+            _math("power", lambda x, y: float(x) ** y, 2),
+        )
+    ),
+    "UUID": Scalar(Operator("uuid", lambda: str(uuid4()), strict=False), STRING, 0, 0),
+    "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1),
+    "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1),
+    "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1),
+    "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1),
+    "str:concat": Scalar(
+        Operator("concat", lambda *parts: "".join(_CONVERT["string"](p) for p in parts)), STRING, 1, None
+    ),
+    "str:contains": Scalar(Operator("contains", "({1} in {0})"), BOOL, 2, 2),
+}
+INSTANCES: Mapping[str, Type] = {
+    "instanceOfBoolean": Type.BOOL,
+    "instanceOfDouble": Type.DOUBLE,
+    "instanceOfFloat": Type.FLOAT,
+    "instanceOfInteger": Type.INT,
+    "instanceOfLong": Type.LONG,
+    "instanceOfString": Type.STRING,
+}
+LOG = Operator("log", lambda words, *values: _log(words, values), strict=False)
+"""True, after a line of the log with what `#log` was given and the row."""
+
+
+def _log(words: str, values: tuple[Any, ...]) -> bool:
+    logging.getLogger("rollup.siddhiql").info("%s %s", words, list(values))
+    return True
+
+
+CONVERT = Operator("convert", _convert)
+INSTANCE_OF: Mapping[Type, Operator] = {
+    kind: Operator(f"instance of {kind}", _instance(str(kind)), strict=False) for kind in INSTANCES.values()
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An aggregate function and the type of its value from that of its argument."""
+
+    aggregate: Aggregate
+    result: Callable[[DataType], DataType]
+    numeric: bool = False
+    arguments: tuple[int, int] = (1, 1)
+    condition: bool = False
+
+
+AGGREGATES: Mapping[str, Summary] = {
+    "sum": Summary(agg.SUM, lambda kind: LONG if kind.integral else DOUBLE, numeric=True),
+    "avg": Summary(agg.AVG, lambda kind: DOUBLE, numeric=True),
+    "count": Summary(agg.COUNT, lambda kind: LONG, arguments=(0, 1)),
+    "min": Summary(agg.MIN, lambda kind: kind),
+    "max": Summary(agg.MAX, lambda kind: kind),
+    "distinctCount": Summary(agg.DISTINCT_COUNT, lambda kind: LONG),
+    "stdDev": Summary(agg.STDDEV_POPULATION, lambda kind: DOUBLE, numeric=True),
+    "and": Summary(agg.ALL_TRUE, lambda kind: BOOL, condition=True),
+    "or": Summary(agg.ANY_TRUE, lambda kind: BOOL, condition=True),
+    "minForever": Summary(agg.MINEVER, lambda kind: kind),
+    "maxForever": Summary(agg.MAXEVER, lambda kind: kind),
+}

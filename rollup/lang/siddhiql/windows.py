@@ -1,0 +1,131 @@
+"""SiddhiQL's windows by name: what each takes and which window of the engine it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rollup.core.errors import PlanError
+from rollup.engine import operators as op
+from rollup.engine.expressions import Call, Expr, Field
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import ArrivalBatch, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import AGGREGATES, Expressed, ExpressedBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.ranked import Frequent, Sorted
+from rollup.engine.rows.windows.timed import Delay, Session, Time, TimeBatch
+from rollup.engine.types import BOOL, RowType
+from rollup.lang.siddhiql import tree
+from rollup.lang.siddhiql.binding import Input, Scope, bind, condition, number
+from rollup.lang.siddhiql.reader import read_expression
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What stands in the parentheses of a window, and the rows it is over."""
+
+    call: tree.Function
+    row: RowType
+
+    def number(self, place: int) -> int:
+        """A whole number or a time."""
+        return number(self.call.arguments[place], f"argument {place + 1} of {self.call.name}")
+
+    def given(self, place: int) -> int | None:
+        """A whole number or a time, where it is there."""
+        return self.number(place) if place < len(self.call.arguments) else None
+
+    def value(self, place: int) -> Expr:
+        """An expression over the row."""
+        return bind(self.call.arguments[place], Scope([Input((self.row.name,), self.row)]))
+
+    def values(self, start: int) -> tuple[Expr, ...]:
+        """The expressions from one place on."""
+        return tuple(self.value(place) for place in range(start, len(self.call.arguments)))
+
+    def flag(self, place: int) -> bool:
+        """true or false, where it is there."""
+        if place >= len(self.call.arguments):
+            return False
+        node = self.call.arguments[place]
+        if isinstance(node, tree.Constant) and isinstance(node.value, bool):
+            return node.value
+        raise PlanError(f"argument {place + 1} of {self.call.name} is true or false").at(*node.place)
+
+
+def _sorted(given: Arguments) -> WindowSpec:
+    by, down = list[Expr](), list[bool]()
+    for place, node in enumerate(given.call.arguments[1:], start=1):
+        if isinstance(node, tree.Constant) and node.value in ("asc", "desc") and by:
+            down[-1] = node.value == "desc"
+        else:
+            by.append(given.value(place))
+            down.append(False)
+    return Sorted(given.number(0), tuple(by), tuple(down), "newest")
+
+
+def _expressed(given: Arguments) -> WindowSpec:
+    return Expressed(*_condition(given))
+
+
+def _expressed_batch(given: Arguments) -> WindowSpec:
+    """A batch goes on as long as its condition holds."""
+    test, calls = _condition(given)
+    return ExpressedBatch(Call(op.NOT, (test,), BOOL), calls, inclusive=given.flag(1))
+
+
+def _condition(given: Arguments) -> tuple[Expr, tuple[AggregateCall, ...]]:
+    """The condition in quotes: `last` and `first` are the newest and the oldest row, aggregates are over the content."""
+    node = given.call.arguments[0]
+    if not isinstance(node, tree.Constant) or not isinstance(node.value, str):
+        raise PlanError(f"{given.call.name} takes its condition in quotes").at(*given.call.place)
+    calls = list[AggregateCall]()
+    scope = Scope(
+        [Input(("last",), given.row), Input(("first",), given.row)], calls, preferred=0, first_slot=AGGREGATES
+    )
+    test = condition(read_expression(node.value), scope, "the condition of a window")
+    return test, tuple(calls)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A window: how many arguments it takes, and what they make."""
+
+    least: int
+    most: int | None
+    build: Callable[[Arguments], WindowSpec]
+
+
+WINDOWS: Mapping[str, Known] = {
+    "length": Known(1, 1, lambda given: Length(given.number(0))),
+    "lengthBatch": Known(1, 2, lambda given: LengthBatch(given.number(0), given.flag(1))),
+    "batch": Known(0, 0, lambda given: ArrivalBatch()),
+    "time": Known(1, 1, lambda given: Time(given.number(0))),
+    "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.number(1))),
+    "delay": Known(1, 1, lambda given: Delay(given.number(0))),
+    "timeBatch": Known(1, 2, lambda given: TimeBatch(given.number(0), given.given(1), each=True)),
+    "externalTime": Known(2, 2, lambda given: ExternalTime(given.value(0), given.number(1))),
+    "externalTimeBatch": Known(2, 3, lambda given: ExternalTimeBatch(given.value(0), given.number(1), given.given(2))),
+    "sort": Known(2, None, _sorted),
+    "session": Known(1, 2, lambda given: Session(given.number(0), given.values(1))),
+    "frequent": Known(1, None, lambda given: Frequent(given.number(0), given.values(1) or _whole(given.row))),
+    "expression": Known(1, 1, _expressed),
+    "expressionBatch": Known(1, 2, _expressed_batch),
+}
+
+
+def _whole(row: RowType) -> tuple[Expr, ...]:
+    return tuple(Field(0, place, kind) for place, kind in enumerate(list(row.fields.values())[:-1]))
+
+
+def window(call: tree.Function, row: RowType) -> WindowSpec:
+    """The window of a call. Raises PlanError for an unknown name or arguments that do not fit."""
+    known = next((entry for name, entry in WINDOWS.items() if name.lower() == call.name.lower()), None)
+    if known is None:
+        raise PlanError(f"unknown window {call.name!r}", hint=f"known are {', '.join(WINDOWS)}").at(*call.place)
+    count = len(call.arguments)
+    if count < known.least or (known.most is not None and count > known.most):
+        wanted = str(known.least) if known.least == known.most else f"at least {known.least}"
+        raise PlanError(f"window {call.name} takes {wanted} argument(s), not {count}").at(*call.place)
+    return known.build(Arguments(call, row))

@@ -1,0 +1,102 @@
+"""Where leases are kept: files beside Delta's commit records, rows of a table beside a database's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rollup.checkpoint.records import write_durably
+from rollup.conf import Conf
+from rollup.core.errors import StoreError
+from rollup.lifecycle.book import folder
+from rollup.lifecycle.lease.holding import TIMEOUT, Lease
+from rollup.plan.aggregation import Aggregation
+from rollup.stores.registry import database
+
+_LEASE = re.compile(r"lease-(\d+)\.json")
+
+
+def lease_of(conf: Conf, aggregation: Aggregation, what: str, timeout: float = TIMEOUT) -> Lease:
+    """The lease of an aggregation, where its store is."""
+    options = database(conf, aggregation)
+    if options is None:
+        return Lease(Files(folder(conf, aggregation.name)), what, timeout)
+    from rollup.stores.sql.lease import Rows
+
+    return Lease(Rows(options, aggregation.name), what, timeout)
+
+
+class Files:
+    """Files `lease-<n>.json` made with `link`, which fails when the name exists; a heartbeat is the time of a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = folder.name
+
+    def newest(self) -> int:
+        try:
+            names = os.listdir(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except OSError as problem:
+            raise self._unreadable(self.folder, problem) from None
+        return max((int(found[1]) for name in names if (found := _LEASE.fullmatch(name))), default=0)
+
+    def read(self, number: int) -> tuple[str, float] | None:
+        path = self._path(number)
+        try:
+            return path.read_text(errors="replace"), path.stat().st_mtime
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise self._unreadable(path, problem) from None
+
+    def add(self, number: int, holder: str) -> bool:
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft = self._draft()
+            write_durably(draft, holder.encode())
+            try:
+                os.link(draft, self._path(number))
+            except FileExistsError:
+                return False
+            finally:
+                draft.unlink(missing_ok=True)
+        return True
+
+    def beat(self, number: int) -> None:
+        with self._writing():
+            os.utime(self._path(number))
+
+    def blank(self, number: int) -> None:
+        with self._writing():
+            draft = self._draft()
+            draft.write_text("{}")
+            draft.rename(self._path(number))
+
+    def remove(self, number: int) -> None:
+        with self._writing():
+            self._path(number).unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise StoreError(
+                f"cannot write {self.folder}: {problem.strerror}", hint="the job needs to write there"
+            ) from None
+
+    def _unreadable(self, path: Path, problem: OSError) -> StoreError:
+        return StoreError(
+            f"cannot read {path}: {problem.strerror}", hint="without it nobody knows whether a job is at work"
+        )
+
+    def _draft(self) -> Path:
+        return self.folder / f".lease.{os.getpid()}.{id(self)}"
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"lease-{number:06d}.json"

@@ -1,0 +1,144 @@
+"""Files, and the log files of Delta tables, read again.
+
+The streaming query's own log names the files of each batch. Without that log (a lost checkpoint, another folder) what
+was taken is every file that is there, in order of modification time and path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from rollup.core.errors import StoreError
+from rollup.hosts.spark.query_log import query_of
+from rollup.hosts.spark.task import TaskSpec, run
+from rollup.lifecycle.replay.rebuild import Span
+from rollup.plan.app import StreamDef
+from rollup.sources.delta import Delta
+from rollup.sources.file_log import listed
+
+FILES: Mapping[str, str] = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*", "delta": "*[0-9].json"}
+"""The kinds of sources that are files, and how the names of their files end."""
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A file of a stream: where it is, when it was modified (ms), and the number of the log entry that took it."""
+
+    together: ClassVar[int] = 16
+
+    stream: str
+    path: str
+    modified: int
+    entry: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its path."""
+        return self.path
+
+
+class FileReader:
+    """Reads the files of one stream; `checkpoint` None means every file that is there.
+
+    `slack` (ms) says how much older than an event the version of a Delta table may be that holds it: versions older
+    than that are not missed when the log no longer has them.
+    """
+
+    noun: ClassVar[str] = "files"
+
+    def __init__(
+        self, stream: StreamDef, options: Mapping[str, Any], checkpoint: Path | None, slack: int | None
+    ) -> None:
+        self.stream = stream
+        self.options = options
+        self.checkpoint = checkpoint
+        self.slack = slack
+        self._delta = options["kind"] == "delta"
+
+    def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> list[RawFile]:
+        """The files that are not done; see `Reader.pieces`."""
+        known, found = set(done), self._taken(mark)
+        return [file for file in found if file.path not in known and not self._over(file, span)]
+
+    def rows(self, spec: TaskSpec, piece: RawFile) -> list[dict[str, Any]]:
+        """The results of `task.run` over a file. Raises StoreError when it, or a data file that it names, is gone."""
+        self._check(spec, Path(piece.path))
+        batch = pa.RecordBatch.from_pydict({"path": [piece.path], "modified": [piece.modified * 1000]})
+        return [row for found in run(spec, iter([batch])) for row in found.to_pylist()]
+
+    def _taken(self, mark: Mapping[str, Any] | None) -> list[RawFile]:
+        logged = None if self.checkpoint is None else _log(self.stream.name, self.checkpoint, mark)
+        if logged is None:
+            logged = _there(self.stream.name, self.options)
+        # A batch puts versions in order by their number, and files by their age.
+        return sorted(logged, key=lambda file: (file.entry, 0 if self._delta else file.modified, file.path))
+
+    def _over(self, file: RawFile, span: Span | None) -> bool:
+        """Whether a version that is cleaned up was written before the range began, so that nothing of it is missed."""
+        if not self._delta or span is None or self.slack is None or Path(file.path).exists():
+            return False
+        return file.modified < span[0] - self.slack
+
+    def _check(self, spec: TaskSpec, path: Path) -> None:
+        if not path.exists():
+            what = "version" if self._delta else "raw file"
+            hint = "bring it back, or choose a range that the folder still has with --source"
+            if self._delta:
+                hint = f"the table's log is cleaned up: {hint}"
+            raise StoreError(f"the {what} {path} is gone", hint=hint)
+        if not self._delta:
+            return
+        try:
+            needed = Delta(self.stream, spec.options).needs(path)
+        except (OSError, ValueError):
+            return  # a damaged log file is a dead letter here as it was in the job
+        for file in needed:
+            if not file.exists():
+                raise StoreError(
+                    f"{file} of version {int(path.stem)} is gone: the table was compacted and vacuumed",
+                    hint="choose a range that its remaining files cover, or another copy of the table with --source",
+                )
+
+
+def _there(stream: str, options: Mapping[str, Any]) -> list[RawFile]:
+    delta = options["kind"] == "delta"
+    folder = Path(options["path"]) / "_delta_log" if delta else Path(options["path"])
+    pattern = FILES["delta"] if delta else options.get("glob", FILES[options["kind"]])
+    paths = [
+        path
+        for path in (folder.glob("*") if delta else folder.rglob("*"))
+        if path.is_file() and fnmatch(path.name, pattern) and path.name[0] not in "._"
+    ]
+    return [RawFile(stream, str(path), path.stat().st_mtime_ns // 1_000_000) for path in paths]
+
+
+def _log(stream: str, checkpoint: Path, mark: Mapping[str, Any] | None) -> list[RawFile] | None:
+    """The files that the streaming query's log names up to the batch of a commit; None when there is no such log."""
+    folder = checkpoint / "sources" / "0"
+    if mark is None or not folder.is_dir():
+        return None
+    if int(mark["batch"]) < 0:
+        return []
+    offset = logged_offset(checkpoint, mark["query"], int(mark["batch"]))
+    if offset is None:
+        return None
+    found = listed(checkpoint, range(int(offset["logOffset"]) + 1))
+    return [RawFile(stream, one.path, one.modified, one.entry) for one in found]
+
+
+def logged_offset(checkpoint: Path, query: str, batch: int) -> dict[str, Any] | None:
+    """Where a source was at the end of a batch; None when the log is of another query or does not know the batch."""
+    try:
+        if query_of(checkpoint) != query:
+            return None
+        found = json.loads((checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1])
+        return found if isinstance(found, dict) else None
+    except (OSError, ValueError, KeyError, IndexError):
+        return None

@@ -1,0 +1,207 @@
+"""`Engine`: statements and their state, on rows or over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from rollup.core.errors import QueryError
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.running.bulk import Columns, Told
+from rollup.engine.columns.running.placing import Placed
+from rollup.engine.rows.component import Component
+from rollup.engine.state import State
+from rollup.engine.types import DataType, Kind, RowType
+from rollup.lang.epl.asking import ask
+from rollup.lang.epl.deployer import Deployer, Deployment
+from rollup.live.events import Events
+from rollup.live.hearing import ArrowListener, Heard, Hearing, Listener, Values, shown
+
+_LEAST = 256
+"""From batches of so many events on, what columns cover goes over to them: about what loading a loop costs."""
+_TOGETHER = 1 << 16
+"""So many events of a table are one batch, so that what they deliver together stays bounded."""
+_TOLD_TOGETHER = 1000
+
+
+class Engine:
+    """Statements and their state. Time is what `advance` says; the engine has no clock of its own.
+
+    `start` is the first instant, in units since 1970: milliseconds, or microseconds with `unit="us"`. `columns` is the
+    smallest batch for which statements that columns cover go over to them (None: never); answers are the same.
+    """
+
+    def __init__(self, start: int = 0, unit: Literal["ms", "us"] = "ms", columns: int | None = _LEAST) -> None:
+        self._start, self._unit = start, unit
+        self._component = Component(start)
+        self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
+        self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
+        self._hearing = Hearing(self._deployer.types)
+
+    @property
+    def now(self) -> int:
+        """The time."""
+        return self._component.runner.now
+
+    def deploy(self, text: str, name: str | None = None, parameters: Mapping[str, Any] | None = None) -> Deployment:
+        """Deploy a module: all its statements, or none.
+
+        Raises SyntaxProblem or PlanError with line and column.
+        """
+        made = self._deployer.deploy(text, name, parameters)
+        self._tell()
+        return made
+
+    def undeploy(self, name: str) -> None:
+        """Stop a module by its name. Raises QueryError while another module needs what it declares."""
+        self._deployer.undeploy(name)
+
+    def listen(self, statement: str, listener: Listener) -> None:
+        """Call a function with every delivery of a statement. Raises QueryError for a name that no statement has."""
+        self._known(statement)
+        self._hearing.listen(statement, listener)
+
+    def listen_arrow(self, listener: ArrowListener, *statements: str) -> None:
+        """Call a function with tables of what statements deliver, or of what all of them do when none is named.
+
+        Raises QueryError for a name that no statement has.
+        """
+        for name in statements:
+            self._known(name)
+        self._hearing.listen_arrow(listener, statements)
+
+    def _known(self, statement: str) -> None:
+        if statement not in self._deployer.types:
+            known = ", ".join(self._deployer.types) or "none"
+            raise QueryError(f"no statement is called `{statement}`", hint=f"statements: {known}")
+
+    def plan(self) -> list[Placed]:
+        """For each statement its component, where it runs (`rows` or `columns`), and the first reason against columns."""
+        return self._columns.placed()
+
+    def send(self, stream: str, rows: Any, at: str | Sequence[int] | None = None) -> None:
+        """Send events, one after the other: a dict, several dicts, or an Arrow table.
+
+        `at`: the instant of each event, or the field that holds it; the clock goes there before the event. Raises
+        QueryError for an event that does not fit its stream; those before it were taken.
+        """
+        kinds = self._deployer.catalog.types.get(stream)
+        if kinds is None or stream in self._deployer.catalog.stores:
+            known = ", ".join(self._deployer.catalog.types) or "none"
+            raise QueryError(f"no stream is called `{stream}`", hint=f"streams: {known}")
+        events = Events.of(kinds, rows)
+        times = None if at is None else self._times(kinds, events, at)
+        for begin in range(0, len(events), _TOGETHER):
+            part = events.slice(begin, _TOGETHER) if len(events) > _TOGETHER else events
+            self._send(stream, part, None if times is None else times[begin : begin + _TOGETHER])
+
+    def _times(self, kinds: RowType, events: Events, at: str | Sequence[int]) -> Ints:
+        given: Any = at
+        if isinstance(at, str):
+            if at not in kinds.fields or kinds.fields[at].kind not in (Kind.INT, Kind.LONG, Kind.TIMESTAMP):
+                whole = [name for name, kind in kinds.fields.items() if kind.kind in (Kind.INT, Kind.LONG)]
+                hint = f"fields of whole numbers: {', '.join(whole) or 'none'}"
+                raise QueryError(f"`{at}` is no field of `{kinds.name}` that can hold instants", hint=hint)
+            place = kinds.index[at]
+            given = [values[place] for values in events.rows(self._component.runner.row)]
+        if len(given) != len(events) or any(each is None for each in given):
+            raise QueryError(f"{len(events)} events need {len(events)} instants", hint="none of them may be missing")
+        times = np.asarray(given, np.int64)
+        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
+            raise QueryError("the instants of the events go back", hint="order the events by them")
+        return times
+
+    def _send(self, stream: str, events: Events, times: Ints | None) -> None:
+        make = self._component.runner.row
+        columns = events.whole(make) if self._columns.wants(stream, len(events)) else None
+        if columns is None:
+            self._one_by_one(stream, events, times)
+            return
+        now = self._component.runner.now
+        instants = np.full(len(events), now) if times is None else np.maximum(times, now)
+        batch = Batch.of(columns, instants)
+        told = self._columns.send(stream, batch, lambda: list(events.rows(make)), times is not None)
+        self._hearing.tell(told)
+        if told.problem is not None:
+            raise told.problem
+
+    def _one_by_one(self, stream: str, events: Events, times: Ints | None) -> None:
+        runner = self._component.runner
+        instants = None if times is None else iter(times.tolist())
+        try:
+            for values in events.rows(runner.row):
+                if instants is not None:
+                    runner.advance_span(next(instants))
+                runner.send(stream, values)
+                if len(runner.deliveries) > _TOLD_TOGETHER:
+                    self._tell()
+        finally:
+            self._tell()
+
+    def advance(self, to: int) -> None:
+        """Move the clock through every instant that is due on the way."""
+        self._component.runner.advance_span(to)
+        self._tell()
+
+    def jump(self, to: int) -> None:
+        """Move the clock at once: each timer that is due fires once, late."""
+        self._component.runner.advance(to)
+        self._tell()
+
+    def query(self, text: str, parameters: Mapping[str, Any] | Sequence[Any] = ()) -> list[Values]:
+        """The answer to a request over named windows and tables: select, insert, update, delete.
+
+        Raises SyntaxProblem, PlanError or QueryError.
+        """
+        kinds, rows = ask(self._deployer, text, parameters)
+        answer = [shown(row, kinds) for row in rows]
+        self._tell()
+        return answer
+
+    def columns(self, statement: str) -> Mapping[str, DataType]:
+        """The columns of what a statement delivers, with their types."""
+        return self._deployer.types[statement].fields
+
+    def rows(self, statement: str) -> list[Values]:
+        """What a statement would show now."""
+        kinds = self._deployer.types[statement]
+        return [shown(row, kinds) for row in self._component.rows(statement)]
+
+    def snapshot(self) -> State:
+        """All that is needed to go on elsewhere: the modules' texts and the state of their statements."""
+        state = self._component.snapshot()
+        modules = [
+            {"name": each.name, "text": each.text, "parameters": dict(each.parameters)}
+            for each in self._deployer.deployments.values()
+        ]
+        own = {"start": self._start, "unit": self._unit, "modules": modules, "columns": self._columns.gone_over()}
+        return State(state.tables, {**state.scalars, **own})
+
+    @classmethod
+    def restored(cls, state: State, columns: int | None = _LEAST) -> Engine:
+        """An engine that goes on from a snapshot, without listeners."""
+        engine = cls(state.scalars["start"], state.scalars["unit"], columns)
+        engine._component.runner.environment.now = state.scalars["now"]
+        for module in state.scalars["modules"]:
+            engine._deployer.deploy(module["text"], module["name"], module["parameters"], start=False)
+        engine._component.runner.deliveries.clear()
+        for name in state.scalars.get("columns", ()):
+            engine._columns.go_over(name, start=False)
+        engine._component.restore(state)
+        return engine
+
+    def heard(self) -> list[Heard]:
+        """What was delivered since the last call and has no listener."""
+        return self._hearing.heard()
+
+    def _tell(self) -> None:
+        runner = self._component.runner
+        if runner.deliveries:
+            deliveries, runner.deliveries = runner.deliveries, []
+            self._hearing.tell(Told([((0, 0, 0), each) for each in deliveries], [], _NO_TIMES))
+
+
+_NO_TIMES: Ints = np.empty(0, np.int64)

@@ -1,0 +1,168 @@
+"""Events from outside: dicts and Arrow tables as the values of their stream's type, refused where they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.core.errors import QueryError
+from rollup.engine.rows.row import Row
+from rollup.engine.types import DataType, Kind, RowType
+
+Make = Callable[[Sequence[Any]], Row]
+_LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
+
+
+def values(kinds: RowType, event: Any, make: Make) -> list[Any]:
+    """The values of an event. Raises QueryError for one that does not fit its stream."""
+    if not isinstance(event, Mapping):
+        raise QueryError(f"an event of `{kinds.name}` is a dict, not {type(event).__name__}")
+    fields = kinds.fields
+    if not event.keys() <= fields.keys():
+        extra = next(name for name in event if name not in fields)
+        raise QueryError(f"`{kinds.name}` has no property `{extra}`", hint=f"properties: {', '.join(fields)}")
+    return [
+        value
+        if (value := event.get(name)) is None or _fits(value, kind.kind)
+        else _value(value, kind, f"{kinds.name}.{name}", make)
+        for name, kind in fields.items()
+    ]
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    """Whether a value is what its type wants to the letter, as nearly all are."""
+    given = type(value)
+    if given is str:
+        return kind is Kind.STRING
+    if given is float:
+        return kind is Kind.DOUBLE or kind is Kind.FLOAT
+    if given is int:
+        return kind in _LIMITS and -(limit := _LIMITS[kind]) <= value < limit
+    return given is bool and kind is Kind.BOOL
+
+
+def _value(value: Any, kind: DataType, what: str, make: Make) -> Any:
+    if value is None:
+        return None
+    if kind.kind is Kind.LIST:
+        if not isinstance(value, (list, tuple)):
+            raise QueryError(f"`{what}` is {kind}, and {value!r} is no list")
+        element = kind.element or DataType(Kind.ANY)
+        return [_value(each, element, what, make) for each in value]
+    if kind.row is not None:
+        return make(values(kind.row, value, make))
+    return converted(value, kind, what)
+
+
+def converted(value: Any, kind: DataType, what: str) -> Any:
+    """A value of an event as one of its declared type. Raises QueryError when it does not fit."""
+    match kind.kind:
+        case Kind.STRING if isinstance(value, str):
+            return value
+        case Kind.BOOL if isinstance(value, bool):
+            return value
+        case Kind.INT | Kind.LONG | Kind.TIMESTAMP if isinstance(value, (int, float)) and not isinstance(value, bool):
+            limit = 2**31 if kind.kind is Kind.INT else 2**63
+            if value == int(value) and -limit <= value < limit:
+                return int(value)
+        case Kind.DOUBLE | Kind.FLOAT if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+            return float(value)
+        case Kind.DOUBLE | Kind.FLOAT if value in ("NaN", "Infinity", "-Infinity"):
+            return float(value)
+        case Kind.DECIMAL if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
+            try:
+                return Decimal(str(value))
+            except InvalidOperation:
+                pass
+        case Kind.ANY | Kind.NULL:
+            return value
+        case _:
+            pass
+    raise QueryError(f"`{what}` is {kind}, and {value!r} is not", hint="the event was refused")
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of a stream; `columns` where they are known to fit as whole columns."""
+
+    kinds: RowType
+    given: Sequence[Any]
+    columns: tuple[pa.Array, ...] | None
+
+    @classmethod
+    def of(cls, kinds: RowType, given: Any) -> Events:
+        """A dict, several dicts, or an Arrow table or record batch."""
+        if isinstance(given, Mapping):
+            return cls(kinds, [given], None)
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        if isinstance(given, pa.Table):
+            columns = _columns(kinds, given)
+            return cls(kinds, range(given.num_rows) if columns is not None else given.to_pylist(), columns)
+        found: Iterable[Any] = given
+        return cls(kinds, found if isinstance(found, Sequence) else list(found), None)
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def slice(self, begin: int, size: int) -> Events:
+        """Some of them."""
+        columns = None if self.columns is None else tuple(column.slice(begin, size) for column in self.columns)
+        return Events(self.kinds, self.given[begin : begin + size], columns)
+
+    def rows(self, make: Make) -> Iterable[Sequence[Any]]:
+        """The values of each event; one that does not fit is refused when it is reached."""
+        if self.columns is not None:
+            return zip(*(column.to_pylist() for column in self.columns), strict=True)
+        return (values(self.kinds, event, make) for event in self.given)
+
+    def whole(self, make: Make) -> tuple[pa.Array, ...] | None:
+        """The events as columns; None where a value has no column, or one of them does not fit."""
+        if self.columns is not None or any(kind.arrow is None for kind in self.kinds.fields.values()):
+            return self.columns
+        try:
+            found = list(zip(*(values(self.kinds, event, make) for event in self.given), strict=True))
+        except QueryError:
+            return None
+        return tuple(
+            pa.array(column, kind.arrow) for column, kind in zip(found, self.kinds.fields.values(), strict=True)
+        )
+
+
+def _columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
+    """The columns of a table as the types of a stream; None where only its values, one by one, can tell."""
+    extra = [name for name in table.column_names if name not in kinds.fields]
+    if extra and table.num_rows:
+        raise QueryError(f"`{kinds.name}` has no property `{extra[0]}`", hint=f"properties: {', '.join(kinds.fields)}")
+    found: list[pa.Array] = []
+    for name, kind in kinds.fields.items():
+        if kind.arrow is None:
+            return None
+        if name not in table.column_names:
+            found.append(pa.nulls(table.num_rows, kind.arrow))
+            continue
+        column = _fitting(table.column(name), kind.arrow)
+        if column is None:
+            return None
+        found.append(column)
+    return tuple(found)
+
+
+def _fitting(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | None:
+    one = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(one, pa.ChunkedArray):  # no rows, or too many for one piece
+        one = pa.concat_arrays(one.chunks) if one.num_chunks else pa.array([], column.type)
+    if one.type == wanted or (pa.types.is_dictionary(one.type) and one.type.value_type == wanted):
+        return one
+    text = pa.types.is_large_string(one.type) or pa.types.is_string_view(one.type)
+    whole = pa.types.is_integer(one.type) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
+    if not (whole or (text and pa.types.is_string(wanted))):
+        return None
+    try:
+        return one.cast(wanted)
+    except pa.ArrowInvalid:
+        return None

@@ -1,0 +1,230 @@
+"""What statements deliver, told to listeners: rows as dicts, or tables; what nobody listens to is kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Output
+from rollup.engine.columns.running.bulk import Heap, Told
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.runner import Delivery
+from rollup.engine.types import DataType, Kind, RowType
+
+Values = dict[str, Any]
+Listener = Callable[[list[Values], list[Values]], None]
+"""Gets what comes and what leaves, as dicts by column."""
+_KEPT = 100_000
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a statement delivered at an instant: the rows of its insert stream and of its remove stream."""
+
+    statement: str
+    at: int
+    new: list[Values]
+    old: list[Values]
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Rows that statements of one shape delivered for one call, in order: a row's statement, instant and sign (+1 comes,
+    -1 leaves) stand beside it.
+    """
+
+    statement: pa.DictionaryArray
+    at: pa.Array
+    sign: pa.Array
+    rows: pa.Table
+
+
+ArrowListener = Callable[[Arrived], None]
+
+
+class Hearing:
+    """The listeners, and what has none. `types` are the rows of each statement."""
+
+    def __init__(self, types: Mapping[str, RowType]) -> None:
+        self._types = types
+        self._listeners: dict[str, list[Listener]] = {}
+        self._tables: dict[str | None, list[ArrowListener]] = {}
+        self._kept: list[Heard | tuple[Told, list[Heap]]] = []
+        self._weight = 0
+
+    def listen(self, statement: str, listener: Listener) -> None:
+        """Tell a function."""
+        self._listeners.setdefault(statement, []).append(listener)
+
+    def listen_arrow(self, listener: ArrowListener, statements: Sequence[str]) -> None:
+        """Tell a function in tables; without statements, of all of them."""
+        for name in statements or (None,):
+            self._tables.setdefault(name, []).append(listener)
+
+    def heard(self) -> list[Heard]:
+        """What was kept, once."""
+        kept, self._kept, self._weight = self._kept, [], 0
+        found: list[Heard] = []
+        for each in kept:
+            if isinstance(each, Heard):
+                found.append(each)
+            else:
+                told, heaps = each
+                found += [self._heard(one) for one in told.merged(heaps) if not self._only_tables((_name(one),))]
+        return found[-_KEPT:]
+
+    def tell(self, told: Told) -> None:
+        """What a batch, an event or the clock has brought."""
+        if self._tables:
+            self._tell_tables(told)
+        named = [heap for heap in told.heaps if not self._only_tables(heap.names)]
+        rows = [each for each in told.rows if not self._only_tables((each[1].statement,))]
+        left = Told(rows, named, told.times)
+        if named and not self._called(left):
+            self._keep((left, named), len(rows) + sum(heap.output.rows for heap in named))
+            return
+        for each in left.merged(named):
+            if not self._only_tables((_name(each),)):
+                self._tell(self._heard(each))
+
+    def _called(self, told: Told) -> bool:
+        """Whether a function that takes rows hears any of it."""
+        if not self._listeners:
+            return False
+        names = {name for heap in told.heaps for name in heap.names} | {each.statement for _, each in told.rows}
+        return not names.isdisjoint(self._listeners)
+
+    def _only_tables(self, names: Sequence[str]) -> bool:
+        """Whether nobody but listeners to tables hears these statements."""
+        if not self._tables:
+            return False
+        every = None in self._tables
+        if every and not self._listeners:
+            return True
+        return all((every or name in self._tables) and name not in self._listeners for name in names)
+
+    def _tell(self, heard: Heard) -> None:
+        listeners = self._listeners.get(heard.statement)
+        if listeners is None:
+            self._keep(heard, 1)
+            return
+        for listener in listeners:
+            listener(heard.new, heard.old)
+
+    def _keep(self, what: Any, weight: int) -> None:
+        self._kept.append(what)
+        self._weight += weight
+        while self._weight > 2 * _KEPT and len(self._kept) > 1:
+            first = self._kept.pop(0)
+            self._weight -= 1 if isinstance(first, Heard) else len(first[0].rows) + sum(h.output.rows for h in first[1])
+
+    def _heard(self, each: Delivery | tuple[str, int, list[Any]]) -> Heard:
+        if isinstance(each, Delivery):
+            kinds = self._types.get(each.statement, RowType("", {}))
+            new, old = ([shown(row, kinds) for row in rows] for rows in (each.delta.new, each.delta.old))
+            return Heard(each.statement, each.at, new, old)
+        name, at, rows = each
+        columns = list(self._types[name].fields)
+        return Heard(name, at, [dict(zip(columns, row, strict=True)) for row in rows], [])
+
+    # tables
+
+    def _tell_tables(self, told: Told) -> None:
+        by_name: dict[str, list[Delivery]] = {}
+        for _, delivery in told.rows:
+            by_name.setdefault(delivery.statement, []).append(delivery)
+        for name, deliveries in by_name.items():
+            listeners = self._hearers(name)
+            if listeners:
+                arrived = _of_rows(name, self._types.get(name, RowType("", {})), deliveries)
+                self._give(listeners, arrived)
+        for heap in told.heaps:
+            self._tell_heap(heap)
+
+    def _tell_heap(self, heap: Heap) -> None:
+        every = self._tables.get(None, [])
+        self._give(every, _of_heap(heap.names, heap.output, self._types[heap.names[0]]) if every else None)
+        if len(self._tables) == (None in self._tables):
+            return
+        for place, name in enumerate(heap.names):
+            listeners = self._tables.get(name)
+            if listeners:
+                output = heap.only(place)
+                self._give(listeners, _of_heap((name,), output, self._types[name]) if output.rows else None)
+
+    def _hearers(self, name: str) -> list[ArrowListener]:
+        return [*self._tables.get(None, ()), *self._tables.get(name, ())]
+
+    def _give(self, listeners: Sequence[ArrowListener], arrived: Arrived | None) -> None:
+        for listener in listeners if arrived is not None else ():
+            listener(arrived)  # pyright: ignore[reportArgumentType]
+
+
+def _name(each: Any) -> str:
+    return each.statement if isinstance(each, Delivery) else each[0]
+
+
+def _of_heap(names: tuple[str, ...], output: Output, kinds: RowType) -> Arrived:
+    of = np.zeros(output.rows, np.int32) if output.statement is None else output.statement.astype(np.int32)
+    statement = pa.DictionaryArray.from_arrays(pa.array(of), pa.array(names, pa.string()))
+    sign = pa.array(np.ones(output.rows, np.int8))
+    rows = pa.table(list(output.columns), names=list(kinds.fields))
+    return Arrived(statement, pa.array(output.at), sign, rows)
+
+
+def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
+    signed = [(each.at, sign, row) for each in deliveries for sign, row in _signed(each)]
+    if not signed:
+        return None
+    codes = pa.array(np.zeros(len(signed), np.int32))
+    statement = pa.DictionaryArray.from_arrays(codes, pa.array([name], pa.string()))
+    columns = [
+        _column([_shown(row.values[place], kind) for _, _, row in signed], kind)
+        for place, kind in enumerate(kinds.fields.values())
+    ]
+    at, sign = pa.array([at for at, _, _ in signed], pa.int64()), pa.array([sign for _, sign, _ in signed], pa.int8())
+    return Arrived(statement, at, sign, pa.table(columns, names=list(kinds.fields)))
+
+
+def _column(values: list[Any], kind: DataType) -> pa.Array:
+    """A column of its type; of the type of its values where they are wider, as sums may be."""
+    try:
+        return pa.array(values, arrow_type(kind))
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.array(values)
+
+
+def _signed(each: Delivery) -> list[tuple[int, Row]]:
+    return [*((1, row) for row in each.delta.new), *((-1, row) for row in each.delta.old)]
+
+
+def arrow_type(kind: DataType) -> pa.DataType | None:
+    """The Arrow type of a delivered column; None where it depends on the values (decimals, values of any type)."""
+    if kind.arrow is not None and kind.kind is not Kind.NULL:
+        return kind.arrow
+    if kind.row is not None:
+        inner = {name: arrow_type(each) for name, each in kind.row.fields.items()}
+        known = {name: each for name, each in inner.items() if each is not None}
+        return pa.struct(list(known.items())) if len(known) == len(inner) else None
+    if kind.kind is Kind.LIST and kind.element is not None:
+        element = arrow_type(kind.element)
+        return None if element is None else pa.list_(element)
+    return None
+
+
+def shown(row: Row, kinds: RowType) -> Values:
+    """A row as a dict, rows inside it too."""
+    return {name: _shown(value, kind) for (name, kind), value in zip(kinds.fields.items(), row.values, strict=True)}
+
+
+def _shown(value: Any, kind: DataType) -> Any:
+    if isinstance(value, Row):
+        return shown(value, kind.row) if kind.row is not None else list(value.values)
+    if isinstance(value, list):
+        element = kind.element or DataType(Kind.ANY)
+        return [_shown(each, element) for each in value]
+    return value

@@ -1,0 +1,62 @@
+"""Annotations that say nothing of how events are counted: documentation, what has no effect, and what is refused.
+
+Whatever is not acted on is refused by name. Only where another engine takes an annotation as a hint, and leaving it
+out changes no answer, is it accepted with a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rollup.plan.app import AggregationDef, Annotation
+
+DOCUMENTATION = ("info", "description")
+"""Accepted wherever an annotation may stand: they name and describe, and change nothing anywhere."""
+_APP = ("app:name", "app:description")
+_ELSEWHERE: Mapping[str, str] = {
+    "source": "[sources.{name}] of the configuration says where its events come from; leave @{annotation} out",
+    "sink": "[sinks.{name}] of the configuration says where its events go; leave @{annotation} out",
+    "store": "[store] of the configuration, or @store of an aggregation, says where tables go",
+}
+HINTS: Mapping[str, str] = {
+    "index": "its tables are sorted by time and keys",
+}
+"""Annotations of an aggregation that change nothing but speed elsewhere: accepted, with a notice that says why."""
+
+
+def check_app(annotations: Iterable[Annotation]) -> None:
+    """Raise PlanError for an annotation of the whole app that is not acted on."""
+    for annotation in annotations:
+        if annotation.name not in _APP:
+            raise annotation.refuse(f"@{annotation.name} is not acted on", "known: @app:name, @app:description")
+
+
+def check_stream(name: str, annotations: Iterable[Annotation]) -> None:
+    """Raise PlanError for an annotation of a stream that is not acted on."""
+    for annotation in annotations:
+        word = annotation.name.lower()
+        if word in _ELSEWHERE:
+            cure = _ELSEWHERE[word].format(name=name, annotation=annotation.name)
+            raise annotation.refuse(f"@{annotation.name} of stream {name} is not acted on", cure)
+        if word not in ("time", *DOCUMENTATION):
+            raise annotation.refuse(
+                f"@{annotation.name} of stream {name} is not acted on", "known of a stream: @time, @info, @description"
+            )
+
+
+def check_query(annotations: Iterable[Annotation]) -> None:
+    """Raise PlanError for an annotation of a query that is not acted on."""
+    for annotation in annotations:
+        if annotation.name.lower() not in DOCUMENTATION:
+            raise annotation.refuse(
+                f"@{annotation.name} of a query is not acted on", "known of a query: @info, @description"
+            )
+
+
+def notices(definition: AggregationDef) -> list[str]:
+    """What to say of the annotations of an aggregation that have no effect."""
+    return [
+        f"line {each.line}, column {each.column}: @{each.name} of {definition.name} has no effect: {why}"
+        for each in definition.annotations
+        if (why := HINTS.get(each.name.lower())) is not None
+    ]

@@ -1,0 +1,202 @@
+"""The rows of an answer as one SQL tree: stored rows of a level and the open rows of it and all finer levels, merged.
+
+The tree reads relations by name: a level's table (`closed`), `open` (see `rollup.retrieval.questions.open_rows`) and,
+for the ledger columns, `late` (`late_rows`). It is printed in any of the three dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rollup.aggregation.cascade import merged_rows
+from rollup.core.calendar import Duration
+from rollup.plan.aggregates import EXACT, WIDE
+from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, Aggregation, Output, Policy, column, read_column
+from rollup.plan.types import Type
+
+LEVEL = "AGG_LEVEL"
+START, END = exp.Placeholder(this="start"), exp.Placeholder(this="end")
+PER, FINAL, REVISION = "AGG_PER", "AGG_FINAL", "AGG_REVISION"
+LATE = {"AGG_LATE_MOVED": "moved", "AGG_LATE_DROPPED": "dropped", "AGG_LATE_CORRECTED": "corrected"}
+"""Columns that count late events of a bucket, by the kind they have in the ledger."""
+EXTRA = {EVENTS: Type.LONG, PER: Type.STRING, **dict.fromkeys(LATE, Type.LONG), REVISION: Type.LONG, FINAL: Type.BOOL}
+"""Columns that answer by name although `select *` does not show them.
+
+AGG_EVENTS: events merged into the row. AGG_PER: its level, as `per` takes it. AGG_LATE_…: late events whose own bucket
+this is, by what became of them. AGG_REVISION: commits that corrected the bucket. AGG_FINAL: the row will not change any
+more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket.
+"""
+_OPEN, _LATE_BUCKET = "AGG_OPEN", "AGG_LATE_BUCKET"
+Condition = Callable[[exp.Expr], exp.Expr]
+
+
+def bucket_column(level: Duration) -> str:
+    """The column of an open or late row that has the start of its bucket at `level`."""
+    return f"AGG_IN_{level.table_suffix}"
+
+
+def key_column(index: int) -> str:
+    """The column of a bucket row that has its group key, selected or not, when keys are asked for."""
+    return f"AGG_KEY_{index}"
+
+
+def _late_key(index: int) -> str:
+    return f"AGG_LATE_KEY_{index}"
+
+
+def _counted(name: str) -> str:
+    return f"{name}_COUNTED"
+
+
+def between(start: exp.Expr, end: exp.Expr) -> Condition:
+    """start <= bucket < end."""
+    return lambda begin: exp.and_(
+        exp.GTE(this=begin.copy(), expression=start.copy()),
+        exp.LT(this=begin.copy(), expression=end.copy()),
+        copy=False,
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """One level's share of an answer: the relations it reads (None: there is nothing in it) and which buckets."""
+
+    level: Duration
+    closed: str | None
+    opened: str | None
+    within: Condition
+
+
+def bucket_rows(
+    aggregation: Aggregation,
+    per: Duration,
+    outputs: Sequence[Output],
+    closed: str = "closed",
+    opened: str = "open",
+    start: exp.Expr = START,
+    end: exp.Expr = END,
+) -> exp.Select:
+    """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP, outputs, AGG_EVENTS."""
+    return level_rows(aggregation, Part(per, closed, opened, between(start, end)), outputs, [EVENTS])
+
+
+def level_rows(
+    aggregation: Aggregation, part: Part, outputs: Sequence[Output], extras: Iterable[str] = (), keys: bool = False
+) -> exp.Select:
+    """The rows of one level: AGG_TIMESTAMP, the outputs, columns of EXTRA, and with `keys` every group key."""
+    extras = [name for name in extras if name not in {output.name for output in outputs}]
+    ledger = any(name in LATE or name == REVISION for name in extras)
+    rows = _merged(aggregation, part, outputs, FINAL in extras)
+    own = [_own_extra(aggregation, part.level, name) for name in extras if name not in LATE and name != REVISION]
+    hidden = [
+        exp.alias_(column(key.name), key_column(i), quoted=True)
+        for i, key in enumerate(aggregation.keys)
+        if keys or ledger
+    ]
+    finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
+    query = exp.select(column(TIMESTAMP), *finals, *own, *hidden).from_(rows.subquery("n"))
+    return _with_ledger(aggregation, part, query, extras) if ledger else query
+
+
+def _own_extra(aggregation: Aggregation, level: Duration, name: str) -> exp.Expr:
+    if name == EVENTS:
+        return column(EVENTS)
+    if name == PER:
+        return exp.alias_(exp.Literal.string(level.plural), PER, quoted=True)
+    closed = (
+        exp.false()
+        if aggregation.policy is Policy.CORRECT
+        else exp.EQ(this=column(_OPEN), expression=exp.Literal.number(0))
+    )
+    return exp.alias_(closed, FINAL, quoted=True)
+
+
+def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], finality: bool) -> exp.Select:
+    """Partial columns of each bucket and keys, of the stored and the open rows together, as they are read."""
+    names = _columns_of(aggregation, outputs)
+    sides: list[exp.Select] = []
+    if part.closed is not None:
+        sides.append(_side(aggregation, names, column(TIMESTAMP), part.closed, part.within, 0 if finality else None))
+    if part.opened is not None:
+        level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
+        begin = column(bucket_column(part.level))
+        sides.append(_side(aggregation, names, begin, part.opened, part.within, 1 if finality else None).where(level))
+    both = sides[0] if len(sides) == 1 else exp.select("*").from_(exp.union(*sides, distinct=False).subquery("u"))
+    values = tuple(value for value in aggregation.values if value.name in names)
+    groups = [TIMESTAMP, *(key.name for key in aggregation.keys)]
+    merged = merged_rows(both, groups, values)
+    narrow = exp.select(
+        *(column(name) for name in groups),
+        *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),
+    )
+    if finality:
+        merged = merged.select(exp.alias_(exp.Max(this=column(_OPEN)), _OPEN, quoted=True))
+        narrow = narrow.select(column(_OPEN))
+    return narrow.from_(merged.subquery("m"))
+
+
+def _side(
+    aggregation: Aggregation, names: Iterable[str], begin: exp.Column, table: str, within: Condition, flag: int | None
+) -> exp.Select:
+    columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *(column(key.name) for key in aggregation.keys)]
+    for name in names:
+        wide = aggregation.kinds[name] is EXACT
+        columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
+    if flag is not None:
+        columns.append(exp.alias_(exp.Literal.number(flag), _OPEN, quoted=True))
+    return exp.select(*columns).from_(table).where(within(begin))
+
+
+def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:
+    """The stored columns that outputs are computed from, with the siblings their merges look at."""
+    wanted = {found.name for output in outputs for found in output.final.find_all(exp.Column)} | {EVENTS}
+    values = {value.name: value for value in aggregation.values}
+    todo = [name for name in wanted if name in values]
+    while todo:
+        value = values[todo.pop()]
+        nodes = [value.merge, *(value.helper[1:] if value.helper else ())]
+        for sibling in {found.name for node in nodes for found in node.find_all(exp.Column)} & set(values) - wanted:
+            wanted.add(sibling)
+            todo.append(sibling)
+    return [name for name in values if name in wanted]
+
+
+# The ledger of late events
+
+
+def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras: Sequence[str]) -> exp.Select:
+    late = _late_counts(aggregation, part)
+    same = [exp.EQ(this=column(TIMESTAMP), expression=column(_LATE_BUCKET))]
+    same += [
+        exp.NullSafeEQ(this=column(key_column(i)), expression=column(_late_key(i)))
+        for i in range(len(aggregation.keys))
+    ]
+    names = [column(str(select.alias_or_name)) for select in rows.expressions]
+    counts = [
+        exp.alias_(exp.func("COALESCE", column(_counted(name)), exp.Literal.number(0)), name, quoted=True)
+        for name in extras
+        if name in LATE or name == REVISION
+    ]
+    query = exp.select(*names, *counts).from_(rows.subquery("r"))
+    return query.join(late.subquery("l"), on=exp.and_(*same), join_type="left")
+
+
+def _late_counts(aggregation: Aggregation, part: Part) -> exp.Select:
+    """Late events by their own bucket and keys, and a column for each kind."""
+    bucket = column(bucket_column(part.level))
+    groups: list[exp.Expr] = [bucket, *(column(key.name) for key in aggregation.keys)]
+    names = [_LATE_BUCKET, *(_late_key(i) for i in range(len(aggregation.keys)))]
+    columns = [exp.alias_(group.copy(), name, quoted=True) for group, name in zip(groups, names, strict=True)]
+    for name, kind in LATE.items():
+        events = exp.Case(ifs=[exp.If(this=_is_kind(kind), true=column(EVENTS))])
+        columns.append(exp.alias_(exp.cast(exp.Sum(this=events), Type.LONG.sql), _counted(name), quoted=True))
+    commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column(COMMIT))])
+    columns.append(exp.alias_(exp.Count(this=exp.Distinct(expressions=[commits])), _counted(REVISION), quoted=True))
+    return exp.select(*columns).from_("late").where(part.within(bucket)).group_by(*groups)
+
+
+def _is_kind(kind: str) -> exp.Expr:
+    return exp.EQ(this=column(KIND), expression=exp.Literal.string(kind))

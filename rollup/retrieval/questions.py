@@ -1,0 +1,318 @@
+"""`within … per …`: a question checked before any data is read, and its SQL over stored and open rows.
+
+A bucket is in the answer iff start <= AGG_TIMESTAMP < end, by its start at the level asked for. `per 'auto'` takes the
+coarsest level that fits into the range and finer ones for what is left at its ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.core.calendar import Duration, bucket_end, bucket_start, within_range
+from rollup.core.errors import QueryError, RollupError
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output
+from rollup.plan.app import Retrieval, Selection, position
+from rollup.plan.expressions import Scope, condition
+from rollup.plan.types import Type
+from rollup.retrieval.answer import (
+    END,
+    EXTRA,
+    LATE,
+    REVISION,
+    START,
+    Condition,
+    Part,
+    between,
+    bucket_column,
+    bucket_rows,
+    level_rows,
+)  # fmt: skip
+from rollup.retrieval.gaps import FILLS, filled, grid
+from rollup.retrieval.relations import late_rows, open_rows, open_schema, state_rows
+from rollup.retrieval.selection import constant, shape
+from rollup.retrieval.trees import Asked, Sides, Value
+
+__all__ = [
+    "Ask", "Question", "Sides", "ask_for", "attributes", "bounds", "bucket_column", "bucket_rows", "late_rows",
+    "open_rows", "open_schema",
+    "per_level", "plan", "state_rows",
+]  # fmt: skip
+
+AUTO = "auto"
+Found = TypeVar("Found")
+
+
+class Question(Protocol):
+    """What a snapshot can answer: an `Ask`, or a `Request` of a stream."""
+
+    @property
+    def aggregation(self) -> Aggregation: ...
+    @property
+    def per(self) -> Duration: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def sided(self) -> bool: ...
+    @property
+    def relations(self) -> Mapping[str, Duration]: ...
+    @property
+    def late(self) -> bool: ...
+    def ranges(self, level: Duration) -> Sequence[tuple[int, int]]: ...
+    def tables(self) -> Mapping[str, pa.Table]: ...
+    def prepared(self, sides: Sides = Sides.BOTH) -> tuple[str, Mapping[str, Value]]: ...
+    def filled(self, dialect: str) -> str: ...
+    def computable(self, dialect: str) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Ask(Asked):
+    """A question that has been checked: which buckets of which level, and what of them.
+
+    `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. `constants` stand
+    in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them share their SQL.
+    """
+
+    aggregation: Aggregation
+    start: int
+    end: int
+    per: Duration
+    on: exp.Expr | None
+    selection: Selection
+    fill: str | None = None
+    explain: bool = False
+    segments: Mapping[Duration, Sequence[tuple[int, int]]] | None = None
+    constants: tuple[str | int, ...] = ()
+    made: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
+
+    @property
+    def sided(self) -> bool:
+        return True
+
+    @property
+    def relations(self) -> Mapping[str, Duration]:
+        if self.segments is None:
+            return {"closed": self.per}
+        return {f"closed_{level.table_suffix}": level for level in self.segments}
+
+    @property
+    def late(self) -> bool:
+        return any(name in LATE or name == REVISION for name in self._extras)
+
+    def ranges(self, level: Duration) -> Sequence[tuple[int, int]]:
+        return [(self.start, self.end)] if self.segments is None else self.segments.get(level, ())
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        return {} if self.fill is None else {"grid": grid(self.aggregation, self.per, self.start, self.end)}
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """The ends of the range, and every other value in which questions of this form differ."""
+        ends = [bound for ranges in (self.segments or {}).values() for both in ranges for bound in both]
+        given = {place(index): value for index, value in enumerate((*self.constants, *ends))}
+        return {"start": self.start, "end": self.end, **given}
+
+    @property
+    def form(self) -> object:
+        return None if self.segments is None else tuple((level, len(ranges)) for level, ranges in self.segments.items())
+
+    @property
+    def _extras(self) -> tuple[str, ...]:
+        return named_extras(self.on, self.selection)
+
+    def tree(self, sides: Sides) -> exp.Select:
+        aggregation, selection = self.aggregation, self.selection
+        outputs, extras = _needed(aggregation, self.on, selection), self._extras
+        levels = [level_rows(aggregation, part, outputs, extras, self.fill is not None) for part in self._parts(sides)]
+        rows = (
+            levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
+        )
+        scope = Scope.of(attributes(aggregation), aggregation.name)
+        star = [TIMESTAMP, *(output.name for output in aggregation.outputs)]
+        query = exp.select().from_(rows.subquery("b"))
+        if self.on is not None:
+            query = query.where(condition(self.on, scope, "`on`"))
+        if self.fill is not None:
+            rows = filled(query.select("*"), aggregation, outputs, extras, self.fill)
+            query = exp.select().from_(rows.subquery("b"))
+        return shape(query, scope, selection, star)
+
+    def _parts(self, sides: Sides) -> list[Part]:
+        opened = None if sides is Sides.STORED else "open"
+        if self.segments is None:
+            return [Part(self.per, None if sides is Sides.OPEN else "closed", opened, between(START, END))]
+        parts, free = list[Part](), (exp.Placeholder(this=place(i)) for i in itertools.count(len(self.constants)))
+        for name, level in self.relations.items():
+            pairs = [(next(free), next(free)) for _ in self.segments[level]]
+            parts.append(Part(level, None if sides is Sides.OPEN else name, opened, _any_of(pairs)))
+        return parts
+
+
+def place(index: int) -> str:
+    """The name of the place of a constant."""
+    return f"c{index}"
+
+
+def _any_of(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> Condition:
+    whole = between(START, END)  # implied, and so every query has the same two parameters
+    return lambda begin: exp.and_(whole(begin), exp.or_(*(between(low, high)(begin) for low, high in pairs)))
+
+
+def plan(query: Retrieval, aggregations: Mapping[str, Aggregation], constants: tuple[str | int, ...] = ()) -> Ask:
+    """The checked question of an on-demand query. Raises QueryError or PlanError before any data is read."""
+    aggregation = aggregations.get(query.aggregation)
+    if aggregation is None:
+        known = ", ".join(aggregations) or "none is defined"
+        problem = QueryError(f"aggregation {str(query.aggregation)!r} is not defined", hint=f"known are {known}")
+        raise problem.at(*_place(query.aggregation))
+    assert query.per is not None
+    start, end = bounds([constant(node) for node in query.within], aggregation.zone, query.within[0])
+    fill, word = _fill_word(query), constant(query.per)
+    ask = ask_for(aggregation, start, end, word, query.selection, fill, query.on, query.per)
+    ask = replace(ask, explain=query.explain, constants=constants)
+    ask.prepared()
+    if fill is not None:
+        _at_query(query.within[0], ask.tables)
+    return ask
+
+
+def ask_for(
+    aggregation: Aggregation,
+    start: int,
+    end: int,
+    per: object,
+    selection: Selection,
+    fill: str | None = None,
+    on: exp.Expr | None = None,
+    node: exp.Expr | None = None,
+) -> Ask:
+    """The question for a range per a level's word or 'auto'; `node` is where a text says that. Raises QueryError."""
+    if isinstance(per, str) and per.strip().lower() == AUTO:
+        segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
+        return Ask(aggregation, start, end, max(segments), on, selection, None, False, segments)
+    return Ask(aggregation, start, end, per_level(aggregation, per, node), on, selection, fill)
+
+
+def _fill_word(query: Retrieval) -> str | None:
+    if query.fill is not None and query.fill not in FILLS:
+        words = ", ".join(FILLS[: len(FILLS) // 2])
+        raise QueryError(f"unknown fill {str(query.fill)!r}", hint=f"{words}, each also as (word, range)").at(
+            *_place(query.fill)
+        )
+    return None if query.fill is None else str(query.fill)
+
+
+def _place(word: str) -> tuple[int | None, int | None]:
+    """Line and column of a name that was read from a text."""
+    return getattr(word, "line", None), getattr(word, "column", None)
+
+
+def _at_query(node: exp.Expr | None, check: Callable[[], Found]) -> Found:
+    try:
+        return check()
+    except RollupError as problem:
+        raise (problem if node is None else problem.at(*position(node))) from None
+
+
+def stitched(
+    aggregation: Aggregation, start: int, end: int, fill: str | None = None
+) -> Mapping[Duration, Sequence[tuple[int, int]]]:
+    """For each level the ranges it answers exactly: the coarsest takes what it can, the finest all that is left.
+
+    Raises QueryError when rows have zones of their own, because then every row would have other ends.
+    """
+    if fill is not None:
+        raise QueryError("`fill` needs one level", hint="per 'days' instead of per 'auto'")
+    if aggregation.clock is Clock.STRING:
+        raise QueryError(
+            f"per 'auto' needs one zone, and the rows of {aggregation.name} have zones of their own",
+            hint="name a level",
+        )
+    found: dict[Duration, list[tuple[int, int]]] = {}
+    left = [(start, end)]
+    for level in reversed(aggregation.levels):
+        rest: list[tuple[int, int]] = []
+        for low, high in left:
+            first, last = (low, high) if level is aggregation.root else _inside(low, high, level, aggregation.zone)
+            if first < last:
+                found.setdefault(level, []).append((first, last))
+                rest += [(low, first), (last, high)]
+            else:
+                rest.append((low, high))
+        left = [(low, high) for low, high in rest if low < high]
+    return found
+
+
+def _inside(low: int, high: int, level: Duration, zone: str) -> tuple[int, int]:
+    """From the first to the end of the last bucket of a level that lie wholly in a range."""
+    try:
+        first, last = bucket_start(low, level, zone), bucket_start(high, level, zone)
+        return (first if first == low else bucket_end(first, level, zone)), last
+    except (OverflowError, ValueError):
+        raise QueryError("per 'auto' needs bounds between the years 2 and 9998") from None
+
+
+def bounds(values: Sequence[object], zone: str, node: exp.Expr | None = None) -> tuple[int, int]:
+    """Start and end of a `within` clause with one or two values, whose texts are in `zone` unless they say another.
+
+    Raises QueryError.
+    """
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise _at(QueryError(f"a `within` bound is a text or milliseconds, not {value!r}"), node)
+    try:
+        first, last = (*values, None)[:2]
+        return within_range(first, last, zone)  # type: ignore[arg-type]
+    except RollupError as problem:
+        raise _at(QueryError(problem.message, hint=problem.hint), node) from None
+
+
+def per_level(aggregation: Aggregation, word: object, node: exp.Expr | None = None) -> Duration:
+    """The level that a `per` value names. Raises QueryError when it is unknown or not aggregated."""
+    if not isinstance(word, str):
+        raise _at(QueryError(f"`per` takes a text, not {word!r}", hint="e.g. per 'days'"), node)
+    try:
+        level = Duration.parse(word)
+    except QueryError as problem:
+        raise _at(problem, node) from None
+    if level not in aggregation.levels:
+        allowed = ", ".join(known.plural for known in aggregation.levels)
+        raise _at(
+            QueryError(f"{aggregation.name} is not aggregated per {level.plural}", hint=f"it has {allowed}"), node
+        )
+    return level
+
+
+def _at(problem: QueryError, node: exp.Expr | None) -> RollupError:
+    return problem.at(*position(node)) if node is not None else problem
+
+
+def mentioned(on: exp.Expr | None, selection: Selection) -> set[str]:
+    """The names in a question's expressions."""
+    nodes = [item.expression for item in selection.items or ()]
+    nodes += [*selection.group_by, *selection.order_by, *(node for node in (on, selection.having) if node is not None)]
+    return {found.name for node in nodes for found in node.find_all(exp.Column)}
+
+
+def named_extras(on: exp.Expr | None, selection: Selection) -> tuple[str, ...]:
+    """The columns of EXTRA that a question names."""
+    names = mentioned(on, selection)
+    return tuple(name for name in EXTRA if name in names)
+
+
+def _needed(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) -> tuple[Output, ...]:
+    """The outputs that a question mentions; all of them for `select *`."""
+    names = mentioned(on, selection)
+    return tuple(output for output in aggregation.outputs if selection.items is None or output.name in names)
+
+
+def attributes(aggregation: Aggregation) -> dict[str, Type]:
+    """What an answer can be asked for, by name: AGG_TIMESTAMP, the outputs, and the columns of EXTRA."""
+    return {TIMESTAMP: Type.LONG, **{output.name: output.type for output in aggregation.outputs}, **EXTRA}

@@ -1,0 +1,77 @@
+"""Rows of a stream inserted into a table of a database, exactly once: rows and the number of their commit go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from rollup.core.errors import StoreError
+from rollup.stores.sql.options import StoreOptions
+
+MARKS = "rollup_sinks"
+"""The table that says which commit each sink has: `sink`, `commit_number`."""
+_TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
+    pa.bool_(): sa.Boolean,
+    pa.int32(): sa.Integer,
+    pa.int64(): sa.BigInteger,
+    pa.float32(): sa.Float,
+    pa.float64(): sa.Double,
+}
+
+
+class SqlSink:
+    """A table, made when it is not there. Options: `url`, `table`, `username`, `password`, and the `name` of the stream."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = StoreOptions.of(
+            {key: options[key] for key in ("url", "username", "password") if key in options}
+        )
+        self._name, self._table = options["name"], options["table"]
+
+    @cached_property
+    def _engine(self) -> sa.Engine:
+        try:
+            return sa.create_engine(self._options.url)
+        except ImportError as problem:
+            raise StoreError(
+                f"no driver for {self._options.shown}: {problem}", hint=self._options.driver_hint
+            ) from None
+
+    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+        """Insert the rows of a commit unless the table has them. Raises StoreError when the database refuses."""
+        known = sa.MetaData()
+        columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
+        table = sa.Table(self._table, known, *columns)
+        marks = sa.Table(
+            MARKS,
+            known,
+            sa.Column("sink", sa.String(255), primary_key=True),
+            sa.Column("commit_number", sa.BigInteger, nullable=False),
+        )
+        sink = f"{query}-{self._name}"
+        try:
+            with self._engine.begin() as connection:
+                known.create_all(connection)
+                mine = marks.c.sink == sink
+                last = connection.execute(sa.select(marks.c.commit_number).where(mine)).scalar()
+                if last is not None and last >= batch:
+                    return
+                connection.execute(table.insert(), rows.to_pylist())
+                if last is None:
+                    connection.execute(marks.insert(), {"sink": sink, "commit_number": batch})
+                else:
+                    connection.execute(marks.update().where(mine).values(commit_number=batch))
+        except SQLAlchemyError as problem:
+            said = str(getattr(problem, "orig", None) or problem).splitlines()[0]
+            raise StoreError(
+                f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",
+                hint="the job's next start brings them again",
+            ) from None
+
+    def forget(self, query: str, batch: int) -> None:
+        """Commits are numbered once and for all: there is nothing to take back."""

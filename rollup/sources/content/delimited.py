@@ -1,0 +1,147 @@
+"""CSV: DuckDB reads a file at once; where it raises or a record is missing, the file is read again record by record.
+
+That second way takes any bytes: every record is an event's text or a letter with its line.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.columns import ColumnEngine
+from rollup.sources.content.lines import blocks
+from rollup.sources.content.records import literal, text
+
+_BROKEN = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("raw", pa.string())])
+_REJECTS = ("__scans", "__rejects")
+_SPAN = 1000
+"""Lines that one record may have; a quote that is not closed within them belongs to no pair."""
+csv.field_size_limit(sys.maxsize)
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """A CSV file and how it is written; `null` is the text that stands for null."""
+
+    path: str
+    header: bool
+    separator: str
+    null: str
+
+    def names(self) -> list[str]:
+        """The names in the first line; one that stands there again has its number beside it."""
+        found = next(self._parsed(most=_SPAN + 1), (0, "", []))[2]
+        names = found if isinstance(found, list) else []
+        return [f"{name}:{number}" if name in names[:number] else name for number, name in enumerate(names)]
+
+    def load(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table:
+        """Make the table `__csv` (the columns, by the names given, as texts, and `__arrival`).
+
+        The lines that are no record are returned: `line`, `reason`, `raw`.
+        """
+        try:
+            broken = self._at_once(engine, columns)
+        except duckdb.Error:
+            broken = None  # damage, a fault and an odd end of line look alike; reading the bytes tells them apart
+        return self._one_by_one(engine, columns) if broken is None else broken
+
+    def _at_once(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table | None:
+        """None when not every record was seen."""
+        for name in (*_REJECTS, "__csv"):
+            engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
+        typed = ", ".join(f"{text(name)}: 'VARCHAR'" for name in columns)
+        options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = {text(self.null)}"
+        rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
+        engine.connection.execute(
+            "CREATE TEMP TABLE __csv AS SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival FROM "
+            f"read_csv({text(literal(self.path))}, columns = {{{typed}}}, {options}, auto_detect = false, "
+            f"hive_partitioning = false, {rejects})"
+        )
+        broken = engine.run(
+            "SELECT line, COALESCE(ARG_MIN(error_message, column_idx), ANY_VALUE(error_message)) AS reason, "
+            f"RTRIM(ANY_VALUE(csv_line), CHR(10)) AS raw FROM {_REJECTS[1]} GROUP BY line ORDER BY line"
+        ).cast(_BROKEN)
+        seen = engine.count("SELECT COUNT(*) FROM __csv") + broken.num_rows + self.header
+        return broken if seen == self._records() else None
+
+    def _records(self) -> int:
+        """How many records there are: lines that are not empty, and end where no quote is open."""
+        count, opened = 0, 0
+        for block in blocks(self.path):
+            found = np.frombuffer(block, np.uint8)
+            ends = np.flatnonzero(found == ord("\n"))
+            if not block.endswith(b"\n"):
+                ends = np.append(ends, len(block))
+            sizes = np.diff(ends, prepend=-1) - 1
+            returns = (sizes == 1) & (found[ends - 1] == ord("\r")) if b"\r\n" in block else np.zeros(len(ends), bool)
+            filled = (sizes > 0) & ~returns
+            if opened or b'"' in block:
+                quotes = np.cumsum(found == ord('"')) + opened
+                filled &= quotes[np.minimum(ends, len(block) - 1)] % 2 == 0
+                opened = int(quotes[-1]) % 2
+            count += int(np.count_nonzero(filled))
+        return count
+
+    def _one_by_one(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table:
+        rows, broken = list[list[str | None]](), list[dict[str, object]]()
+        for line, raw, fields in self._parsed(skip=self.header):
+            if isinstance(fields, str):
+                broken.append({"line": line, "reason": fields, "raw": raw})
+            elif len(fields) != len(columns):
+                reason = f"Expected Number of Columns: {len(columns)} Found: {len(fields)}"
+                broken.append({"line": line, "reason": reason, "raw": raw})
+            else:
+                rows.append([None if field == self.null else field for field in fields])
+        found = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(columns)}
+        placed = pa.table(found | {"__arrival": pa.array(range(len(rows)), pa.int64())})
+        with engine.tables({"csv_rows": placed}):
+            engine.connection.execute("CREATE OR REPLACE TEMP TABLE __csv AS SELECT * FROM csv_rows")
+        return pa.Table.from_pylist(broken, schema=_BROKEN)
+
+    def _parsed(self, skip: bool = False, most: int | None = None) -> Iterator[tuple[int, str, list[str] | str]]:
+        """Of every record the number of its first line, its text, and its fields or why there are none.
+
+        With `most`, of no more of the file than holds so many lines that are not empty.
+        """
+        lines = list[bytes]()
+        for block in blocks(self.path):
+            lines += block.removesuffix(b"\n").split(b"\n")
+            if most is not None and len(lines) - lines.count(b"") - lines.count(b"\r") >= most:
+                break
+        at = 0
+        while at < len(lines):
+            upto = self._end(lines, at)
+            record = b"\n".join(lines[at:upto])
+            if record.strip(b"\r"):
+                if not skip:
+                    yield at + 1, record.decode(errors="replace").rstrip("\r"), self._fields(record)
+                skip = False
+            at = upto
+
+    @staticmethod
+    def _end(lines: Sequence[bytes], begin: int) -> int:
+        """The line after a record: its quotes come in pairs, or it is one line."""
+        quotes = 0
+        for at in range(begin, min(len(lines), begin + _SPAN)):
+            quotes += lines[at].count(b'"')
+            if quotes % 2 == 0:
+                return at + 1
+        return begin + 1
+
+    def _fields(self, record: bytes) -> list[str] | str:
+        try:
+            plain = record.decode()
+        except UnicodeDecodeError:
+            return "the line is not encoded in utf-8"
+        if plain.count('"') % 2:
+            return "a quote is not closed"
+        try:
+            return next(csv.reader([plain.rstrip("\r")], delimiter=self.separator))
+        except (csv.Error, StopIteration) as problem:
+            return f"the line is no record: {problem}"

@@ -1,0 +1,133 @@
+"""JSON objects to events: one parse a record where that is exact, and attribute by attribute where it is not.
+
+The exact reading takes the text of each attribute out of the document and reads it with the attribute's type. The quick
+one lets DuckDB make a struct of the whole document, which is twice as fast and nearly the same: it takes `true` for 1,
+rounds, and reads odd texts as numbers. So a record is read quickly only where none of this can be, by the range of its
+values and by signs that its text does not have; a test holds both readings equal on hostile documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rollup.core.dialects import to_sql
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.sources.content.records import Readers, cast, json_paths, text
+
+IS_OBJECT = "CASE WHEN json_valid(raw) THEN json_type(raw) = 'OBJECT' ELSE false END"
+"""Whether `raw` is a JSON object. A CASE, because AND does not keep json_type from seeing what is no JSON."""
+OK = "__ok"
+"""The column of `Documents.relation` that says whether a record is a JSON object."""
+_WIDEST = {Type.DOUBLE: "1e300", Type.LONG: "9e15", Type.INT: "2147483648"}
+"""What is read as a double by the quick way must be nearer to zero than this: then a whole number is exactly that."""
+_SIGNS = "NOT contains(raw, '+') AND NOT contains(raw, '\\')"
+_ODD = "'true|false|[0-9._ ][eE]'"
+"""What may be behind a 0 or 1 that is none: a truth, or a text that stands for a number with a great exponent."""
+_WRITTEN = (
+    "CASE WHEN contains({0}, 'e-') OR contains({0}, 'e+') THEN NOT regexp_matches({0}, '[0-9]e[-+][0-9]') ELSE true END"
+)
+"""A number that is asked for as a text is written `1e+16` by the quick way and `1e16` by the exact one."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """How the attributes of a stream are taken from documents, by name or by what `renamed` gives.
+
+    A missing attribute is null. `http.status` is the member of that name, or else `status` in `http`; `$.a[0].b` is a path
+    of DuckDB's. `quick` may be switched off, to compare.
+    """
+
+    stream: StreamDef
+    renamed: Mapping[str, str]
+    quick: bool = True
+
+    def relation(self, lines: str) -> str:
+        """`lines` (with `raw` and `readable`) and what `readers` reads: each document is parsed here."""
+        exact = self._found(f"(SELECT *, {self._quick} AS __quick FROM {self._typed(lines)})")
+        parts = [f"__found[{number + 1}] AS __text_{number}" for number in range(len(self._together))]
+        return f"(SELECT * EXCLUDE (__found), {', '.join(parts)} FROM {exact})"
+
+    def readers(self) -> Readers:
+        """For each attribute SQL over `relation`, see `Readers`."""
+        readers: dict[str, tuple[str, str]] = {}
+        for number, (name, kind) in enumerate(self.stream.attributes.items()):
+            found = [self._text(path) for path in json_paths(self._named(name))]
+            value = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
+            read, has = cast(value, kind), f"{value} IS NOT NULL"
+            if self._plain:
+                read = f"CASE WHEN __quick THEN {_plainly(f'__value_{number}', kind)} ELSE {read} END"
+                # A text is there or not; what the quick way reads as a number is one.
+                has = f"CASE WHEN __quick THEN {f'__value_{number} IS NOT NULL' if kind not in _WIDEST else 'false'} ELSE {has} END"
+            readers[name] = (read, has)
+        return readers
+
+    def _named(self, name: str) -> str:
+        return self.renamed.get(name, name)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether every attribute is a member of the document itself, and no two of them are one to DuckDB."""
+        names = [self._named(name) for name in self.stream.attributes]
+        alike = len({name.lower() for name in names}) < len(names)
+        return self.quick and not alike and all(_is_member(name) for name in names)
+
+    def _typed(self, lines: str) -> str:
+        """The documents as structs, their members as `__value_0` …"""
+        if not self._plain:
+            return lines
+        kinds = {
+            self._named(name): "DOUBLE" if kind in _WIDEST else "VARCHAR"
+            for name, kind in self.stream.attributes.items()
+        }
+        struct = f"json_transform(CASE WHEN readable AND json_valid(raw) THEN raw END, {text(json.dumps(kinds))})"
+        values = [f"struct_extract(__struct, {text(name)}) AS __value_{number}" for number, name in enumerate(kinds)]
+        return f"(SELECT * EXCLUDE (__struct), {', '.join(values)} FROM (SELECT *, {struct} AS __struct FROM {lines}))"
+
+    @property
+    def _quick(self) -> str:
+        """Whether the quick reading of a record is that of the exact one."""
+        if not self._plain:
+            return "false"
+        numbers = [
+            (f"__value_{number}", kind)
+            for number, kind in enumerate(self.stream.attributes.values())
+            if kind in _WIDEST
+        ]
+        tests = [f"ABS({value}) < {_WIDEST[kind]}" for value, kind in numbers]
+        tests += [f"{value} = FLOOR({value})" for value, kind in numbers if kind is not Type.DOUBLE]
+        odd = " OR ".join(f"{value} IN (0, 1)" for value, _ in numbers)
+        tests += [f"CASE WHEN {odd} THEN NOT regexp_matches(raw, {_ODD}) ELSE true END"] if odd else []
+        kinds = enumerate(self.stream.attributes.values())
+        tests += [_WRITTEN.format(f"__value_{number}") for number, kind in kinds if kind is Type.STRING]
+        # A number says by itself that there is an object; without one that is to be asked.
+        tests += [_SIGNS, *([] if numbers else ["starts_with(raw, '{') AND readable AND json_valid(raw)"])]
+        return f"COALESCE({' AND '.join(tests)}, false)"
+
+    def _found(self, typed: str) -> str:
+        """`__ok`, and `__found`: the texts that the exact reading needs, for records that are not read quickly."""
+        whole = "CASE WHEN starts_with(raw, '{') THEN true ELSE json_type(raw) = 'OBJECT' END"
+        ok = f"CASE WHEN __quick THEN true WHEN readable AND json_valid(raw) THEN {whole} ELSE false END"
+        taken = f"json_extract_string(raw, [{', '.join(map(text, self._together))}])"
+        return f"(SELECT *, CASE WHEN {OK} AND NOT __quick THEN {taken} END AS __found FROM (SELECT *, {ok} AS {OK} FROM {typed}))"
+
+    @property
+    def _together(self) -> list[str]:
+        """The paths that are taken out in one parse."""
+        found = [path for name in self.stream.attributes for path in json_paths(self._named(name))]
+        return list(dict.fromkeys(found))
+
+    def _text(self, path: str) -> str:
+        return f"__text_{self._together.index(path)}"
+
+
+def _is_member(name: str) -> bool:
+    """Whether a name is that of a member of the document, written as it is."""
+    return len(json_paths(name)) == 1 and name[:1] not in ("$", "") and not set(name) & {'"', "\\"}
+
+
+def _plainly(value: str, kind: Type) -> str:
+    """A value of the quick reading as its type: of a double that is whole and near enough, or of a text."""
+    return value if kind in (Type.STRING, Type.DOUBLE) else f"TRY_CAST({value} AS {to_sql(kind.sql)})"

@@ -1,0 +1,127 @@
+"""Raw records to events: each attribute is read with its type; a record that does not fit is a dead letter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.errors import ConfigError
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.sources.base import DEAD
+
+Readers = Mapping[str, tuple[str, str]]
+"""For each attribute, SQL that reads it (null when it cannot) and SQL that says whether the record has it."""
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def literal(path: str) -> str:
+    """A path as DuckDB's readers take it: a name is a name, never a pattern.
+
+    >>> literal("/in/a[1]*.csv")
+    '/in/a[[]1][*].csv'
+    """
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path)
+
+
+def cast(sql: str, kind: Type) -> str:
+    """SQL that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
+    read = f"TRY_CAST({sql} AS {to_sql(kind.sql)})"
+    if kind in (Type.INT, Type.LONG):
+        # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
+        number = f"TRY_CAST({sql} AS DOUBLE)"
+        exact = f"COALESCE(TRY_CAST({sql} AS DECIMAL(38, 10)) % 1 = 0, true)"
+        whole = f"CASE WHEN ABS({number}) < {_EXACT_DOUBLE} THEN {number} % 1 = 0 ELSE {exact} END"
+        # Nearly every text is the number as it would be written, and needs no second look.
+        return f"CASE WHEN CAST({read} AS VARCHAR) = CAST({sql} AS VARCHAR) THEN {read} WHEN {whole} THEN {read} END"
+    return read
+
+
+_EXACT_DOUBLE = "9e15"
+
+
+def json_paths(found: str) -> list[str]:
+    """Where a value may be.
+
+    >>> json_paths("a"), json_paths("http.status"), json_paths("$.x[0]")
+    (['$."a"'], ['$."http.status"', '$."http"."status"'], ['$.x[0]'])
+    """
+    if found.startswith("$"):
+        return [found]
+    parts = found.split(".")
+    whole = f"$.{_member(found)}"
+    return [whole, "$." + ".".join(map(_member, parts))] if len(parts) > 1 and all(parts) else [whole]
+
+
+def _member(name: str) -> str:
+    sign = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{sign}"'
+
+
+def check_paths(stream: StreamDef, renamed: Mapping[str, str]) -> None:
+    """Raise ConfigError for a path that is none, or of many values: it would fail every batch."""
+    for name, found in renamed.items():
+        for path in json_paths(found):
+            try:
+                kind = duckdb.connect().execute("SELECT TYPEOF(json_extract_string('{}', $1))", [path]).fetchall()
+            except duckdb.Error:
+                kind = []
+            if kind != [("VARCHAR",)]:
+                raise ConfigError(
+                    f"[sources.{stream.name}]: columns has {found!r} for {name}, which is no path of one value",
+                    hint="e.g. `http.status`, or `$.items[0].price`",
+                )
+
+
+def view(
+    engine: ColumnEngine,
+    stream: StreamDef,
+    relation: str,
+    readers: Readers,
+    raw: str,
+    valid: str,
+    position: str,
+    keep: Sequence[str] = (),
+) -> tuple[int, pa.Table]:
+    """Make the view `__batch` of the records that fit; how many records there were, and the dead letters.
+
+    `relation` has `__arrival` and `__received`; `raw` is the record's text, `valid` whether it is a record at all, and
+    `position` where it stands, of `__arrival` and the columns to `keep`; `__places` has it for every record. The
+    relation is read once.
+    """
+    connection = engine.connection
+    columns = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
+    wrong = " ".join(
+        f"WHEN {has} AND ({read}) IS NULL THEN {text(f'{name} is not a {stream.attributes[name]}')}"
+        for name, (read, has) in readers.items()
+    )
+    reason = f"CASE WHEN NOT COALESCE({valid}, false) THEN 'not a record' {wrong} END"
+    kept = "".join(f", {name}" for name in keep)
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE __read AS SELECT {columns}, __arrival, __received, {reason} AS __reason, "
+        f"CASE WHEN {reason} IS NOT NULL THEN {raw} END AS __raw{kept} FROM {relation}"
+    )
+    connection.execute(
+        f"CREATE OR REPLACE TEMP VIEW __places AS SELECT __arrival, {position} AS __position FROM __read"
+    )
+    connection.execute(
+        f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT * EXCLUDE (__reason, __raw{kept}) FROM __read WHERE __reason IS NULL"
+    )
+    dead = engine.run(
+        f"SELECT {text(stream.name)} AS stream, __reason AS reason, {position} AS position, __raw AS raw "
+        "FROM __read WHERE __reason IS NOT NULL"
+    )
+    return engine.count("SELECT COUNT(*) FROM __read"), dead.cast(DEAD)

@@ -1,0 +1,86 @@
+"""Which files a batch has: the streaming query's own log says it, by name and modification time.
+
+Spark would list the files of a batch anew. What the log wrote down is the same each time a batch is tried, knows empty
+files, and takes no name for a pattern.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from rollup.core.errors import StoreError
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file as the log has it: its path, when it was modified (ms), and the number of the entry that names it."""
+
+    path: str
+    modified: int
+    entry: int
+
+
+def planned(checkpoint: Path, batch: int) -> list[Listed]:
+    """The files of a batch of the streaming query of a checkpoint. Raises StoreError when its log does not say."""
+    upto = _position(checkpoint, batch)
+    before = _position(checkpoint, batch - 1) if batch else -1
+    return list(listed(checkpoint, range(before + 1, upto + 1)))
+
+
+def listed(checkpoint: Path, entries: range) -> Iterator[Listed]:
+    """The files that entries of the source's log name, in its order."""
+    folder = checkpoint / "sources" / "0"
+    missing = set(entries)
+    for file in sorted(folder.iterdir(), key=_number) if missing and folder.is_dir() else ():
+        number, compact = _number(file), file.suffix == ".compact"
+        if number < entries.start or not missing or not (compact or number in missing):
+            continue
+        for found in _read(file):
+            if found.entry in missing:
+                yield found
+        missing -= set(range(number + 1)) if compact else {number}
+
+
+def _number(file: Path) -> int:
+    """The number of an entry of a log, `17` or `19.compact`; -1 for what is none."""
+    return int(file.stem) if file.stem.isdigit() and file.suffix in ("", ".compact") else -1
+
+
+def _read(file: Path) -> Iterator[Listed]:
+    # Not `splitlines`, which also cuts at signs that a name may have.
+    for line in file.read_text().split("\n")[1:]:
+        if line:
+            row = json.loads(line)
+            yield Listed(local(row["path"]), int(row["timestamp"]), int(row["batchId"]))
+
+
+def local(uri: str) -> str:
+    """The path of a file that the log writes as a URI.
+
+    >>> local("file:///in/a%2541%23.json")
+    '/in/a%41#.json'
+    """
+    return unquote(urlsplit(uri).path)
+
+
+def verbatim(folder: str) -> str:
+    """A folder as Spark's readers take it: a name is a name, never a pattern.
+
+    >>> print(verbatim("/in[1]"))
+    /in\\[1\\]
+    """
+    return "".join(f"\\{sign}" if sign in "\\{}[]*?" else sign for sign in folder)
+
+
+def _position(checkpoint: Path, batch: int) -> int:
+    """The newest entry of the source's log that a batch has."""
+    try:
+        return int(json.loads((checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1])["logOffset"])
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
+        raise StoreError(
+            f"the log of the stream in {checkpoint} does not say what batch {batch} has: {problem}"
+        ) from None

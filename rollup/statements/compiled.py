@@ -1,0 +1,121 @@
+"""The statements of an app, compiled: components in the order in which events reach them, and the streams between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from rollup.core.errors import PlanError, RollupError
+from rollup.lang.sections import SIDDHIQL, Section
+from rollup.plan.app import StreamDef
+from rollup.statements.component import Component, Names, Streams
+from rollup.statements.languages import language
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component with its name in the app, and the streams it reads."""
+
+    name: str
+    section: Section
+    names: Names
+    component: Component
+
+
+@dataclass(frozen=True)
+class Statements:
+    """All statements of an app. `streams` are those that they insert into."""
+
+    parts: tuple[Part, ...] = ()
+    streams: Streams = field(default_factory=dict[str, StreamDef])
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Every stream that a component reads."""
+        return frozenset(name for part in self.parts for name in part.names.reads)
+
+    def needed(self, streams: Streams) -> Mapping[str, tuple[str, ...]]:
+        """The columns that components need of some streams, in the streams' order."""
+        found = dict[str, tuple[str, ...]]()
+        for name in streams.keys() & self.reads:
+            asked = [part.names.columns.get(name) for part in self.parts if name in part.names.reads]
+            some = set[str]().union(*(each for each in asked if each is not None))
+            every = any(each is None for each in asked)
+            found[name] = tuple(column for column in streams[name].attributes if every or column in some)
+        return found
+
+
+def compile_statements(sections: Sequence[Section], streams: Streams) -> Statements:
+    """The statements of an app's parts over its streams. Raises SyntaxProblem or PlanError with the place in its file."""
+    named = list[tuple[str, Section, Names]]()
+    for section in sections:
+        named.append((_name(section, [name for name, _, _ in named]), section, _at(section, partial(_names, section))))
+    known, parts = dict(streams), list[Part]()
+    for name, section, names in _ordered(named):
+        made = _at(section, partial(language(section.language).compile, section, known))
+        for target, given in made.writes.items():
+            _fits(section, given, known.setdefault(target, given))
+        parts.append(Part(name, section, names, made))
+    written = {target for part in parts for target in part.component.writes}
+    return Statements(tuple(parts), {name: known[name] for name in known if name in written})
+
+
+def _names(section: Section) -> Names:
+    found = language(section.language).names(section)
+    return found if section.into is None else replace(found, writes=found.writes | {section.into})
+
+
+def _at(section: Section, action: Callable[[], Found]) -> Found:
+    try:
+        return action()
+    except RollupError as problem:
+        raise section.located(problem) from None
+
+
+def _name(section: Section, taken: Sequence[str]) -> str:
+    """What a component is called in `rollup plan` and in the files of its state."""
+    if section.file is not None:
+        wanted = section.file
+    else:
+        wanted = section.language if section.language == SIDDHIQL else f"{section.language} block"
+    found, number = wanted, 1
+    while found in taken:
+        number += 1
+        found = f"{wanted} {number}"
+    return found
+
+
+def _ordered(named: Iterable[tuple[str, Section, Names]]) -> list[tuple[str, Section, Names]]:
+    """Components after those that feed them. Raises PlanError for a circle between components."""
+    waiting, done = list(named), list[tuple[str, Section, Names]]()
+    while waiting:
+        ready = [
+            each
+            for each in waiting
+            if not any(each[2].reads & other[2].writes for other in waiting if other is not each)
+        ]
+        if not ready:
+            circle = ", ".join(name for name, _, _ in waiting)
+            raise PlanError(
+                f"the statements of {circle} feed each other in a circle",
+                line=waiting[0][1].line,
+                column=waiting[0][1].column,
+                hint="statements that feed each other belong into one block",
+            )
+        done += ready
+        waiting = [each for each in waiting if each not in ready]
+    return done
+
+
+def _fits(section: Section, given: StreamDef, wanted: StreamDef) -> None:
+    if list(given.attributes.items()) == list(wanted.attributes.items()):
+        return
+    selected = ", ".join(f"{name} {kind}" for name, kind in given.attributes.items())
+    defined = ", ".join(f"{name} {kind}" for name, kind in wanted.attributes.items())
+    raise section.located(
+        PlanError(f"the statements insert ({selected}) into {given.name}, which is defined as ({defined})")
+    )

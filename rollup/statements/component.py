@@ -1,0 +1,94 @@
+"""What statements are made of, whatever their language: a step over events in the order of their arrival.
+
+    step(state, events) -> (state, events of the streams that it inserts into, what was refused)
+
+Time is data: each event says its own, and an event of a stream that a component does not read still moves its clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from rollup.engine.state import State
+from rollup.lang.sections import Section
+from rollup.plan.app import StreamDef
+
+Key = tuple[int, ...]
+"""The place of an event: its number in the batch, and for what an event causes that of its cause and one of its own."""
+Streams = Mapping[str, StreamDef]
+
+
+class Event(NamedTuple):
+    """An event of a stream, at its time in ms since 1970."""
+
+    key: Key
+    at: int
+    stream: str
+    values: tuple[Any, ...]
+
+
+class Refused(NamedTuple):
+    """An event that a statement could not take, and why."""
+
+    event: Event
+    reason: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a step gives beside its state: events that it inserted into streams, those it refused."""
+
+    events: Sequence[Event] = ()
+    refused: Sequence[Refused] = ()
+
+
+@dataclass(frozen=True)
+class Described:
+    """How a component runs, for `rollup plan`: rows or columns, why, what its state is made of, remarks."""
+
+    executor: str
+    reason: str
+    state: str
+    shards: str = "one, in the driver"
+    remarks: tuple[str, ...] = ()
+
+
+class Component(Protocol):
+    """Statements that run together; see the module."""
+
+    @property
+    def described(self) -> Described:
+        """How it runs."""
+        ...
+
+    @property
+    def writes(self) -> Streams:
+        """The streams that it inserts into, with what it inserts."""
+        ...
+
+    def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
+        """One batch, of all streams of the app; None is the state before the first event."""
+        ...
+
+
+@dataclass(frozen=True)
+class Names:
+    """The streams that a text reads and inserts into; `columns` has for a stream those it needs, all where it says none."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+    columns: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+
+class Language(Protocol):
+    """What a language must bring: one entry in `rollup.statements.languages`."""
+
+    def names(self, section: Section) -> Names:
+        """The names of a text. Raises SyntaxProblem with its place in the text."""
+        ...
+
+    def compile(self, section: Section, streams: Streams) -> Component:
+        """The component of a text over streams that are known. Raises SyntaxProblem or PlanError with the place."""
+        ...

@@ -1,0 +1,136 @@
+"""EPL in an app: a block is a module of `rollup.Engine`, whose event types are the streams of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rollup.core.errors import PlanError
+from rollup.engine.state import State
+from rollup.lang.epl.reader import read_module
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import FilterSource
+from rollup.lang.sections import Section
+from rollup.live import Engine
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.statements.component import Described, Event, Names, Streams
+from rollup.statements.rows import Emitted, OnRows
+from rollup.statements.values import attribute, plain
+
+_TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
+"""EPL's words for the types of attributes, where they are not SiddhiQL's."""
+_OUT = "what goes into "
+"""Begins the names of the statements that listen for the app; no text of a user's can give such a name."""
+
+
+class Epl:
+    """The language's entry; see `rollup.statements.component.Language`."""
+
+    def names(self, section: Section) -> Names:
+        """The event types that a module reads and inserts into, without those that it declares itself."""
+        nodes = list(_nodes(read_module(section.placed)))
+        own = {node.name for node in nodes if isinstance(node, (sm.CreateSchema, sm.CreateWindow, sm.CreateTable))}
+        reads = {node.type for node in nodes if isinstance(node, FilterSource)}
+        writes = {node.target for node in nodes if isinstance(node, sm.InsertInto) and not node.table}
+        writes |= {node.target for node in nodes if isinstance(node, sm.MergeInsert) and node.target is not None}
+        return Names(frozenset(reads - own), frozenset((writes - own) | set(_named(nodes))))
+
+    def compile(self, section: Section, streams: Streams) -> EplBlock:
+        """The module over the streams. Raises SyntaxProblem or PlanError with the place."""
+        return EplBlock(section, streams, self.names(section))
+
+
+class EplBlock(OnRows[Engine]):
+    """The statements of a module."""
+
+    def __init__(self, section: Section, streams: Streams, names: Names) -> None:
+        self._section = section
+        self._streams = {name: streams[name] for name in (*names.reads, *names.writes) if name in streams}
+        self._titles = _titles(section.placed)
+        self._writing = tuple(name for name in names.writes if name not in self._titles)
+        super().__init__(names.reads & streams.keys(), {})
+        self._writes = self._given(self.begun(0))
+
+    @property
+    def described(self) -> Described:
+        return Described("rows", "EPL answers every event", "windows, partial matches and stores of the module")
+
+    def begun(self, start: int) -> Engine:
+        engine = Engine(start)
+        if self._streams:
+            engine.deploy(" ".join(_schema(stream) for stream in self._streams.values()), "streams")
+        engine.deploy(self._section.placed, "statements")
+        listening = [f"@name('{_OUT}{name}') select * from `{name}`;" for name in self._writing]
+        if listening:
+            engine.deploy(" ".join(listening), "outputs")
+        engine.heard()
+        return engine
+
+    def restored(self, state: State) -> Engine:
+        return Engine.restored(state)
+
+    def snapshot(self, running: Engine) -> State:
+        return running.snapshot()
+
+    def move(self, running: Engine, to: int) -> None:
+        if to > running.now:
+            running.advance(to)
+
+    def send(self, running: Engine, event: Event) -> None:
+        running.send(event.stream, dict(zip(self._streams[event.stream].attributes, event.values, strict=True)))
+
+    def taken(self, running: Engine) -> Iterable[Emitted]:
+        for heard in running.heard():
+            stream = self._writes.get(heard.statement.removeprefix(_OUT))
+            if stream is not None:
+                for row in heard.new:
+                    values = zip(row.values(), stream.attributes.values(), strict=True)
+                    yield heard.at, stream.name, tuple(plain(value, kind) for value, kind in values)
+
+    def _given(self, engine: Engine) -> Mapping[str, StreamDef]:
+        found = dict[str, StreamDef]()
+        for name in self._writing:
+            found[name] = self._stream(name, engine.columns(_OUT + name))
+        for name in self._titles:
+            found[name] = self._stream(name, engine.columns(name))
+        return found
+
+    def _stream(self, name: str, columns: Mapping[str, Any]) -> StreamDef:
+        given = StreamDef(name, {column: attribute(kind) for column, kind in columns.items()})
+        wanted = self._streams.get(name)
+        if wanted is not None and name in self._titles:
+            raise PlanError(f"{name!r} is the name of a statement and of a stream", hint="rename one of them")
+        return given if wanted is None else wanted
+
+
+def _titles(text: str) -> tuple[str, ...]:
+    return _named(list(_nodes(read_module(text))))
+
+
+def _named(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """The names of statements whose deliveries go nowhere else: each is a stream of that name."""
+    return tuple(
+        node.name
+        for node in nodes
+        if isinstance(node, sm.Statement)
+        and node.name is not None
+        and isinstance(node.body, (sm.Query, sm.OnSelect))
+        and (node.body if isinstance(node.body, sm.Query) else node.body.query).insert is None
+    )
+
+
+def _schema(stream: StreamDef) -> str:
+    columns = ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in stream.attributes.items())
+    return f"create schema `{stream.name}`({columns});"
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    if isinstance(node, (tuple, list)):
+        for each in node:
+            yield from _nodes(each)
+    elif is_dataclass(node):
+        yield node
+        for each in fields(node):
+            yield from _nodes(getattr(node, each.name))

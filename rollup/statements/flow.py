@@ -1,0 +1,114 @@
+"""One batch through all statements of an app: the step over events that the hosts run.
+
+Components run one after the other, each over the whole batch; what one inserts into a stream stands, for those behind
+it, right after the event that caused it. So a batch gives what its events one by one would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.core.calendar import parse_timestamp
+from rollup.core.errors import TimeError
+from rollup.engine.state import State
+from rollup.plan.app import StreamDef
+from rollup.statements.compiled import Statements
+from rollup.statements.component import Event, Refused
+
+ARRIVAL, RECEIVED = "__arrival", "__received"
+States = Mapping[str, State]
+"""The state of each component that has seen an event."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a batch gave: the rows of every stream that statements insert into, and the events they refused.
+
+    A row has the attributes of its stream and its time, as `__received`.
+    """
+
+    streams: Mapping[str, pa.Table]
+    refused: tuple[Refused, ...] = ()
+
+
+class Flow:
+    """The statements of an app at work. `times` has for a stream the attribute that is its events' time, if it has one."""
+
+    def __init__(self, statements: Statements, times: Mapping[str, str], zone: str) -> None:
+        self.statements = statements
+        self._times, self._zone = times, zone
+
+    def step(self, states: States, events: Sequence[Event]) -> tuple[States, Given]:
+        """One batch in order of arrival: the states after it, and what it gave."""
+        after, flowing, made, refused = dict(states), list(events), list[Event](), list[Refused]()
+        for number, part in enumerate(self.statements.parts):
+            state, taken = part.component.step(states.get(part.name), flowing)
+            if state is not None:
+                after[part.name] = state
+            refused += taken.refused
+            given = [event._replace(key=(*event.key[:-1], number, event.key[-1])) for event in taken.events]
+            flowing = list(merge(flowing, given, key=lambda event: event.key)) if given else flowing
+            made += given
+        made.sort(key=lambda event: event.key)
+        return after, Given(self._tables(made), tuple(refused))
+
+    def arrived(self, streams: Mapping[str, StreamDef], tables: Mapping[str, pa.Table]) -> list[Event]:
+        """The rows of some streams, each in order of `__arrival`, as events; of what arrives at once the streams' order."""
+        found = [self._events(streams[name], rows, place) for place, (name, rows) in enumerate(tables.items())]
+        return list(merge(*found, key=lambda event: event.key))
+
+    def _events(self, stream: StreamDef, rows: pa.Table, place: int) -> list[Event]:
+        """Columns that are missing are null: nobody asks for them."""
+        count, times = rows.num_rows, self._instants(stream, rows)
+        columns = [
+            rows[name].to_pylist() if name in rows.column_names else [None] * count for name in stream.attributes
+        ]
+        found = zip(rows[ARRIVAL].to_pylist(), times, zip(*columns, strict=True), strict=True)
+        return [Event((arrival, place), at, stream.name, row) for arrival, at, row in found]
+
+    def columns(self, streams: Mapping[str, StreamDef]) -> Mapping[str, tuple[str, ...]]:
+        """What must be brought of streams for their events: the columns that are needed, and the time."""
+        found = self.statements.needed(streams)
+        return {
+            name: tuple(dict.fromkeys((*columns, *([self._times[name]] if name in self._times else []))))
+            for name, columns in found.items()
+        }
+
+    def _instants(self, stream: StreamDef, rows: pa.Table) -> list[int]:
+        """Milliseconds since 1970; an event whose time cannot be read has that of its arrival."""
+        received = rows[RECEIVED].to_pylist()
+        name = self._times.get(stream.name)
+        if name is None:
+            return received
+        given = rows[name].to_pylist()
+        return [self._instant(value, at) for value, at in zip(given, received, strict=True)]
+
+    def _instant(self, value: Any, received: int) -> int:
+        if isinstance(value, str):
+            try:
+                return parse_timestamp(value, self._zone)[0]
+            except TimeError:
+                return received
+        return received if value is None else int(value)
+
+    def _tables(self, events: Sequence[Event]) -> Mapping[str, pa.Table]:
+        rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.statements.streams}
+        for event in events:
+            rows[event.stream].append((*event.values, event.at))
+        return {name: _table(self.statements.streams[name], found) for name, found in rows.items()}
+
+
+def schema_of(stream: StreamDef) -> pa.Schema:
+    """The Arrow schema of a stream's rows."""
+    return pa.schema([(name, kind.arrow) for name, kind in stream.attributes.items()])
+
+
+def _table(stream: StreamDef, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    schema = schema_of(stream).append(pa.field(RECEIVED, pa.int64()))
+    columns = [pa.array([row[place] for row in rows], kind.type) for place, kind in enumerate(schema)]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,78 @@
+"""What components on rows share: one live engine that goes on as long as the state handed in is the one it gave."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from rollup.core.errors import QueryError
+from rollup.engine.state import State
+from rollup.statements.component import Event, Refused, Streams, Taken
+
+Running = TypeVar("Running")
+Emitted = tuple[int, str, tuple[Any, ...]]
+"""Time, stream and values of what was inserted."""
+
+
+class OnRows(ABC, Generic[Running]):
+    """A step over events one at a time. What runs between two steps is a cache: the state alone decides."""
+
+    def __init__(self, reads: Iterable[str], writes: Streams) -> None:
+        self.reads = frozenset(reads)
+        self._writes = writes
+        self._held: tuple[State, Running] | None = None
+
+    @property
+    def writes(self) -> Streams:
+        """The streams that it inserts into."""
+        return self._writes
+
+    def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
+        """One batch; events of streams that are not read only move the clock."""
+        if not events:
+            return state, Taken()
+        running = self._running(state, events[0].at)
+        given, refused = list[Event](), list[Refused]()
+        for event in events:
+            try:
+                self.move(running, event.at)
+                if event.stream in self.reads:
+                    self.send(running, event)
+            except QueryError as problem:
+                refused.append(Refused(event, str(problem)))
+            for place, (at, stream, values) in enumerate(self.taken(running)):
+                given.append(Event((*event.key, place), at, stream, values))
+        after = self.snapshot(running)
+        self._held = after, running
+        return after, Taken(given, refused)
+
+    def _running(self, state: State | None, start: int) -> Running:
+        held, self._held = self._held, None  # a step that fails leaves nothing behind
+        if state is None:
+            return self.begun(start)
+        return held[1] if held is not None and held[0] is state else self.restored(state)
+
+    @abstractmethod
+    def begun(self, start: int) -> Running:
+        """The engine before the first event, whose time is `start`."""
+
+    @abstractmethod
+    def restored(self, state: State) -> Running:
+        """The engine as it was."""
+
+    @abstractmethod
+    def snapshot(self, running: Running) -> State:
+        """All that is needed to go on."""
+
+    @abstractmethod
+    def move(self, running: Running, to: int) -> None:
+        """The clock goes on, unless it is further already."""
+
+    @abstractmethod
+    def send(self, running: Running, event: Event) -> None:
+        """An event of a stream that is read."""
+
+    @abstractmethod
+    def taken(self, running: Running) -> Iterable[Emitted]:
+        """What was inserted into streams since the last call."""

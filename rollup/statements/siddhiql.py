@@ -1,0 +1,98 @@
+"""SiddhiQL's own windows, patterns, sequences, joins and partitions in an app: one component, in the order of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from rollup.engine.state import State
+from rollup.lang.sections import Section
+from rollup.lang.siddhiql import tree
+from rollup.lang.siddhiql.app import SiddhiApp
+from rollup.lang.siddhiql.binding import TIME
+from rollup.lang.siddhiql.reader import read_app
+from rollup.plan.app import StreamDef
+from rollup.statements.component import Described, Event, Names, Streams
+from rollup.statements.rows import Emitted, OnRows
+from rollup.statements.values import attribute, plain
+
+
+class SiddhiQl:
+    """The language's entry; see `rollup.statements.component.Language`."""
+
+    def names(self, section: Section) -> Names:
+        """The streams that the queries read and insert into, without those of a partition, tables and windows."""
+        app = read_app(section.placed)
+        nodes = list(_nodes(app.statements))
+        own = {node.name for node in nodes if isinstance(node, tree.Definition) and node.kind != "stream"}
+        reads = {node.name for node in nodes if isinstance(node, tree.Stream) and not node.inner}
+        writes = {
+            node.output.target
+            for node in nodes
+            if isinstance(node, tree.Query) and node.output.action == "insert" and not node.output.inner
+        }
+        return Names(frozenset(reads - own), frozenset(writes - own))
+
+    def compile(self, section: Section, streams: Streams) -> SiddhiQueries:
+        """The queries over the streams. Raises SyntaxProblem or PlanError with the place."""
+        return SiddhiQueries(section, streams, self.names(section))
+
+
+class SiddhiQueries(OnRows[SiddhiApp]):
+    """All such queries of an app, with its tables and shared windows."""
+
+    def __init__(self, section: Section, streams: Streams, names: Names) -> None:
+        defined = {s.name for s in read_app(section.placed).statements if isinstance(s, tree.Definition)}
+        others = [streams[name] for name in sorted(names.reads | names.writes) if name in streams.keys() - defined]
+        self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others)])
+        super().__init__(names.reads, {})
+        spec = self.begun(0).spec
+        self._writes = {
+            name: StreamDef(name, {n: attribute(kind) for n, kind in spec.streams[name].fields.items() if n != TIME})
+            for name in names.writes
+        }
+
+    @property
+    def described(self) -> Described:
+        return Described("rows", "SiddhiQL delivers event by event", "windows, partial matches, tables and partitions")
+
+    def begun(self, start: int) -> SiddhiApp:
+        return SiddhiApp(self._text, start)
+
+    def restored(self, state: State) -> SiddhiApp:
+        app = SiddhiApp(self._text)
+        app.restore(state)
+        return app
+
+    def snapshot(self, running: SiddhiApp) -> State:
+        return running.snapshot()
+
+    def move(self, running: SiddhiApp, to: int) -> None:
+        if to > running.now:
+            running.jump(to)
+
+    def send(self, running: SiddhiApp, event: Event) -> None:
+        running.send(event.stream, [event.values], event.at)
+
+    def taken(self, running: SiddhiApp) -> Iterable[Emitted]:
+        for emitted in running.taken():
+            stream = self._writes.get(emitted.stream)
+            if stream is not None:
+                values = zip(emitted.values, stream.attributes.values(), strict=True)
+                yield running.now, stream.name, tuple(plain(value, kind) for value, kind in values)
+
+
+def _defined(stream: StreamDef) -> str:
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in stream.attributes.items())
+    return f"define stream `{stream.name}` ({columns})"
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    if isinstance(node, (tuple, list)):
+        for each in node:
+            yield from _nodes(each)
+    elif is_dataclass(node):
+        yield node
+        for each in fields(node):
+            yield from _nodes(getattr(node, each.name))

@@ -1,0 +1,175 @@
+"""Streaming SQL in an app: `INSERT INTO T SELECT STREAM …`, or a lone SELECT STREAM whose rows go where `into` says.
+
+Every stream of the app is a stream of the model, with a column `rowtime`, the time of its events, which may only rise: an
+event that goes back is refused, and is a dead letter of the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from rollup.core.errors import PlanError
+from rollup.engine.flows.flow import AT
+from rollup.engine.flows.source import Arrivals
+from rollup.engine.state import State
+from rollup.lang.calcite.model import Model
+from rollup.lang.calcite.reader import parse
+from rollup.lang.calcite.session import Session, Standing, States
+from rollup.lang.sections import Section
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.statements.columns import ROWTIME, batch_of, events_of, stream_of
+from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
+
+_TYPES: Mapping[Type, str] = {
+    Type.INT: "INTEGER",
+    Type.LONG: "BIGINT",
+    Type.FLOAT: "FLOAT",
+    Type.DOUBLE: "DOUBLE",
+    Type.STRING: "VARCHAR",
+    Type.BOOL: "BOOLEAN",
+    Type.OBJECT: "VARCHAR",
+}
+
+
+class Sql:
+    """The language's entry; see `rollup.statements.component.Language`."""
+
+    def names(self, section: Section) -> Names:
+        """The streams behind FROM and JOIN, without views, and those behind INSERT INTO."""
+        statements = parse(section.placed)
+        own, writes, reads = set[str](), set[str](), set[str]()
+        for statement in statements:
+            own |= {each.alias for each in statement.find_all(exp.CTE)}
+            own |= {statement.this.find(exp.Table).name} if isinstance(statement, exp.Create) else set()
+            target = _target(statement)
+            writes |= set() if target is None else {target}
+            queries = statement.expression if isinstance(statement, (exp.Insert, exp.Create)) else statement
+            reads |= {table.name for table in queries.find_all(exp.Table)}
+        return Names(frozenset(reads - own), frozenset(writes))
+
+    def compile(self, section: Section, streams: Streams) -> SqlBlock:
+        """The queries over the streams. Raises SyntaxProblem or PlanError with the place."""
+        return SqlBlock(section, streams, self.names(section))
+
+
+@dataclass(frozen=True)
+class _Query:
+    standing: Standing
+    stream: StreamDef
+
+
+class SqlBlock:
+    """The standing queries of a text."""
+
+    def __init__(self, section: Section, streams: Streams, names: Names) -> None:
+        self._streams = {name: streams[name] for name in sorted(names.reads) if name in streams}
+        for stream in self._streams.values():
+            if ROWTIME in {name.lower() for name in stream.attributes}:
+                raise PlanError(
+                    f"{stream.name} has an attribute {ROWTIME}, which is what SQL calls the time of its events",
+                    hint="rename the attribute",
+                )
+        self._session = Session(Model.of({"tables": {name: _table(each) for name, each in self._streams.items()}}))
+        self._known, self._tumbles = streams, False
+        self._queries = [*self._prepared(section)]
+
+    def _prepared(self, section: Section) -> Sequence[_Query]:
+        found = list[_Query]()
+        for statement in parse(section.placed):
+            target = _target(statement) or section.into
+            if isinstance(statement, (exp.Create, exp.Update, exp.Delete)):
+                self._session.statement(statement)
+                continue
+            query = statement.expression if isinstance(statement, exp.Insert) else statement
+            answer = self._session.query(query)
+            if answer.standing is None:
+                raise PlanError("a query in an app reads streams", hint="SELECT STREAM …")
+            if target is None:
+                raise PlanError(
+                    "where do the rows go?", hint="INSERT INTO T SELECT STREAM …, or @lang('sql', into='T')"
+                )
+            self._tumbles |= _like_a_rollup(query)
+            _, output, _ = answer.standing.step(answer.standing.start(), {}, self._session.engine)
+            made = stream_of(target, output.drop_columns([AT]), answer.standing.names)
+            wanted = self._known.get(target)  # as everywhere in SQL, an insert goes by place
+            same = wanted is not None and list(wanted.attributes.values()) == list(made.attributes.values())
+            found.append(_Query(answer.standing, wanted if wanted is not None and same else made))
+        return found
+
+    @property
+    def described(self) -> Described:
+        remark = ("an aggregation would also answer it: define aggregation … aggregate by … every …",)
+        return Described(
+            "columns",
+            "steps over Arrow",
+            "open windows and what joins can reach",
+            remarks=remark if self._tumbles else (),
+        )
+
+    @property
+    def writes(self) -> Streams:
+        """The targets."""
+        return {query.stream.name: query.stream for query in self._queries}
+
+    def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
+        """One batch."""
+        mine = [event for event in events if event.stream in self._streams]
+        if not mine:
+            return state, Taken()
+        first = 0 if state is None else int(state.scalars["position"])
+        arrivals = {name.lower(): Arrivals(batch_of(stream, mine, first, AT)) for name, stream in self._streams.items()}
+        after, given, refused = list[States](), list[Event](), dict[int, Refused]()
+        for place, query in enumerate(self._queries):
+            before = query.standing.start() if state is None else _states(state, place)
+            states, output, worse = query.standing.step(before, arrivals, self._session.engine)
+            after.append(states)
+            refused |= {each.at: Refused(mine[each.at - first], each.reason) for each in worse}
+            at = output.column(AT).to_pylist()
+            causes = [mine[min(position - first, len(mine) - 1)] for position in at]
+            given += events_of(query.stream, output.drop_columns([AT]), causes, len(given))
+        given.sort(key=lambda event: event.key)
+        return _state(after, first + len(mine)), Taken(given, list(refused.values()))
+
+
+def _table(stream: StreamDef) -> Mapping[str, Any]:
+    columns = {name: _TYPES[kind] for name, kind in stream.attributes.items()}
+    return {"kind": "stream", "columns": {**columns, ROWTIME: "TIMESTAMP"}, "monotonic": {ROWTIME: "increasing"}}
+
+
+def _target(statement: exp.Expr) -> str | None:
+    if not isinstance(statement, exp.Insert):
+        return None
+    return (statement.this.this if isinstance(statement.this, exp.Schema) else statement.this).name
+
+
+def _like_a_rollup(query: exp.Expr) -> bool:
+    """Whether a query only groups one stream by windows side by side, as an aggregation does."""
+    calls = {call.name.upper() for call in query.find_all(exp.Anonymous)}
+    return "TUMBLE" in calls and not list(query.find_all(exp.Join, exp.Window))
+
+
+def _state(states: Sequence[States], position: int) -> State:
+    tables = {
+        f"{place} {path} {name}": table
+        for place, each in enumerate(states)
+        for path, state in each.items()
+        for name, table in state.tables.items()
+    }
+    scalars = {
+        f"{place} {path}": dict(state.scalars) for place, each in enumerate(states) for path, state in each.items()
+    }
+    return State(tables, {"position": position, "nodes": scalars})
+
+
+def _states(state: State, place: int) -> States:
+    found = dict[str, State]()
+    for key, scalars in state.scalars["nodes"].items():
+        if key.startswith(f"{place} "):
+            tables = {n.removeprefix(f"{key} "): t for n, t in state.tables.items() if n.startswith(f"{key} ")}
+            found[key.removeprefix(f"{place} ")] = State(tables, scalars)
+    return found

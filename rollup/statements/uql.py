@@ -1,0 +1,159 @@
+"""Grizzly UQL in an app: a chain of queries from a stream to the one that its last query names.
+
+Every stream has a field `rowtime`, the time of its events; windows of the wall clock go by that time too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from rollup.engine.state import State
+from rollup.lang.sections import Section
+from rollup.lang.uql.catalog import Catalog, Kind
+from rollup.lang.uql.chain import Chain
+from rollup.lang.uql.ingress import WIDE, text_of
+from rollup.lang.uql.plan import plan
+from rollup.lang.uql.reader import parse
+from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
+from rollup.statements.columns import ROWTIME, batch_of, events_of
+from rollup.statements.component import Described, Event, Names, Streams, Taken
+
+_FIELDS: Mapping[Type, str] = {
+    Type.INT: "integer32",
+    Type.LONG: "integer64",
+    Type.FLOAT: "float32",
+    Type.DOUBLE: "float64",
+    Type.STRING: "text",
+    Type.BOOL: "boolean",
+    Type.OBJECT: "text",
+}
+_ATTRIBUTES: Mapping[Kind, Type] = {
+    Kind.INTEGER: Type.LONG,
+    Kind.FLOAT: Type.DOUBLE,
+    Kind.TEXT: Type.STRING,
+    Kind.BOOLEAN: Type.BOOL,
+    Kind.TIME: Type.LONG,
+    Kind.SPAN: Type.LONG,
+}
+_PLACE = "place"
+
+
+class Uql:
+    """The language's entry; see `rollup.statements.component.Language`."""
+
+    def names(self, section: Section) -> Names:
+        """The table of the first query and the target of the last one."""
+        queries = parse(section.placed)
+        return Names(frozenset({queries[0].source.text}), frozenset({queries[-1].target.text}))
+
+    def compile(self, section: Section, streams: Streams) -> UqlBlock:
+        """The chain over the streams. Raises SyntaxProblem or PlanError with the place."""
+        return UqlBlock(section, streams)
+
+
+class UqlBlock:
+    """A chain of queries."""
+
+    def __init__(self, section: Section, streams: Streams) -> None:
+        self._plans = plan(section.placed, Catalog.of({"schemas": [_table(stream) for stream in streams.values()]}))
+        self._chain = Chain(self._plans)
+        self._stream = streams[self._plans[0].query.source.text]
+        kinds = {output.name: _ATTRIBUTES[output.kind] for output in self._plans[-1].outputs}
+        target = StreamDef(self._plans[-1].query.target.text, kinds)
+        wanted = streams.get(target.name)
+        same = wanted is not None and list(wanted.attributes.values()) == list(kinds.values())
+        self._target = wanted if wanted is not None and same else target
+
+    @property
+    def described(self) -> Described:
+        return Described("columns", "steps over Arrow", "the open windows of each query")
+
+    @property
+    def writes(self) -> Streams:
+        """The target of the last query."""
+        return {self._target.name: self._target}
+
+    def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
+        """One batch."""
+        mine = [event for event in events if event.stream == self._stream.name]
+        if not mine:
+            return state, Taken()
+        start = mine[0].at if state is None else int(state.scalars["start"])
+        now = start if state is None else int(state.scalars["now"])
+        arrivals = list[int]()
+        for event in mine:
+            now = max(now, event.at)
+            arrivals.append((now - start) * 1000)
+        states = self._chain.start() if state is None else _states(state)
+        states, given = self._stepped(states, mine, arrivals)
+        return _state(states, start, now), Taken(given)
+
+    def _stepped(
+        self, states: tuple[State, ...], events: Sequence[Event], arrivals: Sequence[int]
+    ) -> tuple[tuple[State, ...], list[Event]]:
+        """The states after some events, and what they give, each row behind the event that closed its window.
+
+        Which event that was the step does not say; a batch that gives rows is halved until one event is left.
+        """
+        after, output = self._chain.step(states, self._batch(events), arrivals)
+        if not output.num_rows:
+            return after, []
+        if len(events) == 1:
+            outputs = self._plans[-1].outputs
+            rows = _attributes(output, [each.place for each in outputs], [each.kind for each in outputs])
+            return after, events_of(self._target, rows, [events[0]] * rows.num_rows, 0)
+        half = len(events) // 2
+        between, first = self._stepped(states, events[:half], arrivals[:half])
+        after, second = self._stepped(between, events[half:], arrivals[half:])
+        return after, first + second
+
+    def _batch(self, events: Sequence[Event]) -> pa.Table:
+        """As the reader of rows gives them: times in microseconds, with their texts where a query prints them."""
+        found, table = batch_of(self._stream, events, 0, _PLACE).drop_columns([_PLACE]), self._plans[0].table
+        columns = {field.name: found.column(field.name).cast(WIDE[field.kind]) for field in table.fields}
+        for name in self._plans[0].texts:
+            texts = [value.isoformat(timespec="milliseconds") + "Z" for value in found.column(name).to_pylist()]
+            columns[text_of(name)] = pa.chunked_array([pa.array(texts, pa.string())])
+        return pa.table(columns)
+
+
+def _table(stream: StreamDef) -> Mapping[str, object]:
+    fields = [{"name": name, "type": _FIELDS[kind]} for name, kind in stream.attributes.items()]
+    if ROWTIME not in stream.attributes:
+        fields.append({"name": ROWTIME, "type": "timestamp", "usage": "time"})
+    return {"name": stream.name, "fields": fields}
+
+
+def _attributes(output: pa.Table, places: Sequence[int], kinds: Sequence[Kind]) -> pa.Table:
+    columns = [output.column(place) for place in places]
+    found = [
+        column.cast(pa.timestamp("us")) if kind is Kind.TIME else _texts(column) if kind is Kind.TEXT else column
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
+    return pa.table(found, names=[f"c{place}" for place in range(len(found))])
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string())
+
+
+def _state(states: Sequence[State], start: int, now: int) -> State:
+    tables = {f"{place} {name}": table for place, state in enumerate(states) for name, table in state.tables.items()}
+    return State(tables, {"start": start, "now": now, "queries": [dict(state.scalars) for state in states]})
+
+
+def _states(state: State) -> tuple[State, ...]:
+    return tuple(
+        State(
+            {
+                name.split(" ", 1)[1]: table
+                for name, table in state.tables.items()
+                if name.split(" ", 1)[0] == str(place)
+            },
+            scalars,
+        )
+        for place, scalars in enumerate(state.scalars["queries"])
+    )

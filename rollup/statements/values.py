@@ -1,0 +1,48 @@
+"""Values on their way between the streams of an app and the types of the engine."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from rollup.engine.types import DataType, Kind
+from rollup.plan.types import Type
+
+_ATTRIBUTES: dict[Kind, Type] = {
+    Kind.BOOL: Type.BOOL,
+    Kind.INT: Type.INT,
+    Kind.LONG: Type.LONG,
+    Kind.TIMESTAMP: Type.LONG,
+    Kind.DURATION: Type.LONG,
+    Kind.FLOAT: Type.FLOAT,
+    Kind.DOUBLE: Type.DOUBLE,
+    Kind.DECIMAL: Type.DOUBLE,
+}
+
+
+def attribute(kind: DataType) -> Type:
+    """The type of an attribute that holds values of the engine; what is open in shape is a text of JSON.
+
+    >>> from rollup.engine.types import DECIMAL, ANY
+    >>> attribute(DECIMAL), attribute(ANY)
+    (<Type.DOUBLE: 'double'>, <Type.STRING: 'string'>)
+    """
+    return _ATTRIBUTES.get(kind.kind, Type.STRING)
+
+
+def plain(value: Any, kind: Type) -> Any:
+    """A value as an attribute of a type holds it.
+
+    >>> plain(Decimal("1.5"), Type.DOUBLE), plain({"a": 1}, Type.STRING), plain(None, Type.INT)
+    (1.5, '{"a": 1}', None)
+    """
+    if value is None:
+        return None
+    if kind is Type.STRING:
+        return value if isinstance(value, str) else json.dumps(value, default=_text)
+    return float(value) if kind in (Type.FLOAT, Type.DOUBLE) else value
+
+
+def _text(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else str(value)

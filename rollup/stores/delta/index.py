@@ -1,0 +1,118 @@
+"""Which files of a Delta table hold which times: from the log, and from one version to the next only by what it adds.
+
+A reader that follows a job opens a new version every second; what that costs must not grow with the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from rollup.plan.aggregation import TIMESTAMP
+
+Longs = npt.NDArray[np.int64]
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_STEPS = 64
+"""A version further away than this is read from the log's last checkpoint."""
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """The files of one version of a table with the AGG_TIMESTAMP range of each; without statistics, any time."""
+
+    paths: list[str]
+    low: Longs
+    high: Longs
+    rows: Longs
+    bytes: Longs
+
+    @classmethod
+    def of(cls, table: DeltaTable) -> FileIndex:
+        """The files of an open table."""
+        # Not `pa.table` (nor `fill_null` below): they look for pandas objects, and import pandas for that.
+        actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+        if not actions.num_rows:
+            none = np.zeros(0, np.int64)
+            return cls([], none, none, none, none)
+        root = unquote(table.table_uri.rstrip("/").removeprefix("file://"))
+        names = set(actions.schema.names)
+
+        def longs(name: str, missing: int) -> Longs:
+            if name not in names:
+                return np.full(actions.num_rows, missing, np.int64)
+            return np.array([missing if value is None else value for value in actions[name].to_pylist()], np.int64)
+
+        low, high = longs(f"min.{TIMESTAMP}", _LEAST), longs(f"max.{TIMESTAMP}", _MOST)
+        return cls(
+            [f"{root}/{unquote(path)}" for path in actions["path"].to_pylist()],
+            low,
+            high,
+            longs("num_records", 0),
+            longs("size_bytes", 0),
+        )
+
+    def between(self, start: int | None, end: int | None) -> list[str]:
+        """The files that can hold rows with start <= AGG_TIMESTAMP < end."""
+        if not self.paths:
+            return []
+        fits = np.ones(len(self.paths), bool)
+        if start is not None:
+            fits &= self.high >= start
+        if end is not None:
+            fits &= self.low < end
+        return [self.paths[i] for i in np.flatnonzero(fits)]
+
+    def after(self, root: Path, version: int, later: int) -> FileIndex | None:
+        """The files of a later version, by what the versions between have done; None when their logs are gone."""
+        if not version <= later <= version + _STEPS:
+            return None
+        added, removed = dict[str, Any](), set[str]()
+        for number in range(version + 1, later + 1):
+            try:
+                lines = (root / "_delta_log" / f"{number:020d}.json").read_text().split("\n")
+            except OSError:
+                return None
+            for action in map(json.loads, filter(None, lines)):  # not `splitlines`: a key may have any sign
+                _apply(root, action, added, removed)
+        return self._changed(added, removed)
+
+    def _changed(self, added: dict[str, Any], removed: set[str]) -> FileIndex:
+        kept = (
+            np.array([path not in removed and path not in added for path in self.paths], bool)
+            if removed or added
+            else np.ones(len(self.paths), bool)
+        )
+        old = [getattr(self, name)[kept] for name in ("low", "high", "rows", "bytes")]
+        new = [np.array([file[i] for file in added.values()], np.int64) for i in range(4)]
+        paths = [path for path, stays in zip(self.paths, kept, strict=True) if stays] + list(added)
+        return FileIndex(paths, *(np.concatenate(pair) for pair in zip(old, new, strict=True)))
+
+
+def _apply(root: Path, action: dict[str, Any], added: dict[str, Any], removed: set[str]) -> None:
+    if "add" in action:
+        add = action["add"]
+        added[f"{root}/{unquote(add['path'])}"] = _numbers(add)
+    elif "remove" in action:
+        path = f"{root}/{unquote(action['remove']['path'])}"
+        added.pop(path, None)
+        removed.add(path)
+
+
+def _numbers(add: dict[str, Any]) -> Sequence[int]:
+    stats = json.loads(add.get("stats") or "{}")
+    low, high = stats.get("minValues", {}).get(TIMESTAMP), stats.get("maxValues", {}).get(TIMESTAMP)
+    return (
+        _LEAST if low is None else low,
+        _MOST if high is None else high,
+        stats.get("numRecords", 0),
+        add.get("size", 0),
+    )

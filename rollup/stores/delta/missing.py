@@ -1,0 +1,91 @@
+"""What others have taken away from Delta tables: a folder deleted, a log cleaned up, data files vacuumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from rollup.checkpoint.records import Record
+from rollup.core.errors import StoreError
+from rollup.stores.delta.index import FileIndex
+
+HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+
+
+def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
+    """The files and the columns of a version of a table. Raises StoreError when it is gone, or has it no more."""
+    try:
+        table = DeltaTable(str(path), version=version)
+        return FileIndex.of(table), pa.schema(table.schema().to_arrow())
+    except (DeltaError, OSError) as problem:
+        raise _unopened(path, version, problem) from None
+
+
+def damage(root: Path, name: str, record: Record) -> dict[str, str]:
+    """By suffix, what is wrong with the tables of aggregation `name` that a record pins; whole ones are left out."""
+    found: dict[str, str] = {}
+    for suffix, version in record.versions.items():
+        path = root / f"{name}_{suffix}"
+        try:
+            gone = _gone(files_at(path, version)[0].paths)
+        except StoreError as problem:
+            found[suffix] = problem.message
+            continue
+        if gone:
+            found[suffix] = _without(path, gone)
+    return found
+
+
+def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
+    """Move a damaged table aside; with `keep` it stays with what it has of a version, unless its log is beyond use."""
+    if keep and DeltaTable.is_deltatable(str(path)):
+        try:
+            table = DeltaTable(str(path))
+            if table.version() != version:
+                table.restore(version, ignore_missing_files=True)
+            table.repair()
+            return
+        except (DeltaError, OSError):
+            pass  # then it goes the way of the others
+    if path.exists():
+        aside.mkdir(parents=True, exist_ok=True)
+        path.rename(aside / path.name)
+
+
+@contextmanager
+def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
+    """Errors of DuckDB's that come from files of tables, in our words. Raises StoreError."""
+    try:
+        yield
+    except (duckdb.IOException, duckdb.InvalidInputException) as problem:
+        found = list(files())
+        gone = _gone(found)
+        if gone:
+            raise StoreError(_without(Path(gone[0]).parent, gone), hint=HINT) from None
+        if any(file in str(problem) for file in found):
+            raise StoreError(f"cannot read the tables: {str(problem).splitlines()[0]}") from None
+        raise  # of another file that a question names
+
+
+def _unopened(path: Path, version: int, problem: Exception) -> StoreError:
+    if not DeltaTable.is_deltatable(str(path)):
+        return StoreError(f"the table {path} is gone", hint=HINT)
+    said = (str(problem).splitlines() or [""])[0]
+    return StoreError(
+        f"the table {path} has no version {version} any more, which the newest commit names: {said}", hint=HINT
+    )
+
+
+def _gone(files: Iterable[str]) -> list[str]:
+    return [file for file in files if not Path(file).exists()]
+
+
+def _without(path: Path, gone: list[str]) -> str:
+    table = next((each for each in (path, *path.parents) if (each / "_delta_log").exists()), path)
+    return f"the table {table} lacks {len(gone)} of its files, such as {Path(gone[0]).name}: another program has removed them"

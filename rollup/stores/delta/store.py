@@ -1,0 +1,405 @@
+"""Delta tables in a folder: one table a level, appended through delta-rs, and a commit record that pins them.
+
+A commit appends the closed rows of each level, writes the open rows of the levels that changed, and then the record.
+Whatever a killed writer left behind is not pinned by a record: `load` restores each table to its pinned version. A row
+whose bucket was closed before (a correction) is appended as one more part; readers merge parts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace as replace_fields
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+
+from rollup.aggregation.state import State
+from rollup.checkpoint.records import Record, RecordFolder
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import FencedError, StoreError
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.delta.change import add_columns, replace
+from rollup.stores.delta.compact import Compactor, swap
+from rollup.stores.delta.missing import HINT, emptied, reading
+from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
+from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
+from rollup.stores.delta.write import PERIOD, PERIODS, Filed, add_files, append
+from rollup.stores.faults import point
+
+_LATE = "LATE"
+_TRIES = 3
+_VACUUM_EVERY = 600.0
+
+
+class DeltaStore:
+    """One aggregation's tables below a folder; see the module."""
+
+    apart = None
+
+    compact_after = 8
+    """Files of about one size before they are put together; see `rollup.stores.delta.compact`."""
+    vacuum_hours = 1
+    """How long files of older versions stay for readers that still use them."""
+
+    def __init__(self, aggregation: Aggregation, engine: ColumnEngine, root: Path | str) -> None:
+        self.aggregation = aggregation
+        self.engine = engine
+        self.root = Path(root)
+        self.records = RecordFolder(self.root / "_rollup" / aggregation.name)
+        self._tables: dict[str, DeltaTable] = {}
+        self._appended: dict[str, int] = {}
+        self._last: Record | None = None
+        self._open: Mapping[Duration, pa.Table] = {}
+        self._reader: DeltaReader | None = None
+        self._retired: dict[str, Mapping[str, pa.DataType]] = {}
+        self._torn = False
+        self._levels = {level.table_suffix: level for level in aggregation.levels}
+        self._compactor = Compactor(engine, [key.name for key in aggregation.keys])
+        self._compacted: set[str] = set()  # tables whose newest version lacks files of the pinned one
+        self._turns: dict[str, float] = {}
+        self._vacuumed: dict[str, float] = {}
+
+    # writing
+
+    def load(self, open_rows: bool = True) -> Loaded | None:
+        """The newest commit; tables are created when they are missing and restored when a writer was killed.
+
+        Without `open_rows` the state has none: a host that keeps them in shards reads them where they are needed.
+        """
+        record = self.records.newest()
+        for name in () if record is None else record.versions:
+            if not DeltaTable.is_deltatable(str(self._path(name))):
+                raise StoreError(f"the table {self._path(name)} is gone", hint=HINT)
+        fresh = self._open_tables()
+        if record is None:
+            self.records.create()
+            if not fresh:
+                return None
+            record = Record(0, self._versions(), {}, {})
+            self.records.write(record)
+        for name, version in record.versions.items():
+            self._restore(name, version)
+        self._last = record
+        state = self._state(record, open_rows)
+        self._open = state.open if open_rows else {}
+        return Loaded(record.number, state, record.source) if record.number else None
+
+    @property
+    def last(self) -> Record | None:
+        """The commit that the next one follows."""
+        return self._last
+
+    @property
+    def retired(self) -> Mapping[str, Mapping[str, pa.DataType]]:
+        """By table, the columns that rows written from outside must have null in."""
+        return self._retired
+
+    def commit(self, commit: Commit | Filed) -> None:
+        """Append, write open rows, make the record appear. Raises FencedError when another writer was here.
+
+        After any other error the commit may be tried again: what it has written so far is put aside first.
+        """
+        if self._torn and self._last is not None:
+            for name, version in self._last.versions.items():
+                self._restore(name, version)
+        self._torn = True
+        self._commit(commit)
+        self._torn = False
+
+    def _commit(self, commit: Commit | Filed) -> None:
+        point("commit.begin")
+        # Looked at before the tables are touched, so that the job that goes on finds them as it left them.
+        self.records.refuse_taken(commit.number)
+        for level, rewrite in commit.rewrites.items():
+            self._replace(level, rewrite, commit.number)
+            point("commit.rewrite")
+        names = self._write_rows(commit) if isinstance(commit, Commit) else self._name_files(commit)
+        point("commit.open")
+        clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
+        record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source))
+        self.records.write(record)
+        point("commit.record")
+        self._compacted.clear()
+        self._last, self._open = record, commit.state.open if isinstance(commit, Commit) else {}
+        if commit.number % 16 == 0:
+            self.records.tidy()
+
+    def _name_files(self, commit: Filed) -> dict[str, str | list[str]]:
+        """Add written files to their tables; the names of the files of open rows."""
+        for name, files in commit.added.items():
+            self._change(
+                name,
+                partial(
+                    add_files, level=self._levels.get(name), files=files, properties=self._properties(commit.number)
+                ),
+            )
+            self._appended[name] = self._appended.get(name, 0) + len(files)
+            point("commit.level")
+        point("commit.levels")
+        point("commit.ledger")
+        return {name: list(files) for name, files in commit.open.items()}
+
+    def _write_rows(self, commit: Commit) -> dict[str, str | list[str]]:
+        """Append to the tables and write the open rows of levels that changed; the names of their files."""
+        names = {} if self._last is None else dict(self._last.open)
+        for level, rows in commit.closed.items():
+            if rows.num_rows:
+                self._append(level.table_suffix, level, rows, commit.number)
+                point("commit.level")
+        point("commit.levels")
+        if commit.ledger is not None and commit.ledger.num_rows:
+            numbered = commit.ledger.append_column(
+                COMMIT, pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
+            )
+            self._append(_LATE, None, numbered, commit.number)
+        point("commit.ledger")
+        for level, rows in commit.state.open.items():
+            if rows is not self._open.get(level) or level.table_suffix not in names:
+                name = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
+                names[level.table_suffix] = self.records.write_rows(name, rows)
+        return names
+
+    def maintain(self, budget: float) -> dict[str, int]:
+        """Put files together and remove unused ones, for about `budget` seconds; how many were put together, by table.
+
+        The next commit pins the new versions, so readers never see a table half way. Until then a table is left alone:
+        what its pinned version needs must not become old enough to be removed.
+        """
+        done: dict[str, int] = {}
+        until = time.monotonic() + budget
+        for name in sorted(self._tables, key=lambda name: self._turns.get(name, 0.0)):
+            if name in self._compacted or self._appended.get(name, self.compact_after) < self.compact_after:
+                continue
+            if time.monotonic() >= until:
+                break
+            self._turns[name] = time.monotonic()
+            self._vacuum(name)
+            level = self._levels.get(name)
+            found = self._compactor.compact(self._tables[name], self._path(name), level, self.compact_after, until)
+            if found.old:
+                point("maintain.compact.written")
+                self._change(name, partial(swap, level=level, old=found.old, new=found.new))
+                self._compacted.add(name)
+                point("maintain.compact.swapped")
+                done[name] = len(found.old)
+            if not found.left:
+                self._appended[name] = 0
+        return done
+
+    def _vacuum(self, name: str) -> None:
+        """Remove files that no version needs any more, now and then."""
+        now = time.monotonic()
+        if now - self._vacuumed.get(name, -_VACUUM_EVERY) >= _VACUUM_EVERY:
+            self._vacuumed[name] = now
+            self._tables[name].vacuum(self.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
+
+    def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
+        """Add columns, null in all rows there are, in a commit of its own; `retired` ones stay in the tables.
+
+        Killed half way it leaves only versions that no record pins; it is then simply done again.
+        """
+        self.records.retire(retired)
+        record = self.records.newest()
+        if record is None:
+            return
+        versions, names = dict(record.versions), dict(record.open)
+        for level in self.aggregation.levels:
+            name = level.table_suffix
+            table = DeltaTable(str(self._path(name)))
+            if table.version() != record.versions[name]:
+                table.restore(record.versions[name])
+            add_columns(self.engine, table, added, retired)
+            versions[name] = table.version()
+            if name in names:
+                rows = conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema)
+                names[name] = self.records.write_rows(f"open-{name}-{record.number + 1:012d}.arrow", rows)
+        self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names))
+
+    def forget(self) -> None:
+        """Remove the commit records, so that only the tables survive."""
+        self.records.clear()
+        self._last, self._open = None, {}
+
+    def remake(self, damaged: Collection[str], aside: Path) -> Loaded:
+        """Take up at the newest commit although some tables are damaged: those are empty now, the old ones in `aside`.
+
+        The finest level and the ledger keep the files that they still have, as nothing can make their rows anew.
+        Nothing of it is visible before the next commit; killed before that, it is simply done again.
+        """
+        record = self.records.newest()
+        assert record is not None
+        for name in damaged:
+            emptied(
+                self._path(name), record.versions[name], aside, keep=name in (self.aggregation.root.table_suffix, _LATE)
+            )
+        self._open_tables()
+        for name, version in record.versions.items():
+            if name not in damaged:
+                self._restore(name, version)
+        self._last = record
+        state = self._state(record, True)
+        self._open = state.open
+        return Loaded(record.number, state, record.source)
+
+    def drop(self) -> None:
+        """Remove everything of this aggregation."""
+        for name in (*(level.table_suffix for level in self.aggregation.levels), _LATE):
+            shutil.rmtree(self._path(name), ignore_errors=True)
+        shutil.rmtree(self.records.folder, ignore_errors=True)
+
+    # reading
+
+    def snapshot(self) -> DeltaSnapshot:
+        """The newest commit, to read from."""
+        if self._reader is None:
+            self._reader = DeltaReader(self.aggregation, self.engine, self.root)
+        return self._reader.snapshot()
+
+    def newest(self, level: Duration) -> dict[str, int]:
+        table = self._rows(level, None, [TIMESTAMP, ZONE]).group_by(ZONE).aggregate([(TIMESTAMP, "max")]).to_pydict()
+        return dict(zip(table[ZONE], table[f"{TIMESTAMP}_max"], strict=True))
+
+    def rows_after(self, level: Duration, start: int | None) -> pa.Table:
+        return self._rows(level, start, list(self.aggregation.kinds)).cast(self.aggregation.table_schema)
+
+    def _rows(self, level: Duration, start: int | None, columns: list[str]) -> pa.Table:
+        if level.table_suffix not in self._tables:
+            self._open_tables()
+        files = FileIndex.of(self._tables[level.table_suffix]).between(start, None)
+        if not files:
+            return self.aggregation.table_schema.empty_table().select(columns)
+        names = ", ".join(f'"{name}"' for name in columns)
+        where = "" if start is None else f' WHERE "{TIMESTAMP}" > {start}'
+        with reading(lambda: files):
+            return self.engine.run(f"SELECT {names} FROM read_parquet($files){where}", {"files": files})
+
+    # parts
+
+    def _path(self, name: str) -> Path:
+        return self.root / f"{self.aggregation.name}_{name}"
+
+    def _open_tables(self) -> bool:
+        """Open or create every table; whether all of them are new."""
+        fresh = True
+        for level in self.aggregation.levels:
+            schema = level_table(self.aggregation, level)
+            fresh &= self._open_table(level.table_suffix, schema, [PERIOD] if level in PERIODS else None)
+        self._open_table(_LATE, ledger_table(self.aggregation), None)
+        return fresh
+
+    def _open_table(self, name: str, schema: pa.Schema, partition: list[str] | None) -> bool:
+        path = self._path(name)
+        fresh = not DeltaTable.is_deltatable(str(path))
+        try:
+            if fresh:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                DeltaTable.create(
+                    str(path),
+                    schema,
+                    partition_by=partition,
+                    mode="ignore",
+                    configuration={"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"},
+                )
+            table = DeltaTable(str(path))
+        except (DeltaError, OSError) as problem:
+            raise StoreError(f"cannot open the table {path}: {problem}") from None
+        self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
+        self._tables[name] = table
+        return fresh
+
+    def _versions(self) -> dict[str, int]:
+        return {name: table.version() for name, table in self._tables.items()}
+
+    def _restore(self, name: str, version: int) -> None:
+        table = self._tables[name]
+        self._compacted.discard(name)
+        if table.version() == version:
+            return
+        try:
+            table.restore(version)
+        except DeltaError as problem:
+            raise StoreError(
+                f"the table {self._path(name)} has no version {version}, which the newest commit names: {problem}",
+                hint="bring the table back, or `rollup recover CONF --rebuild`",
+            ) from None
+        # From here on the record's version and the restored one have the same rows; the next commit pins the new.
+
+    def _append(self, name: str, level: Duration | None, rows: pa.Table, number: int) -> None:
+        """Append rows, refusing to build on a version that another writer made."""
+        keys = [key.name for key in self.aggregation.keys]
+        full = self._with_retired(name, rows)
+        self._change(name, lambda table: append(table, self._path(name), level, full, keys, self._properties(number)))
+        self._appended[name] = self._appended.get(name, 0) + 1
+
+    def _replace(self, level: Duration, rewrite: Rewrite, number: int) -> None:
+        """Put new rows in the place of a range."""
+        name, keys = level.table_suffix, [key.name for key in self.aggregation.keys]
+        full = Rewrite(rewrite.start, rewrite.end, self._with_retired(name, rewrite.rows))
+        self._change(
+            name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)), 2
+        )
+
+    def _change(self, name: str, action: Callable[[DeltaTable], object], versions: int = 1) -> None:
+        """Let an action make at most so many new versions of a table, on top of the one this writer knows.
+
+        A job that was paused while another took over may still append once when it wakes. As long as the newest record
+        is ours, that version is put aside and the action tried again; when it is not, we are the one to stop.
+        """
+        table, path = self._tables[name], self._path(name)
+        before, problem = table.version(), ""
+        for _ in range(_TRIES):
+            self._still_ours()
+            try:
+                action(table)
+                table.update_incremental()
+                if table.version() - before <= versions:
+                    return
+                problem = "another writer is there"
+            except (DeltaError, OSError) as error:
+                problem = str(error)
+                table.update_incremental()
+                if table.version() == before:
+                    break
+            self._still_ours()
+            table.restore(before)
+            before = table.version()
+        raise StoreError(
+            f"cannot write to {path}: {problem}",
+            hint="nothing of this batch is visible; it is taken again at the next start",
+        )
+
+    def _still_ours(self) -> None:
+        """Raise FencedError when another job has committed since this one did."""
+        newest = max(self.records.numbers(), default=None)
+        if newest != (None if self._last is None else self._last.number):
+            name = self.aggregation.name
+            raise FencedError(
+                f"another job has made commit {newest} of {name}", hint="only one job may write an aggregation"
+            )
+
+    def _properties(self, number: int) -> CommitProperties:
+        return CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
+
+    def _with_retired(self, name: str, rows: pa.Table) -> pa.Table:
+        """Rows with null in the columns that the table keeps although they are no longer declared."""
+        for column, kind in self._retired.get(name, {}).items():
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, kind))
+        return rows
+
+    def _state(self, record: Record, open_rows: bool) -> State:
+        empty = State.empty(self.aggregation)
+        rows = {
+            level: self.records.read_rows(record.open[level.table_suffix])
+            if open_rows and level.table_suffix in record.open
+            else empty.open[level]
+            for level in self.aggregation.levels
+        }
+        clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
+        return State(clocks, rows, record.resume)

@@ -1,0 +1,144 @@
+"""Appending rows to a Delta table: sorted by time, cut at the periods it is partitioned by, encoded on all cores.
+
+delta-rs' own writer looks at the partition of every row; here rows are sorted, so a period is a slice. The files are
+written with Arrow and then named in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from rollup.aggregation.state import State
+from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
+from rollup.core.untyped import pc
+from rollup.plan.aggregation import TIMESTAMP
+from rollup.stores.base import Rewrite
+
+PERIOD = "AGG_PERIOD"
+PERIODS: Mapping[Duration, tuple[Duration, str]] = {
+    Duration.SECONDS: (Duration.DAYS, "%Y-%m-%d"),
+    Duration.MINUTES: (Duration.MONTHS, "%Y-%m"),
+    Duration.HOURS: (Duration.YEARS, "%Y"),
+}
+"""The partition of the fine levels, in UTC: a day of seconds, a month of minutes, a year of hours."""
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A commit whose rows are in files already, written where they were made; see `rollup.stores.base.Commit`.
+
+    `state` has the clocks; `added` are the data files of each table, `open` the files of open rows, both by table.
+    """
+
+    number: int
+    state: State
+    added: Mapping[str, Sequence[AddAction]]
+    open: Mapping[str, Sequence[str]]
+    source: Mapping[str, Any]
+    rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
+
+
+FILE_ROWS, _LEAST_ROWS, _GROUP_ROWS = 1024 * 1024, 256 * 1024, 128 * 1024
+"""Rows of a file at most; rows below which a batch is not shared out to more cores; rows of a row group."""
+_CODEC = "snappy"
+"""Not lz4, although it is as quick: Spark 4.2's Parquet reader fails on dictionaries of more than 8 KiB in it when a
+query filters by their column (apache/parquet-java#3478)."""
+SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
+"""How the names of files begin that are sorted by keys, and the size of their row groups: one key reads one or two."""
+_CORES = os.cpu_count() or 2
+_pool = ThreadPoolExecutor(_CORES, thread_name_prefix="encode")
+
+
+def append(
+    table: DeltaTable,
+    path: Path,
+    level: Duration | None,
+    rows: pa.Table,
+    keys: Sequence[str],
+    properties: CommitProperties,
+) -> None:
+    """Append rows in one transaction; `level` None means a table without periods."""
+    add_files(table, level, write_files(path, level, rows, keys), properties)
+
+
+def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
+    """Write rows as data files of the table at `path`. They belong to it once `add_files` has named them."""
+    pieces = list(_pieces(_sorted(rows), None if level is None else PERIODS.get(level)))
+    return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
+
+
+def write_sorted(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
+    """Write rows of one period in the order they have, as files for `rollup.stores.delta.compact.swap`."""
+    pieces = [rows.slice(at, FILE_ROWS) for at in range(0, rows.num_rows, FILE_ROWS)]
+    return list(_pool.map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
+
+
+def add_files(
+    table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties
+) -> None:
+    """Add written files to their table in one transaction."""
+    actions: list[AddAction | RemoveAction] = list(files)
+    period = [PERIOD] if level in PERIODS else None
+    table.create_write_transaction(actions, "append", table.schema(), partition_by=period, commit_properties=properties)
+    table.update_incremental()
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    starts = rows[TIMESTAMP].to_numpy()
+    return rows if (starts[1:] >= starts[:-1]).all() else rows.sort_by(TIMESTAMP)
+
+
+def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
+    """Slices each within one period, and small enough that every core has one to encode."""
+    size = min(FILE_ROWS, max(_LEAST_ROWS, -(-rows.num_rows // _CORES)))
+    for name, part in [(None, rows)] if period is None else _by_period(rows, *period):
+        for at in range(0, part.num_rows, size):
+            yield name, part.slice(at, size)
+
+
+def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str, pa.Table]]:
+    starts, at = rows[TIMESTAMP].to_numpy(), 0
+    while at < len(starts):
+        begin = bucket_start(int(starts[at]), width)
+        stop = int(np.searchsorted(starts, bucket_end(begin, width), side="left"))
+        yield to_local(begin, "+00:00").strftime(form), rows.slice(at, stop - at)
+        at = stop
+
+
+def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], begins: str = "part-") -> AddAction:
+    name, changed = f"{begins}{uuid.uuid4().hex}.parquet", begins != SORTED
+    relative = name if period is None else f"{PERIOD}={period}/{name}"
+    target = path / relative
+    target.parent.mkdir(exist_ok=True)
+    import pyarrow.parquet as pq  # a question writes nothing and need not wait for it
+
+    pq.write_table(rows, target, compression=_CODEC, row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS)
+    stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
+    values = {} if period is None else {PERIOD: period}
+    return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), changed, json.dumps(stats))
+
+
+def _bounds(rows: pa.Table, columns: Sequence[str]) -> dict[str, dict[str, object]]:
+    """The statistics that readers choose files by."""
+    low, high, nulls = dict[str, object](), dict[str, object](), dict[str, object]()
+    for name in columns:
+        kind = rows.schema.field(name).type
+        nulls[name] = rows[name].null_count
+        if pa.types.is_integer(kind) or pa.types.is_string(kind):
+            found = pc.min_max(rows[name]).as_py()
+            if found["min"] is not None and (not isinstance(found["min"], str) or len(found["max"]) <= 64):
+                low[name], high[name] = found["min"], found["max"]
+    return {"minValues": low, "maxValues": high, "nullCount": nulls}

@@ -1,0 +1,135 @@
+"""What a column of an aggregation is in each database SQLAlchemy knows, and how long a name may be there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, oracle, postgresql, sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeEngine
+
+from rollup.core.errors import StoreError
+from rollup.plan.aggregation import ZONE
+
+DIALECTS: Mapping[str, Dialect] = {
+    "postgresql": postgresql.dialect(),
+    "sqlite": sqlite.dialect(),
+    "mysql": mysql.dialect(),
+    "oracle": oracle.dialect(),
+}
+_LIMITS = {"postgresql": (63, "bytes"), "mysql": (64, "characters"), "oracle": (30, "bytes")}
+_KEY, _TEXT = 255, 4000
+
+
+class WideNumber(sa.types.TypeDecorator[Decimal]):
+    """DECIMAL(38, 0); text in SQLite, whose numbers end at 64 bits."""
+
+    impl = sa.Numeric(38, 0)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(sa.String(40) if dialect.name == "sqlite" else sa.Numeric(38, 0))
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
+        return str(value) if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else Decimal(value)
+
+
+class AnyDouble(sa.types.UserDefinedType[float]):
+    """A double, NaN included: SQLite turns NaN into null, so there it is kept as the text 'NaN'."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "DOUBLE PRECISION"
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        if dialect.name != "sqlite":
+            return None
+        return lambda value: "NaN" if value is not None and math.isnan(value) else value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        return lambda value: None if value is None else float(value)
+
+
+class JsonList(sa.types.TypeDecorator[list[Any]]):
+    """A list as JSON text, for databases without arrays."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: list[Any] | None, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> list[Any] | None:
+        return None if value is None else json.loads(value)
+
+
+def _text(length: int) -> TypeEngine[Any]:
+    """Text that compares by its code points everywhere, as DuckDB and Spark do: case and accents tell groups apart."""
+    bounded = sa.String(length)
+    return (
+        sa.Text()
+        .with_variant(sa.Text(collation="C"), "postgresql")
+        .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin"), "mysql")
+        .with_variant(bounded, "oracle")
+    )
+
+
+_SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
+    pa.int32(): sa.Integer(),
+    pa.int64(): sa.BigInteger(),
+    pa.float32(): sa.REAL().with_variant(oracle.BINARY_FLOAT(), "oracle").with_variant(AnyDouble(), "sqlite"),
+    pa.float64(): AnyDouble().with_variant(oracle.BINARY_DOUBLE(), "oracle"),
+    pa.bool_(): sa.Boolean(),
+    pa.string(): _text(_TEXT),
+    pa.binary(): sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql"),
+    pa.decimal128(38, 0): WideNumber(),
+}
+
+
+def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[Any]:
+    """The SQLAlchemy type of a column; text of an identity (`key`) is bounded where an index needs that."""
+    if pa.types.is_list(arrow):
+        inner = postgresql.ARRAY(_SCALARS[arrow.value_type])
+        return JsonList().with_variant(inner, "postgresql")
+    if arrow == pa.string() and key:
+        return _text(64 if name == ZONE else _KEY)
+    return _SCALARS[arrow]
+
+
+def type_name(kind: TypeEngine[Any], dialect: str) -> str:
+    """The type as DDL has it.
+
+    >>> type_name(column_type(pa.list_(pa.int32()), "x"), "postgresql")
+    'INTEGER[]'
+    """
+    return kind.compile(dialect=DIALECTS[dialect])
+
+
+def quoted(name: str, dialect: str) -> str:
+    """A name in the dialect's quotes, so that its case stays."""
+    return DIALECTS[dialect].identifier_preparer.quote_identifier(name)
+
+
+def check_name(name: str, what: str, dialect: str) -> None:
+    """Raise StoreError when a name is longer than the database keeps; PostgreSQL would cut it off without a word.
+
+    >>> check_name("TransactionsPerBranch_SECONDS_KEY", "the index", "oracle")
+    Traceback (most recent call last):
+    rollup.core.errors.StoreError: the index 'TransactionsPerBranch_SECONDS_KEY' has 33 bytes, oracle allows 30 (choose ...)
+    """
+    limit, unit = _LIMITS.get(dialect, (None, ""))
+    if limit is None:
+        return
+    length = len(name.encode()) if unit == "bytes" else len(name)
+    if length > limit:
+        raise StoreError(f"{what} {name!r} has {length} {unit}, {dialect} allows {limit}", hint="choose a shorter name")

@@ -1,0 +1,135 @@
+"""`rollup try`: a file of statements and events on standard input, in three languages, as a person at a terminal does it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rollup.cli.main import cli
+from rollup.core.errors import RollupError
+
+EPL = "create schema Trade(symbol string, price double);\n@name('mean') select symbol, avg(price) as m from Trade#length(2);"
+SIDDHI = "define stream Trade (symbol string, price double);\nfrom Trade#window.length(2) select symbol, avg(price) as m insert into Mean;"
+CRUNCHER = (
+    "create stream Trade (symbol str, price double, at ts) time at;\n"
+    "create query mean as select symbol, m from Trade (partition by symbol store last 2 with avg(price) as m) as t\n"
+    "where t.$row_status is new;"
+)
+TRADES = [
+    {"stream": "Trade", "symbol": "A", "price": 10.0, "at": 5},
+    {"stream": "Trade", "symbol": "A", "price": 20.0, "at": 7},
+    {"stream": "Trade", "symbol": "A", "price": 30.0, "at": 9},
+]
+
+
+def tried(tmp_path: Path, name: str, text: str, lines: list[object], *options: str) -> tuple[list[object], str, int]:
+    """The lines that are printed, what stands on the error stream, the exit code."""
+    file = tmp_path / name
+    file.write_text(text)
+    events = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    ran = CliRunner().invoke(cli, ["try", str(file), *options], input=events)
+    if isinstance(ran.exception, RollupError):
+        raise ran.exception
+    return [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr, ran.exit_code
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "statement"),
+    [("a.epl", EPL, "mean"), ("a.siddhi", SIDDHI, "Mean"), ("a.cruncher", CRUNCHER, "mean")],
+)
+def test_the_extension_says_the_language_and_all_say_the_same(
+    tmp_path: Path, name: str, text: str, statement: str
+) -> None:
+    printed, said, code = tried(tmp_path, name, text, list(TRADES))
+    assert printed == [
+        {"statement": statement, "at": 5, "insert": [{"symbol": "A", "m": 10.0}]},
+        {"statement": statement, "at": 7, "insert": [{"symbol": "A", "m": 15.0}]},
+        {"statement": statement, "at": 9, "insert": [{"symbol": "A", "m": 25.0}]},
+    ]
+    assert (said, code) == ("", 0)
+
+
+def test_lang_stands_above_the_extension(tmp_path: Path) -> None:
+    printed, _, _ = tried(tmp_path, "app.txt", SIDDHI, list(TRADES), "--lang", "siddhi", "--only", "Mean")
+    assert len(printed) == 3
+
+
+def test_a_file_of_no_language_is_refused_with_the_extensions(tmp_path: Path) -> None:
+    with pytest.raises(RollupError, match=r"app\.txt: the extension names no language.*\.cruncher"):
+        tried(tmp_path, "app.txt", EPL, [])
+    with pytest.raises(RollupError, match="'cobol' is no language"):
+        tried(tmp_path, "a.epl", EPL, [], "--lang", "cobol")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "word"),
+    [
+        ("a.epl", EPL.replace("avg(price)", "avg(prize)"), 2, None),
+        ("a.siddhi", SIDDHI.replace("avg(price)", "avg(prize)"), 2, "prize"),
+        ("a.cruncher", CRUNCHER.replace("avg(price)", "avg(prize)"), 2, "avg(prize)"),
+        ("a.cruncher", CRUNCHER.replace("symbol str", "symbol text"), 1, "create"),
+        ("a.cruncher", CRUNCHER.replace("as select", "every select"), 2, "every"),
+    ],
+)
+def test_a_statement_that_cannot_be_is_refused_with_its_place(
+    tmp_path: Path, name: str, text: str, line: int, word: str | None
+) -> None:
+    with pytest.raises(RollupError) as refusal:
+        tried(tmp_path, name, text, [])
+    assert refusal.value.line == line
+    assert word is None or refusal.value.column == text.splitlines()[line - 1].index(word) + 1
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.epl", EPL), ("a.siddhi", SIDDHI), ("a.cruncher", CRUNCHER)])
+def test_an_event_that_does_not_fit_is_refused_alone_with_its_line(tmp_path: Path, name: str, text: str) -> None:
+    wrong = [
+        {"stream": "Trade", "symbol": "A", "price": "much", "at": 6},
+        {"stream": "Trade", "symbol": "A", "prize": 1.0},
+        {"stream": "Trades", "symbol": "A"},
+        {"at": 1},
+        {"at": "noon"},
+        "[1]",
+        "{",
+    ]
+    printed, said, code = tried(tmp_path, name, text, [TRADES[0], *wrong, TRADES[1]])
+    assert len(printed) == 2
+    assert [line.split(":")[1] for line in said.splitlines()] == [f" line {number}" for number in range(2, 9)]
+    assert code == 1
+
+
+def test_a_question_is_answered_and_the_clock_lets_rows_go(tmp_path: Path) -> None:
+    epl = "create schema S(v int); create window W#time(1 sec) as S; insert into W select * from S;"
+    ask = {"query": "select count(*) as n from W"}
+    printed, _, _ = tried(
+        tmp_path, "a.epl", epl, [{"stream": "S", "v": 1, "at": 0}, ask, {"at": 1000}, ask], "--only", "-"
+    )
+    assert printed == [{"answer": {"n": 1}}, {"answer": {"n": 0}}]
+    siddhi = "define stream S (v int); define table T (v int); from S select v insert into T;"
+    asked: list[object] = [{"stream": "S", "v": 1}, {"query": "from T select v;"}]
+    assert tried(tmp_path, "a.siddhi", siddhi, asked)[0] == [{"answer": {"v": 1}}]
+
+
+def test_a_script_has_tables_weights_and_schedules(tmp_path: Path) -> None:
+    text = (
+        "create stream S (id long, k str, at ts) time at; -- a comment; with a semicolon\n"
+        "create table good (k varchar); insert into good values ('a;b');\n"
+        "create query two weights S 0.5 as select id from S (partition store last 4 where k in (select k from good)) as w\n"
+        "where w.$row_status is new;\n"
+        "create query ticked fixed 2 seconds as select count(*) as n from S (partition store last 4) as w;"
+    )
+    lines: list[object] = [
+        {"stream": "S", "id": 1, "k": "a;b", "at": 100},
+        {"stream": "S", "id": 2, "k": "c", "at": 200},
+        {"query": "insert into good values ('c')"},
+        {"stream": "S", "id": 3, "k": "c", "at": 300},
+        {"at": 2500},
+    ]
+    printed, said, code = tried(tmp_path, "a.cruncher", text, lines)
+    assert printed == [
+        {"statement": "two", "at": 300, "insert": [{"id": 1}, {"id": 3}]},
+        {"statement": "ticked", "at": 2000, "insert": [{"n": 3}]},
+    ]
+    assert (said, code) == ("", 0)

@@ -1,0 +1,347 @@
+"""Statements over columns against the row executor: one meaning, two executors.
+
+The row executor is the oracle: it takes one event at a time and is itself held to the recorded cases. Every core gets
+random events with nulls, ties and gaps, cut into random batches, with a snapshot written to Arrow's format and read back
+between any two of them. Values are compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rollup.core.errors import QueryError
+from rollup.engine.columns.cores.batches import Batch, Core
+from rollup.engine.columns.cores.families import families
+from rollup.engine.columns.cores.loops import loop
+from rollup.engine.columns.cores.planning import core_of, covers
+from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.row import Row
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+from rollup.lang.epl.deployer import Deployer
+
+SCHEMA = "create schema S(symbol string, price double, volume int, flag boolean, id long)"
+KINDS = [pa.string(), pa.float64(), pa.int32(), pa.bool_(), pa.int64()]
+CONTEXT = "create context C partition by symbol from S"
+
+FILTERS = [
+    "select symbol, price * volume as notional from S(price > 50)",
+    "select * from S(symbol = 'a', price > 50)",
+    "select price + volume as x, flag from S where volume < 3 and (price > 2 or flag = true)",
+    "select symbol from S(symbol >= 'b')",
+    "select symbol from S(volume = price)",
+    "select case when price > 50 then symbol else 'low' end as c, coalesce(symbol, 'none') as s from S",
+    "select symbol from S(price != 45 or not flag)",
+    "select id from S(id > volume) having volume > 0",
+]
+WINDOWS = [
+    "select symbol, sum(price) from S#length(5) group by symbol",
+    "select symbol, sum(volume), count(*), count(price), count(symbol) as n from S#length(3) group by symbol",
+    "select symbol, price, sum(price) as s from S#length(4) group by symbol",
+    "select volume, avg(price) as a from S(price > 20)#length(4)",
+    "select avg(price), sum(volume) as s from S#length(4) having count(*) > 2",
+    "select stddev(price) as d, count(flag) as n from S#length(4)",
+    "select symbol, stddev(price * volume) as d from S#length(7) group by symbol",
+    "select symbol, avg(price) from S#time(60 msec) group by symbol",
+    "select symbol, sum(price), count(*) as n from S(volume > 0)#time(25 msec) group by symbol having count(*) < 3",
+    "select avg(price) as a, count(*) as n from S#time(40 msec)",
+    "select symbol, price, sum(price) as s from S#time(40 msec) where price > 30 group by symbol",
+    "select id, sum(price) as s from S#time(30 msec) group by id",
+    "select flag, sum(volume) as s from S#length(6) group by flag",
+    "select symbol, sum(price), count(*) as n from S group by symbol",
+    "select sum(price) as s from S",
+    "select symbol, price, stddev(price) as s from S#keepall group by symbol",
+]
+KEPT = [
+    "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
+    "select symbol, price, min(volume) as x, max(volume) as y, sum(price) as s from S#length(3)",
+    "select max(price + 1) as x, min(price + 1) as y from S#time(25 msec)",
+    "select flag, min(volume) as x from S#time(40 msec) group by flag having min(volume) < 3",
+    "select sum(price) as s, count(*) as n from S#unique(symbol)",
+    "select symbol, sum(price) as s, count(volume) as n from S(price > 3)#unique(id) group by symbol",
+    "select sum(volume) as s, avg(price) as a from S#sort(3, price desc)",
+    "select symbol, count(*) as n, sum(volume) as s from S#sort(4, symbol) group by symbol",
+    "select sum(volume) as s from S#sort(2, id desc) having count(*) > 1",
+]
+PATTERNS = [
+    "select * from pattern [every a=S(price>50) -> b=S(symbol=a.symbol, price<40) where timer:within(60 msec)]",
+    "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
+    "from pattern [every a=S(volume>2) -> b=S(symbol=a.symbol, volume > 1) where timer:within(30 msec)]",
+    "select a.id as i, b.price as p from pattern [every a=S -> b=S(id=a.id, flag) where timer:within(1 sec)]",
+]
+KEYED = [
+    "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
+    "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
+]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *PATTERNS, *KEYED]
+
+Event = tuple[int, tuple[Any, ...]]
+prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
+values = st.tuples(
+    st.sampled_from(["a", "b", "c", None, "ü"]),
+    prices,
+    st.one_of(st.none(), st.integers(-1, 5), st.just(2**31 - 1)),
+    st.one_of(st.none(), st.booleans()),
+    st.one_of(st.none(), st.integers(0, 3)),
+)
+gaps = st.sampled_from([0, 0, 1, 1, 3, 10, 30, 120])
+steps = st.lists(st.tuples(gaps, values), max_size=40)
+cuts = st.lists(st.integers(0, 40), max_size=6)
+
+
+@cache
+def lowered(text: str) -> tuple[Any, Any, RowType]:
+    """The plan of a statement, the context it may use, and its stream's type."""
+    seen: list[Any] = []
+    component = Component()
+    deployer = Deployer(component)
+    deployer.deploy(SCHEMA)
+    deployer.deploy(CONTEXT)
+    deploy = component.deploy
+
+    def kept(name: str, plan: Any, context: str | None = None, start: bool = True) -> None:
+        seen.append(plan)
+        deploy(name, plan, context, start)
+
+    component.deploy = kept  # type: ignore[method-assign]
+    deployer.deploy(text, "statement")
+    context = component.contexts["C"].context if text.startswith("context") else None
+    return seen[0], context, deployer.catalog.types["S"]
+
+
+def core(text: str) -> Core:
+    """The core that covers a statement."""
+    plan, context, stream = lowered(text)
+    found = core_of(plan, stream, context)
+    assert not isinstance(found, str), f"{text}: {found}"
+    return found
+
+
+def by_rows(text: str, events: list[Event], end: int) -> list[Any]:
+    """What the row executor delivers."""
+    plan, context, _ = lowered(text)
+    component = Component()
+    if context is not None:
+        component.create_context(context)
+    component.deploy("statement", plan, None if context is None else context.name)
+    for at, row in events:
+        component.runner.advance_span(at)
+        component.runner.send("S", row)
+    component.runner.advance_span(end)
+    return [
+        (each.at, tuple(_bits(value) for value in row.values))
+        for each in component.runner.deliveries
+        for row in each.delta.new
+    ]
+
+
+def by_columns(text: str, events: list[Event], end: int, batches: list[int], keep: bool) -> list[Any]:
+    """What the core delivers; the batches end at these places, and a snapshot goes through a file between them."""
+    found = core(text)
+    state, out = found.start(0), []
+    for begin, stop in _spans(batches, len(events)):
+        part = events[begin:stop]
+        last = stop == len(events)
+        columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+        batch = Batch.of(columns, [at for at, _ in part], end if last else None)
+        if keep:
+            state, found = _reread(state), core(text)
+        state, output = found.step(state, batch)
+        rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
+        out += [(int(at), tuple(_bits(v) for v in row)) for at, row in zip(output.at, rows, strict=True)]
+    return out
+
+
+def _spans(batches: list[int], n: int) -> Iterator[tuple[int, int]]:
+    places = sorted({0, *(min(place, n) for place in batches), n})
+    yield from pairwise(places) if n else [(0, 0)]
+
+
+def _reread(state: State) -> State:
+    """A state that has been a file."""
+    tables: dict[str, pa.Table] = {}
+    for name, table in state.tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
+    return State(tables, dict(state.scalars))
+
+
+def _bits(value: Any) -> Any:
+    """A value that equals only itself, to the last bit of a double."""
+    if isinstance(value, Row):
+        return tuple(_bits(each) for each in value.values)
+    if isinstance(value, dict):
+        return tuple(_bits(each) for each in value.values())
+    return struct.pack("<d", value) if isinstance(value, float) else value
+
+
+def timed(found: list[tuple[int, tuple[Any, ...]]]) -> list[Event]:
+    """Events at their instants."""
+    at, out = 0, list[Event]()
+    for gap, row in found:
+        at += gap
+        out.append((at, row))
+    return out
+
+
+@pytest.mark.parametrize("text", COVERED)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
+def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any, keep: bool, rest: int):
+    events = timed(found)
+    end = (events[-1][0] if events else 0) + rest
+    assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
+
+
+FAMILY = [
+    *(f"select * from S(symbol = '{value}')" for value in ("a", "c", "a", "z")),
+    "select symbol, price * volume as n from S(symbol = 'a', price > 30)",
+    "select symbol, price * volume as n from S(symbol = 'b', price > 30)",
+    "select symbol from S(id = 2)",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(found=steps, batches=cuts)
+def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batches: Any):
+    events = timed(found)
+    alone = {f"s{i}": core(text) for i, text in enumerate(FAMILY)}
+    assert all(isinstance(each, FilterProject) for each in alone.values())
+    groups = families(alone, lowered(FAMILY[0])[2])  # type: ignore[arg-type]
+    assert [names for _, names in groups] == [["s0", "s1", "s2", "s3"], ["s4", "s5"], ["s6"]]
+    for family, names in groups:
+        state, heard = family.start(0), {name: [] for name in names}
+        for begin, stop in _spans(batches, len(events)):
+            part = events[begin:stop]
+            columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+            state, output = family.step(state, Batch.of(columns, [at for at, _ in part]))
+            assert list(zip(output.event, output.statement, strict=True)) == sorted(
+                zip(output.event, output.statement, strict=True)
+            )
+            rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
+            for at, statement, row in zip(output.at, output.statement, rows, strict=True):
+                heard[names[statement]].append((int(at), tuple(_bits(value) for value in row)))
+        end = events[-1][0] if events else 0
+        assert heard == {name: by_rows(FAMILY[int(name[1:])], events, end) for name in names}
+
+
+REFUSED = {
+    "select irstream symbol from S": "the remove stream",
+    "select symbol from S order by symbol": "distinct, order by or limit",
+    "insert into T select symbol from S": "insert into",
+    "select symbol, max(price) from S#unique(symbol) group by symbol": "the aggregate max",
+    "select symbol, max(price) from S group by symbol": "the aggregate max",
+    "select symbol, median(price) from S#length(3) group by symbol": "the aggregate median",
+    "select symbol, sum(price) from S#unique(symbol)": "one row a row over a window of keys",
+    "select sum(price) as s from S#unique(symbol, id)": "the window Unique",
+    "select sum(price) as s from S#unique(price)": "a window by a double",
+    "select sum(price) as s from S#sort(3, symbol, id)": "the window Sorted",
+    "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
+    "select sum(id) from S#length(3)": "sum of long",
+    "select avg(volume) from S#length(3)": "avg of int",
+    "select sum(price) from S#length_batch(3)": "the window LengthBatch",
+    "select volume * volume from S": "* of whole numbers",
+    "select symbol from S(id > price)": "> between long and double",
+    "select sum(price) from S#length(3) where price > 3": "where behind a window of length",
+    "select price, sum(volume) from S#length(3) group by price": "groups by a double",
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol)]": (
+        "a pattern other than every a -> b of one stream with the same key, within a time"
+    ),
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price) where timer:within(1 sec)]": (
+        "a value of type double"
+    ),
+    "context C select count(*) as c from S output all every 1 sec": (
+        "a rate other than output last every so often, in a context"
+    ),
+    "context C select count(*) as c from S(price > 2) output last every 1 sec": "a filter or grouping in a context",
+    "select a.price from S#length(2) as a, S#length(3) as b": "a join",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_statement_that_no_core_covers_is_told_why(text: str):
+    plan, context, stream = lowered(text)
+    assert covers(plan, stream, context) == REFUSED[text]
+
+
+def test_a_step_leaves_the_given_state_as_it_was():
+    for text in (WINDOWS[0], WINDOWS[7], PATTERNS[0], KEYED[0]):
+        found = core(text)
+        batch = Batch.of([pa.array([1], kind) if i else pa.array(["a"]) for i, kind in enumerate(KINDS[:3])], [1])
+        batch = Batch((*batch.columns, pa.array([True]), pa.array([1])), batch.times, batch.now)
+        state, _ = found.step(found.start(0), batch)
+        before = _reread(state)
+        found.step(state, Batch(batch.columns, batch.times + 100, 200))
+        assert {name: table.equals(state.tables[name]) for name, table in before.tables.items()} == dict.fromkeys(
+            before.tables, True
+        )
+
+
+def test_groups_that_have_emptied_leave_the_state():
+    found = core("select symbol, sum(price) from S#length(10) group by symbol")
+    state = found.start(0)
+    for begin in range(0, 20_000, 1_000):
+        names = [f"k{i}" for i in range(begin, begin + 1_000)]
+        columns = [pa.array(names), *(pa.array([1] * 1_000, kind) for kind in KINDS[1:3])]
+        columns += [pa.array([True] * 1_000), pa.array([1] * 1_000)]
+        state, _ = found.step(state, Batch.of(columns, range(begin, begin + 1_000)))
+    assert state.tables["groups"].num_rows < 2_500
+
+
+def test_times_that_go_back_are_refused():
+    with pytest.raises(QueryError, match="go back"):
+        Batch.of([pa.array([1, 2])], [5, 4])
+
+
+def test_a_loop_whose_file_was_damaged_is_written_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ROLLUP_CACHE", str(tmp_path))
+    text = "def core(n):\n    return n + 41\n"
+    (tmp_path / "cores").mkdir()
+    assert loop(text)(1) == 42
+    (path,) = (tmp_path / "cores").glob("core_*.py")
+    path.write_text("def core(n): return 0")
+    loop.cache_clear()
+    assert loop(text)(1) == 42
+
+
+def test_a_new_process_loads_the_loops_that_another_has_compiled(tmp_path: Any):
+    program = (
+        "import numba, numpy as np\n"
+        "from rollup.engine.columns.cores.loops import loop\n"
+        "found = loop('def core(x):\\n    return moments_without(1, 1.0, 1.0, x)[0] + 42\\n')\n"
+        "print(found(1.0), sum(found.stats.cache_hits.values()))\n"
+    )
+    environment = {**os.environ, "ROLLUP_CACHE": str(tmp_path)}
+    heard = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert [each.stdout.split() for each in heard] == [["42", "0"], ["42", "1"]]
+
+
+@pytest.mark.parametrize("text", [FILTERS[1], WINDOWS[0], PATTERNS[0], KEYED[0]])
+def test_a_dictionary_of_texts_with_values_that_no_event_has_is_its_texts(text: str):
+    texts = pa.array(["b", "a", None, "b", "a"])
+    coded = pa.DictionaryArray.from_arrays(pa.array([3, 1, None, 0, 1]), pa.array(["b", "a", "unused", "b"]))
+    rest = [pa.array([60.0, 55.0, 70.0, 5.0, 1.0]), pa.array([1] * 5, pa.int32()), pa.array([True] * 5)]
+    outputs = [
+        core(text).step(core(text).start(0), Batch.of([column, *rest, pa.array(range(5))], range(5), 70))[1]
+        for column in (texts, coded)
+    ]
+    shown = [(list(each.at), [column.to_pylist() for column in each.columns]) for each in outputs]
+    assert shown[0] == shown[1] and outputs[0].rows

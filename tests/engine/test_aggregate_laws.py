@@ -1,0 +1,72 @@
+"""The laws of every aggregate: what has entered and left leaves no trace, and parts merge to the whole in any order.
+
+Numbers are small whole ones, as doubles, so that sums are exact and equality is equality.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollup.engine import aggregates
+from rollup.engine.aggregates import Aggregate
+from rollup.engine.expressions import Field
+from rollup.engine.folding import AggregateCall, Fold, Group
+from rollup.engine.rows.row import Row
+from rollup.engine.types import DOUBLE
+from tests.profiles import examples
+
+ALL = [value for value in vars(aggregates).values() if isinstance(value, Aggregate)]
+LEAVING = [aggregate for aggregate in ALL if aggregate.leave is not None]
+MERGING = [aggregate for aggregate in ALL if aggregate.merge is not None]
+NUMBERS = st.lists(st.none() | st.integers(-8, 8).map(float), max_size=12)
+
+
+def test_there_are_aggregates() -> None:
+    assert len(ALL) > 12 and len(LEAVING) > 8 and len(MERGING) > 8
+
+
+def fold_of(aggregate: Aggregate) -> Fold:
+    return Fold([AggregateCall(aggregate, (Field(0, 0, DOUBLE),) if aggregate.arguments[1] else ())])
+
+
+def folded(fold: Fold, values: list[float | None]) -> Group:
+    group = fold.start()
+    for value in values:
+        fold.enter(group, (Row(0, (value,)),), None)
+    return group
+
+
+def same(one: Any, two: Any) -> bool:
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-6)  # moments are divided: equal to rounding
+    return one == two
+
+
+@pytest.mark.parametrize("aggregate", LEAVING, ids=lambda a: a.name)
+@examples(40)
+@given(stay=NUMBERS, go=NUMBERS, order=st.randoms(use_true_random=False))
+def test_what_left_leaves_no_trace(aggregate: Aggregate, stay: list[Any], go: list[Any], order: Any) -> None:
+    fold = fold_of(aggregate)
+    both = [*stay, *go]
+    order.shuffle(both)
+    group = folded(fold, both)
+    for value in go:
+        fold.leave(group, (Row(0, (value,)),), None)
+    assert same(fold.values(group)[0], fold.values(folded(fold, stay))[0])
+
+
+@pytest.mark.parametrize("aggregate", MERGING, ids=lambda a: a.name)
+@examples(40)
+@given(one=NUMBERS, two=NUMBERS)
+def test_two_parts_merge_to_the_whole_in_either_order(aggregate: Aggregate, one: list[Any], two: list[Any]) -> None:
+    fold = fold_of(aggregate)
+    whole = fold.values(folded(fold, [*one, *two]))[0]
+    for first, second in ((one, two), (two, one)):
+        group = folded(fold, first)
+        fold.merge(group, folded(fold, second))
+        assert same(fold.values(group)[0], whole)

@@ -1,0 +1,95 @@
+"""The kept pairs of a join against joining the whole windows anew, and clocks of many keys that are not all looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollup.engine.expressions import Field
+from rollup.engine.rows import select
+from rollup.engine.rows.row import Row
+from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.windows.keyed import Grouped
+from rollup.engine.rows.windows.timed import Session, Time
+from rollup.engine.types import LONG
+from rollup.live import Engine
+
+SCHEMA = "create schema A(k string, v int); create schema B(k string, v int);"
+JOINS = [
+    "select irstream a.v as x, b.v as y from A#time(10 msec) as a, B#time(7 msec) as b where a.k = b.k",
+    "select irstream a.v as x, b.v as y from A#length(2) as a inner join B#keepall as b on a.k = b.k and a.v < b.v",
+    "select irstream a.v as x, b.v as y from A#time(5 msec) as a, A#length(3) as b where a.v = b.v and a.k != b.k",
+    "select irstream a.v as x, b.v as y from A#length(2) as a, B#length(1) as b",
+    "select irstream count(*) as n, sum(b.v) as s from A#length(3) as a, B#time(6 msec) as b where a.k = b.k",
+]
+events = st.tuples(st.sampled_from("AB"), st.sampled_from(["x", "y", None]), st.sampled_from([1, 2, None]))
+steps = st.lists(st.one_of(events, events, st.integers(1, 8), st.just("restart")), max_size=25)
+
+
+def _run(text: str, found: list[Any], restarts: bool) -> list[Any]:
+    engine, said = Engine(), []
+    engine.deploy(SCHEMA)
+    engine.deploy(text, "s")
+    for step in found:
+        if step == "restart":
+            engine = Engine.restored(engine.snapshot()) if restarts else engine
+        elif isinstance(step, int):
+            engine.advance(engine.now + step)
+        else:
+            engine.send(step[0], {"k": step[1], "v": step[2]})
+        said += [(each.at, _sorted(each.new), _sorted(each.old)) for each in engine.heard()]
+    return said
+
+
+def _sorted(rows: list[Any]) -> list[Any]:
+    return sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("text", JOINS)
+@settings(max_examples=40, deadline=None)
+@given(found=steps)
+def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: Any) -> None:
+    kept = _run(text, found, restarts=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "pairs", lambda *_: None)
+        assert _run(text, found, restarts=False) == kept
+
+
+def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy(SCHEMA)
+    engine.deploy("select a.v as x from A#keepall as a, B#keepall as b where a.k = b.k", "s")
+    looked: list[int] = []
+    monkeypatch.setattr(select.SelectInstance, "held", lambda self, number: looked.append(number) or [])
+    for n in range(50):
+        engine.send("A", {"k": f"k{n}", "v": n})
+        engine.send("B", {"k": f"k{n}", "v": n})
+    assert [row["x"] for each in engine.heard() for row in each.new] == list(range(50))
+    assert looked == []
+
+
+def test_a_window_of_many_keys_looks_only_at_those_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    window, asked = Grouped((Field(0, 0, LONG),), Time(1000)).build(Runner()), [0]
+    for key in range(500):
+        window.enter([Row(key, (key,))], key)
+    kind = type(window._windows[0])  # type: ignore[attr-defined]
+    own = kind.due.fget
+    monkeypatch.setattr(kind, "due", property(lambda self: (asked.__setitem__(0, asked[0] + 1), own(self))[1]))
+    for key in range(500):
+        assert window.due == key + 1000
+        assert [row.id for row in window.fire(key + 1000).old] == [key]
+    assert window.due is None
+    assert asked[0] <= 1000
+
+
+def test_sessions_end_by_their_last_row_and_those_that_end_together_as_they_began() -> None:
+    window = Session(10, (Field(0, 0, LONG),)).build(Runner())
+    for number, (key, at) in enumerate([(1, 0), (2, 1), (3, 2), (1, 5), (2, 5), (1, 7)]):
+        window.enter([Row(number, (key,))], at)
+    ended: list[tuple[int | None, Any]] = []
+    while (due := window.due) is not None:
+        ended.append((due, [row.values[0] for row in window.fire(due).old]))
+    assert ended == [(12, [3]), (15, [2, 2]), (17, [1, 1, 1])]

@@ -1,0 +1,58 @@
+"""A snapshot gives back what was put in: the same values, and one row where one row was held by several."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sortedcontainers import SortedList
+
+from rollup.engine.rows.row import Row
+from rollup.engine.state import Packer, Unpacker
+from tests.profiles import examples
+
+PLAIN = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.decimals(allow_nan=False)
+)
+KEYS = st.text() | st.integers() | st.tuples(st.text(), st.integers() | st.none())
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(KEYS, inner) | st.sets(st.integers()),
+    max_leaves=12,
+)
+
+
+def back(**nodes: Any) -> dict[str, Any]:
+    packer = Packer()
+    for path, state in nodes.items():
+        packer.node(path, state)
+    unpacker = Unpacker(packer.state({}))
+    return {path: unpacker.node(path) for path in nodes}
+
+
+@examples(60)
+@given(VALUES)
+def test_a_state_of_plain_values_comes_back_equal_and_of_the_same_types(value: Any) -> None:
+    found = back(node=value)["node"]
+    assert found == value and repr(type(found)) == repr(type(value))
+
+
+def test_a_row_held_by_two_nodes_is_one_row_again() -> None:
+    row = Row(3, ("a", Decimal("1.50")))
+    found = back(window=[row, Row(4, ("b", None))], match={"a": row})
+    assert found["window"][0] is found["match"]["a"]
+    assert found["window"][0].values == ("a", Decimal("1.50")) and found["window"][1].id == 4
+
+
+def test_a_row_inside_a_row_comes_back() -> None:
+    inner = Row(1, ("x",))
+    found = back(node=[Row(2, (inner, 5))])["node"]
+    assert found[0].values[0].values == ("x",) and found[0].values[1] == 5
+
+
+def test_a_sorted_list_stays_sorted() -> None:
+    found = back(node=[SortedList([3, 1, 2])])["node"][0]
+    found.add(0)
+    assert isinstance(found, SortedList) and list(found) == [0, 1, 2, 3]

@@ -1,0 +1,187 @@
+"""What a job sees of Spark, without Spark: streaming queries over files with the log that Spark keeps of them.
+
+It is for tests that end a job hundreds of times, where starting a JVM is all that would be measured. Plans, the log of
+what is done and the log of files are written in Spark's order and in its format; tasks run in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA = pa.schema([("path", pa.string()), ("modified", pa.int64())])
+Tasks = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class ModelSpark:
+    """A session: streams of file names, and jobs of some tasks."""
+
+    def __init__(self) -> None:
+        # No gateway, so no process of Java to be watched: the tasks run in this one.
+        self.sparkContext = SimpleNamespace(master="local[2]", defaultParallelism=2, _gateway=None)
+
+    @property
+    def readStream(self) -> _Options:
+        """The beginning of a stream."""
+        return _Options()
+
+    def createDataFrame(self, rows: pa.Table) -> Frame:
+        """Rows as they are, for two tasks."""
+        half = -(-rows.num_rows // 2)
+        return Frame([part for part in (rows.slice(0, half), rows.slice(half)) if part.num_rows])
+
+    def range(self, start: int, end: int, step: int, parts: int) -> Frame:
+        """Numbers, a task each."""
+        return Frame([pa.table({"id": [number]}) for number in range(start, end, step)])
+
+
+class Frame:
+    """The rows of a batch, by task."""
+
+    def __init__(self, parts: list[pa.Table]) -> None:
+        self.parts = parts
+        self.sparkSession = ModelSpark()
+
+    def mapInArrow(self, tasks: Tasks, schema: str) -> SimpleNamespace:
+        """The results of all tasks."""
+        found = [batch for part in self.parts for batch in tasks(iter(part.to_batches()))]
+        return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(found))
+
+
+class _Options:
+    """A stream that is being described: every call but the last notes something."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.path = Path()
+        self.once = False
+
+    def option(self, name: str, value: object) -> _Options:
+        self.options[name] = value
+        return self
+
+    def load(self, path: str) -> _Options:
+        self.path = Path(path)
+        return self
+
+    def trigger(self, availableNow: bool = False, processingTime: str = "") -> _Options:
+        self.once = availableNow
+        return self
+
+    def foreachBatch(self, action: Callable[[Any, int], None]) -> Query:
+        return Query(self, action)
+
+    @property
+    def writeStream(self) -> _Options:
+        return self
+
+    def format(self, name: str) -> _Options:
+        return self
+
+    schema = select = selectExpr = queryName = lambda self, *_: self
+
+
+class Query:
+    """A streaming query in a thread, as Spark's MicroBatchExecution goes."""
+
+    def __init__(self, stream: _Options, action: Callable[[Any, int], None]) -> None:
+        self.stream = stream
+        self.action = action
+        self.folder = Path(stream.options["checkpointLocation"])
+        self.problem: Exception | None = None
+        self.id = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> Query:
+        """Take the log up, or begin one."""
+        metadata = self.folder / "metadata"
+        if not metadata.exists():
+            self._write(metadata, json.dumps({"id": str(uuid.uuid4())}))
+        self.id = json.loads(metadata.read_text())["id"]
+        self._thread.start()
+        return self
+
+    @property
+    def isActive(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def exception(self) -> Exception | None:
+        """What ended it."""
+        return self.problem
+
+    def stop(self) -> None:
+        """End it between two batches."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            planned, done = self._newest("offsets"), self._newest("commits")
+            assert planned - done in (0, 1), f"Spark cannot go on from plan {planned} with {done} done"
+            number = done + 1
+            while not self._stop.is_set():
+                if number > planned:
+                    if not self._plan(number):
+                        if self.stream.once:
+                            return
+                        self._stop.wait(0.05)
+                        continue
+                    planned = number
+                rows = [row for n, row in self._taken() if self._offset(number - 1) < n <= self._offset(number)]
+                parts = [pa.Table.from_pylist(rows[at::2], SCHEMA) for at in (0, 1)]
+                self.action(Frame([part for part in parts if part.num_rows]), number)
+                self._write(self.folder / "commits" / str(number), "v1\n{}")
+                number += 1
+        except Exception as problem:
+            self.problem = problem
+
+    def _plan(self, number: int) -> bool:
+        """Files that are new go to the log of the source first; a plan says up to which of its entries."""
+        seen = {row["path"] for _, row in self._taken()}
+        most, pattern = int(self.stream.options["maxFilesPerTrigger"]), self.stream.options["pathGlobFilter"]
+        there = [path for path in self.stream.path.rglob("*") if fnmatch(path.name, pattern) and path.is_file()]
+        fresh = sorted((path.stat().st_mtime_ns // 1000, path.absolute().as_uri()) for path in there)
+        fresh = [(modified, path) for modified, path in fresh if path not in seen][:most]
+        entry = self._newest("sources/0")
+        if fresh:
+            entry += 1
+            rows = [{"path": path, "timestamp": modified // 1000, "batchId": entry} for modified, path in fresh]
+            self._write(self.folder / "sources/0" / str(entry), "\n".join(["v1", *map(json.dumps, rows)]))
+        if entry == self._offset(number - 1):
+            return False
+        self._write(self.folder / "offsets" / str(number), f"v1\n{{}}\n{json.dumps({'logOffset': entry})}")
+        return True
+
+    def _offset(self, number: int) -> int:
+        if number < 0:
+            return -1
+        return int(json.loads((self.folder / "offsets" / str(number)).read_text().splitlines()[-1])["logOffset"])
+
+    def _taken(self) -> list[tuple[int, dict[str, Any]]]:
+        found: list[tuple[int, dict[str, Any]]] = []
+        for number in range(self._newest("sources/0") + 1):
+            for line in (self.folder / "sources/0" / str(number)).read_text().splitlines()[1:]:
+                row = json.loads(line)
+                found.append((number, {"path": row["path"], "modified": row["timestamp"] * 1000}))
+        return found
+
+    def _newest(self, log: str) -> int:
+        folder = self.folder / log
+        return max((int(path.name) for path in folder.glob("[0-9]*")), default=-1)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{time.monotonic_ns()}.tmp")
+        draft.write_text(text)
+        draft.rename(path)

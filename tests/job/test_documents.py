@@ -1,0 +1,154 @@
+"""JSON objects are read as if each attribute were taken out of its document by a path of its own, whatever they hold.
+
+That plain reading stands here as SQL that is slow and easy to see through. The reading of the sources parses a document
+once, and skips the exact way where it may: both must give the same events, bit for bit, and the same dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollup.core.columns import ColumnEngine
+from rollup.plan.app import StreamDef
+from rollup.program import compile_app
+from rollup.sources.content.documents import OK, Documents
+from rollup.sources.content.records import cast, json_paths, text, view
+from tests.profiles import examples
+
+_ENGINE = ColumnEngine(threads=1)
+_AGGREGATION = "define aggregation A from S select count() as n aggregate every sec ... year;"
+ALL = "s string, d double, l long, i int, b bool, f float"
+STREAMS = {kinds: compile_app(f"define stream S ({kinds}); {_AGGREGATION}", "+00:00").streams["S"] for kinds in (ALL, "s string", "d double, l long", "s string, i int")}  # fmt: skip
+RENAMED: list[dict[str, str]] = [{}, {}, {"s": "x.y", "l": "i"}, {"s": "$.a[0]"}, {"d": "l"}]
+
+NUMBERS = st.one_of(
+    st.integers(-5, 5).map(str),
+    st.integers(-(10**25), 10**25).map(str),
+    st.sampled_from([2**31 - 1, 2**31, -(2**31) - 1, 2**53 - 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64]).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.builds("{}e{}{}".format, st.integers(-99, 99), st.sampled_from(["", "+", "-"]), st.integers(0, 400)),
+    st.sampled_from(
+        ["-0", "-0.0", "1.0", "1.50", "1.0000000000000000000001", "NaN", "-Infinity", "2E-6", "3E25", "1e16"]
+    ),
+)
+TEXTS = st.one_of(
+    NUMBERS,
+    st.text(max_size=8).map(lambda value: json.dumps(value)[1:-1]),
+    st.sampled_from(
+        ["", "true", "false", " 7 ", "\\u0031", "\\u002b-3", "+-3", "0e80516", "5E-60002", "1_000", "0x10", "1e5-x"]
+    ),
+).map('"{}"'.format)
+VALUES = st.recursive(
+    st.one_of(NUMBERS, TEXTS, st.sampled_from(["true", "false", "null"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda found: f"[{','.join(found)}]"),
+        st.lists(st.tuples(st.sampled_from("sdliy"), inner), max_size=3).map(lambda found: _object(found)),
+    ),
+    max_leaves=4,
+)
+FITTING = {
+    "s": st.one_of(TEXTS, NUMBERS),
+    "d": NUMBERS,
+    "l": st.integers(-(2**63), 2**63 - 1).map(str),
+    "i": st.integers(-300, 2**31).map(str),
+    "b": st.sampled_from(["true", "false"]),
+    "f": NUMBERS,
+    "x.y": TEXTS,
+    "x": VALUES,
+    "a": VALUES,
+}
+
+
+def _object(members: list[tuple[str, str]]) -> str:
+    return "{" + ",".join(f'"{name}":{value}' for name, value in members) + "}"
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """An object whose members mostly fit, in any order, some twice; or what is left of one; or no object."""
+    names = draw(st.lists(st.sampled_from(["s", "d", "l", "i", "b", "f", "S", "x.y", "x", "a"]), max_size=9))
+    whole = draw(st.booleans())
+    members = [(name, draw(FITTING[name] if whole and name in FITTING else VALUES)) for name in ["d", "l", "i", "s", *names]]  # fmt: skip
+    found = _object(members[draw(st.integers(0, 4)) :])
+    return draw(
+        st.one_of(
+            st.just(found),
+            st.just(found),
+            st.sampled_from(
+                [f" {found}\n", f"{found}{found}", f"{found},", f"[{found}]", f"\ufeff{found}", "", "null"]
+            ),
+            st.integers(0, len(found)).map(lambda end: found[:end]),
+            VALUES,
+        )
+    )
+
+
+def plainly(stream: StreamDef, renamed: dict[str, str]) -> tuple[int, pa.Table]:
+    """The reading that all others must equal: a path expression for each use of an attribute."""
+    whole = "readable AND CASE WHEN json_valid(raw) THEN json_type(raw) = 'OBJECT' ELSE false END"
+    readers: dict[str, tuple[str, str]] = {}
+    for name, kind in stream.attributes.items():
+        found = [
+            f"json_extract_string(CASE WHEN ok THEN raw END, {text(path)})"
+            for path in json_paths(renamed.get(name, name))
+        ]
+        value = f"COALESCE({', '.join(found)}, NULL)"
+        readers[name] = (cast(value, kind), f"{value} IS NOT NULL")
+    return view(_ENGINE, stream, f"(SELECT *, {whole} AS ok FROM l)", readers, "raw", "ok", "'t:' || __arrival")
+
+
+def seen(found: tuple[int, pa.Table]) -> Any:
+    """How many records there were, the events bit for bit, and the dead letters in their order."""
+    events = _ENGINE.run("SELECT * FROM __batch ORDER BY __arrival")
+    letters = sorted(found[1].to_pylist(), key=lambda letter: int(letter["position"][2:]))
+    return found[0], events.schema, [[_exact(v) for v in row.values()] for row in events.to_pylist()], letters
+
+
+def _exact(value: Any) -> Any:
+    return (math.copysign(1, value), repr(value)) if isinstance(value, float) else value
+
+
+@examples(60)
+@given(
+    st.lists(documents(), min_size=1, max_size=40), st.sampled_from(list(STREAMS)), st.sampled_from(RENAMED), st.data()
+)
+def test_a_document_is_read_as_if_each_attribute_were_taken_out_alone(
+    found: list[str], kinds: str, renamed: dict[str, str], data: st.DataObject
+) -> None:
+    stream = STREAMS[kinds]
+    renamed = {name: path for name, path in renamed.items() if name in stream.attributes}
+    readable = [data.draw(st.integers(0, 20)) > 0 for _ in found]
+    numbers = list(range(len(found)))
+    with _ENGINE.tables(
+        {"l": pa.table({"raw": found, "readable": readable, "__arrival": numbers, "__received": numbers})}
+    ):
+        wanted = seen(plainly(stream, renamed))
+        for quick in (True, False):
+            reading = Documents(stream, renamed, quick)
+            relation = reading.relation("l")
+            assert seen(view(_ENGINE, stream, relation, reading.readers(), "raw", OK, "'t:' || __arrival")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("document", "quick"),
+    [
+        ('{"s": "k1", "d": 12.5, "l": 9, "i": 3, "b": true, "f": 1.5}', True),
+        ('{"d": 0, "l": 0, "i": 1}', True),
+        ('{"d": 12.5, "l": 9007199254740993, "i": 3}', False),
+        ('{"d": true, "l": 9, "i": 3}', False),
+        ('{"s": 1e25, "d": 2, "l": 9, "i": 3}', False),
+        ('{"d": 12.5, "l": 9.5, "i": 3}', False),
+        ('{"d": 12.5, "l": "0e80516", "i": 3}', False),
+    ],
+)
+def test_usual_documents_are_read_the_quick_way_and_odd_ones_are_not(document: str, quick: bool) -> None:
+    table = pa.table({"raw": [document], "readable": [True], "__arrival": [0], "__received": [0]})
+    found = _ENGINE.run(f"SELECT __quick FROM {Documents(STREAMS[ALL], {}).relation('l')}", l=table)
+    assert found["__quick"].to_pylist() == [quick]

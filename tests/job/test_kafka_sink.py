@@ -1,0 +1,73 @@
+"""What leaves to Kafka is acknowledged or an error: on a real broker, on one that is killed, and for a row it refuses."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer
+
+from rollup.core.errors import StoreError
+from rollup.hosts.answers import KafkaSink
+from tests.servers.kafka import KafkaBroker
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def own() -> Iterator[KafkaBroker]:
+    """A broker of this test's own, to kill."""
+    broker = KafkaBroker()
+    try:
+        yield broker.start()
+    finally:
+        broker.remove()
+
+
+def received(broker: KafkaBroker, topic: str, count: int) -> list[int]:
+    """The values of `n` in a topic."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        found = consumer.consume(count, timeout=30)
+        return [json.loads(message.value() or b"")["n"] for message in found]
+    finally:
+        consumer.close()
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"n": numbers})
+
+
+def test_rows_that_the_broker_did_not_take_are_an_error_and_are_not_sent_behind_those_that_come_after(
+    own: KafkaBroker,
+) -> None:
+    topic = own.new_topic()
+    sink = KafkaSink({"servers": own.bootstrap, "topic": topic, "timeout": 5})
+    sink.write(rows(1, 2), "q", 0)
+    own.kill9()
+    began = time.monotonic()
+    with pytest.raises(StoreError, match=r"did not take the rows of batch 1 for topic t-\w+: .*\(the job's next start"):
+        sink.write(rows(3), "q", 1)
+    assert time.monotonic() - began < 30
+    own.start()
+    again = KafkaSink({"servers": own.bootstrap, "topic": topic, "timeout": 30})
+    again.write(rows(3), "q", 1)
+    assert received(own, topic, 3) == [1, 2, 3]
+
+
+def test_a_row_that_is_larger_than_a_message_may_be_is_an_error(kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic()
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "timeout": 10})
+    with pytest.raises(StoreError, match="Message size too large"):
+        sink.write(pa.table({"n": ["x" * 2_000_000]}), "q", 0)
+
+
+def test_more_rows_than_the_queue_of_the_client_holds_are_all_sent(kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic()
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "options": {"queue.buffering.max.messages": 100}})
+    sink.write(rows(*range(1000)), "q", 0)
+    assert received(kafka, topic, 1000) == list(range(1000))

@@ -1,0 +1,104 @@
+"""The command `rollup sql`: events as lines of JSON in, rows as lines of JSON out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+MODEL = """
+[tables.Orders]
+columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
+kind = "both"
+monotonic = { rowtime = "increasing" }
+
+[tables.Products]
+columns = { productId = "INTEGER", name = "VARCHAR" }
+"""
+EVENTS = [
+    {"stream": "Orders", "row": ["2015-02-15 10:17:00", 30, 4]},
+    {"stream": "Orders", "row": {"rowtime": "2015-02-15 10:18:00", "productId": 10, "units": 1}},
+    {"stream": "Orders", "row": ["2015-02-15 10:01:00", 10, 100]},
+    {"punctuation": "Orders", "rowtime": "2015-02-15 11:00:00"},
+    {"stream": "Orders", "row": ["2015-02-15 11:02:00", 10, 6]},
+]
+HOURLY = "SELECT STREAM TUMBLE_END(rowtime, INTERVAL '1' HOUR) AS e, SUM(units) AS u FROM Orders GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR)"
+
+
+def _sql(folder: Path, query: str, *words: str, events: str | None = None) -> subprocess.CompletedProcess[str]:
+    (folder / "model.toml").write_text(MODEL)
+    (folder / "products.json").write_text('[10, "Beer"]\n[30, "Cheese"]\n')
+    lines = events if events is not None else "".join(json.dumps(event) + "\n" for event in EVENTS)
+    command = [sys.executable, "-m", "rollup.cli.main", "sql", "--schema", "model.toml", *words, query]
+    return subprocess.run(command, cwd=folder, input=lines, capture_output=True, text=True, timeout=120, check=False)
+
+
+def _rows(ran: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_a_standing_query_gives_its_rows_and_counts_what_goes_back(tmp_path: Path) -> None:
+    ran = _sql(tmp_path, HOURLY)
+    assert _rows(ran) == [{"e": "2015-02-15 11:00:00", "u": 5}, {"e": "2015-02-15 12:00:00", "u": 6}]
+    assert ran.returncode == 1
+    assert "event 3 is refused: rowtime 2015-02-15 10:01:00 is below 2015-02-15 10:18:00" in ran.stderr
+
+
+def test_without_the_end_as_a_bound_open_windows_stay_open(tmp_path: Path) -> None:
+    assert [row["u"] for row in _rows(_sql(tmp_path, HOURLY, "--no-bound"))] == [5]
+
+
+def test_a_stream_is_joined_with_a_table_that_is_loaded(tmp_path: Path) -> None:
+    query = "SELECT STREAM units, name FROM Orders AS o JOIN Products AS p ON o.productId = p.productId"
+    found = _rows(_sql(tmp_path, query, "--load", "Products=products.json"))
+    assert found == [{"units": 4, "name": "Cheese"}, {"units": 1, "name": "Beer"}, {"units": 6, "name": "Beer"}]
+
+
+def test_a_query_without_stream_answers_from_the_tables_and_ends(tmp_path: Path) -> None:
+    found = _rows(_sql(tmp_path, "SELECT name FROM Products ORDER BY name DESC", "--load", "Products=products.json"))
+    assert found == [{"name": "Cheese"}, {"name": "Beer"}]
+
+
+def test_wrong_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    for events, message in (
+        ("no json\n", "line 1 of the input is no JSON"),
+        ("{}\n", "line 1 of the input is no event"),
+    ):
+        ran = _sql(tmp_path, HOURLY, events=events)
+        assert ran.returncode == 2 and message in ran.stderr and "Traceback" not in ran.stderr
+    ran = _sql(tmp_path, "SELECT STREAM * FROM Products")
+    assert ran.returncode == 2 and "Cannot convert table 'PRODUCTS' to a stream" in ran.stderr
+
+
+def test_an_event_whose_value_does_not_fit_is_refused_and_the_others_count(tmp_path: Path) -> None:
+    bad = [{"stream": "Orders", "row": ["yesterday", 1, 1]}, {"stream": "Orders", "row": [1]}]
+    ran = _sql(tmp_path, HOURLY, events="".join(json.dumps(event) + "\n" for event in [*bad, *EVENTS]))
+    assert [row["u"] for row in _rows(ran)] == [5, 6]
+    assert ran.returncode == 1 and "Traceback" not in ran.stderr
+    assert "event 1 is refused: rowtime: 'yesterday' is no TIMESTAMP" in ran.stderr
+    assert "event 2 is refused: 1 values, 3 expected" in ran.stderr
+    (tmp_path / "wrong.json").write_text('["ten", "Beer"]\n')
+    ran = _sql(tmp_path, "SELECT name FROM Products", "--load", "Products=wrong.json")
+    assert ran.returncode == 2 and "row 1 of Products: productId: 'ten' is no INT" in ran.stderr
+
+
+def test_a_materialized_view_is_filled_by_the_stream_and_asked_after_it(tmp_path: Path) -> None:
+    view = f"CREATE MATERIALIZED VIEW Hourly AS {HOURLY}"
+    events = "".join(json.dumps(event) + "\n" for event in EVENTS if event != EVENTS[2])
+    ran = _sql(tmp_path, f"{view}; SELECT MAX(u) AS most, COUNT(*) AS hours FROM Hourly", events=events)
+    assert _rows(ran) == [{"most": 6, "hours": 2}]
+    assert ran.returncode == 0
+    assert _rows(_sql(tmp_path, view, events=events)) == _rows(_sql(tmp_path, HOURLY, events=events))
+
+
+def test_standing_inserts_before_the_last_statement_run_too(tmp_path: Path) -> None:
+    text = (
+        "INSERT INTO Big SELECT STREAM * FROM Orders WHERE units > 3; SELECT STREAM units FROM Orders WHERE units < 3"
+    )
+    assert [row["units"] for row in _rows(_sql(tmp_path, text))] == [1]
+    asked = f"{text.split(';')[0]}; SELECT SUM(units) AS s FROM Big"
+    ran = _sql(tmp_path, asked)
+    assert _rows(ran) == [{"s": 10}]
+    assert ran.returncode == 1
+    assert ran.stderr.count("is refused") == 1

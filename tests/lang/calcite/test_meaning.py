@@ -1,0 +1,184 @@
+"""What expressions mean, as Calcite 1.40 answers them: kinds are kept, numbers are cut, nulls are the greatest.
+
+The values were asked of the reference over the same row; where it differs from the standard the test says so.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import Any
+
+import pytest
+
+from rollup.core.errors import PlanError, QueryError
+from rollup.engine.flows.flow import AT, END
+from rollup.lang.calcite.model import Model
+from rollup.lang.calcite.session import Session
+
+COLUMNS = {
+    "id": "INTEGER", "name": "VARCHAR", "sal": "DECIMAL(10,2)", "rate": "DOUBLE", "hired": "DATE", "since": "TIMESTAMP",
+    "ok": "BOOLEAN", "tod": "TIME",
+}  # fmt: skip
+ROW = [2, "Bob", "-7.25", -1.5, "2020-02-29", "2020-02-29 23:59:59", False, "10:20:30"]
+
+MEANINGS: dict[str, Any] = {
+    "CAST(sal AS INTEGER)": -7,
+    "CAST(rate AS BIGINT)": -1,
+    "CAST(2.5 AS INTEGER)": 2,
+    "CAST(1.999e0 AS INTEGER)": 1,
+    "CAST(sal AS DECIMAL(5,1))": -7.2,
+    "CAST(sal / 2 AS INTEGER)": -3,
+    "CAST(ok AS VARCHAR)": "FALSE",
+    "CAST(id > 1 AS VARCHAR)": "TRUE",
+    "CAST(name AS VARCHAR(2))": "Bo",
+    "CAST(id AS CHAR(3)) || '|'": "2  |",
+    "CAST(name AS CHAR)": "B",
+    "id / 4": 0,
+    "-7 / 2": -3,
+    "MOD(-7, 3)": -1,
+    "FLOOR(id)": 2,
+    "EXTRACT(DOW FROM hired)": 7,
+    "DAYOFWEEK(hired)": 7,
+    "EXTRACT(EPOCH FROM hired)": 1582934400,
+    "FLOOR(hired TO MONTH)": date(2020, 2, 1),
+    "CEIL(hired TO YEAR)": date(2021, 1, 1),
+    "FLOOR(hired TO WEEK)": date(2020, 2, 23),
+    "FLOOR(since TO MONTH)": datetime(2020, 2, 1),
+    "FLOOR(tod TO HOUR)": time(10),
+    "CEIL(tod TO MINUTE)": time(10, 21),
+    "hired + INTERVAL '1' MONTH": date(2020, 3, 29),
+    "hired - INTERVAL '1' YEAR": date(2019, 2, 28),
+    "since + INTERVAL '1-2' YEAR TO MONTH": datetime(2021, 4, 29, 23, 59, 59),
+    "(hired - DATE '2020-02-28') DAY > INTERVAL '23' HOUR": True,
+    "TIMESTAMPADD(MONTH, 1, hired)": date(2020, 3, 29),
+    "TIMESTAMPADD(HOUR, 25, hired)": datetime(2020, 3, 1, 1),
+    "TIMESTAMPADD(SQL_TSI_SECOND, id, since)": datetime(2020, 3, 1, 0, 0, 1),
+    "TIMESTAMPDIFF(MONTH, hired, DATE '2021-02-28')": 11,
+    "TIMESTAMPDIFF(MONTH, DATE '2020-01-31', hired)": 0,
+    "TIMESTAMPDIFF(YEAR, DATE '2030-01-01', hired)": -9,
+    "TIMESTAMPDIFF(HOUR, TIMESTAMP '2020-03-01 01:30:00', since)": -1,
+    "CURRENT_DATE": date(2020, 5, 1),
+    "LOCALTIMESTAMP": datetime(2020, 5, 1, 12),
+}
+
+
+def _session(rows: list[list[Any]] | None = None) -> Session:
+    emp = {"columns": COLUMNS, "kind": "both", "monotonic": {"id": "increasing"}}
+    old = {"columns": {"id": "INTEGER", "price": "INTEGER"}, "temporal": True}
+    session = Session(Model.of({"tables": {"Emp": emp, "Prices": old}}), datetime(2020, 5, 1, 12))
+    session.load("Emp", [ROW] if rows is None else rows)
+    return session
+
+
+def _asked(session: Session, query: str) -> list[list[Any]]:
+    return [list(row.values()) for row in session.ask(session.prepare(query)).to_pylist()]
+
+
+def _streamed(session: Session, query: str, rows: list[list[Any]]) -> list[list[Any]]:
+    standing = session.prepare(query).standing
+    assert standing is not None
+    arrivals = {"emp": session.arrivals("Emp", rows, range(len(rows)), ended=True)}
+    output = standing.step(standing.start(), arrivals, session.engine)[1]
+    return [list(row.values()) for row in output.drop_columns([AT]).to_pylist()]
+
+
+@pytest.mark.parametrize("text", MEANINGS)
+def test_an_expression_has_the_value_and_the_kind_that_the_reference_gives(text: str) -> None:
+    expected = MEANINGS[text]
+    for found in (
+        _asked(_session(), f"SELECT {text} FROM Emp"),
+        _streamed(_session(), f"SELECT STREAM {text} FROM Emp", [ROW]),
+    ):
+        value = found[0][0]
+        if isinstance(expected, float):
+            assert float(value) == expected
+        else:
+            assert (value, type(value)) == (expected, type(expected))
+
+
+def _three() -> list[list[Any]]:
+    return [[1, "b", *ROW[2:]], [1, None, *ROW[2:]], [1, "a", *ROW[2:]]]
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [("name", ["a", "b", None]), ("name DESC", [None, "b", "a"]), ("name NULLS FIRST", [None, "a", "b"]), ("name DESC NULLS LAST", ["b", "a", None])],
+)  # fmt: skip
+def test_a_null_is_greater_than_every_value_unless_the_order_says_so(order: str, names: list[str | None]) -> None:
+    rows = _three()
+    assert [row[0] for row in _asked(_session(rows), f"SELECT name FROM Emp ORDER BY id, {order}")] == names
+    streamed = _streamed(_session(rows), f"SELECT STREAM name FROM Emp ORDER BY id, {order}", rows)
+    assert [row[0] for row in streamed] == names
+    ranked = _asked(_session(rows), f"SELECT name, ROW_NUMBER() OVER (ORDER BY {order}) AS r FROM Emp ORDER BY r")
+    assert [row[0] for row in ranked] == names
+    ranked = _streamed(_session(rows), f"SELECT STREAM name, RANK() OVER (PARTITION BY id ORDER BY {order}) FROM Emp", rows)  # fmt: skip
+    assert [name for name, _ in sorted(ranked, key=lambda row: row[1])] == names
+
+
+def test_aggregates_of_truth_are_those_of_the_standard() -> None:
+    rows = [[1, *ROW[1:6], truth, ROW[7]] for truth in (True, None, False)]
+    query = "SELECT {} EVERY(ok), SOME(ok), COUNT(ok), BIT_OR(id) FROM Emp GROUP BY id"
+    assert _asked(_session(rows), query.format("")) == [[False, True, 2, 1]]
+    assert _streamed(_session(rows), query.format("STREAM"), rows) == [[False, True, 2, 1]]
+
+
+@pytest.mark.parametrize("division", ["1 / (id - 2)", "sal / (id - 2)", "MOD(1, id - 2)"])
+def test_a_division_by_zero_is_an_error_of_a_table_and_a_null_in_a_stream_which_goes_on(division: str) -> None:
+    with pytest.raises(QueryError, match="division by zero"):
+        _asked(_session(), f"SELECT {division} FROM Emp")
+    later = [3, *ROW[1:]]
+    streamed = _streamed(_session(), f"SELECT STREAM {division} FROM Emp", [ROW, later])
+    assert streamed[0] == [None]
+    assert streamed[1][0] is not None
+
+
+def test_a_division_of_doubles_by_zero_is_infinite() -> None:
+    assert _asked(_session(), "SELECT rate / 0 FROM Emp") == [[float("-inf")]]
+
+
+def test_a_temporal_table_is_asked_as_of_a_time_and_no_other_table_is() -> None:
+    session = _session()
+    session.load("Prices", [[1, 10]])
+    session.now = datetime(2020, 1, 1)
+    session.prepare("UPDATE Prices SET price = 20 WHERE id = 1")
+    for moment, price in (("2019-12-31", 10), ("2020-01-01", 20)):
+        query = f"SELECT price FROM Prices FOR SYSTEM_TIME AS OF TIMESTAMP '{moment} 00:00:00'"
+        assert _asked(session, query) == [[price]]
+    assert _asked(session, "SELECT price FROM Prices") == [[20]]
+    with pytest.raises(PlanError, match="Emp is not a temporal table"):
+        session.prepare("SELECT id FROM Emp FOR SYSTEM_TIME AS OF TIMESTAMP '2020-01-01 00:00:00'")
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [("NO_SUCH(id)", "(?i)no_such"), ("TO_CHAR(since, 'YYYY')", "ToChar"), ("SOUNDEX(name)", "SOUNDEX"), ("name + hired", "(?i)cast|type"), ("TIMESTAMPADD(FORTNIGHT, 1, since)", "one of SECOND"), ("FLOOR(since TO FORTNIGHT)", "FORTNIGHT is no unit")],
+)  # fmt: skip
+def test_what_cannot_be_computed_is_refused_when_the_query_is_prepared(item: str, message: str) -> None:
+    from rollup.core.errors import RollupError
+
+    for stream in ("", "STREAM"):
+        with pytest.raises(RollupError, match=message):
+            _session().prepare(f"SELECT {stream} {item} FROM Emp")
+
+
+def test_lag_looks_back_at_once_and_lead_waits_for_the_rows_that_follow() -> None:
+    columns = {"t": "TIMESTAMP", "n": "INTEGER"}
+    table = {"columns": columns, "kind": "stream", "monotonic": {"t": "increasing", "n": "strictly increasing"}}
+    session = Session(Model.of({"tables": {"S": table}}))
+    rows = [[f"2020-01-01 00:00:0{second}", number] for number, second in enumerate([0, 0, 1, 2])]
+    for call, values, at in (
+        ("LAG(n) OVER (ORDER BY t)", [None, 0, 1, 2], [0, 1, 2, 3]),
+        ("LEAD(n) OVER (ORDER BY t)", [1, 2, 3, None], [1, 2, 3, END]),
+        ("LEAD(n, 2) OVER (ORDER BY n)", [2, 3, None, None], [2, 3, END, END]),
+        ("LAG(n, 2, -1) OVER (ORDER BY n)", [-1, -1, 0, 1], [0, 1, 2, 3]),
+    ):
+        standing = session.prepare(f"SELECT STREAM {call} AS v FROM S").standing
+        assert standing is not None
+        states, found = standing.start(), list[tuple[Any, int]]()
+        for place in range(len(rows) + 1):
+            some = {
+                "s": session.arrivals("S", rows[place : place + 1], range(place, min(place + 1, 4)), ended=place == 4)
+            }
+            states, output, _ = standing.step(states, some, session.engine)
+            found += [(row["v"], row["at"]) for row in output.rename_columns(["v", "at"]).to_pylist()]
+        assert found == list(zip(values, at, strict=True)), call

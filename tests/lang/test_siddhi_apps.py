@@ -1,0 +1,67 @@
+"""SiddhiQL apps beyond the recorded cases: what the reference engine ties to the clock on the wall, to a log, to chance."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from rollup.core.errors import RollupError
+from rollup.lang.siddhiql.app import SiddhiApp
+
+
+def values(app: SiddhiApp, stream: str) -> list[tuple[object, ...]]:
+    return [row.values for row in app.taken() if row.stream == stream]
+
+
+def test_a_trigger_ticks_from_the_start_on_and_a_restored_one_goes_on() -> None:
+    text = "define trigger Tick at every 2 sec; from Tick select triggered_time as t insert into Out;"
+    app = SiddhiApp(text)
+    app.advance(5000)
+    assert values(app, "Out") == [(2000,), (4000,)]
+    again = SiddhiApp(text)
+    again.restore(app.snapshot())
+    again.advance(6500)
+    assert values(again, "Out") == [(6000,)]
+
+
+def test_a_trigger_at_start_ticks_once_when_the_app_begins() -> None:
+    app = SiddhiApp("define trigger Begin at 'start'; from Begin select triggered_time as t insert into Out;", 7)
+    app.advance(5000)
+    assert values(app, "Out") == [(7,)]
+
+
+def test_a_trigger_by_a_calendar_is_refused_with_its_place() -> None:
+    with pytest.raises(RollupError, match="is not supported") as refusal:
+        SiddhiApp("define stream S (k int);\ndefine trigger T at '*/5 * * * * ?';")
+    assert (refusal.value.line, refusal.value.column) == (2, 1)
+
+
+def test_log_writes_each_row_that_comes_by_and_lets_it_pass(caplog: pytest.LogCaptureFixture) -> None:
+    app = SiddhiApp("define stream S (k string, v int); from S[v > 1]#log('seen')[v > 2] select k insert into Out;")
+    with caplog.at_level(logging.INFO):
+        app.send("S", [("a", 1), ("b", 2), ("c", 3)])
+    assert values(app, "Out") == [("c",)]
+    assert [record.getMessage() for record in caplog.records] == ["seen ['b', 2]", "seen ['c', 3]"]
+
+
+def test_every_uuid_is_another() -> None:
+    app = SiddhiApp("define stream S (k string); from S select UUID() as id insert into Out;")
+    app.send("S", [("a",), ("b",)])
+    (one,), (two,) = values(app, "Out")
+    assert one != two and len(str(one)) == 36
+
+
+def test_in_may_stand_without_parentheses_around_its_condition() -> None:
+    app = SiddhiApp(
+        "define stream S (k string); define table T (k string); from S[T.k == k in T] select k insert into Out;"
+        "from S select k insert into T;"
+    )
+    app.send("S", [("a",)])
+    app.send("S", [("a",)])
+    assert values(app, "Out") == [("a",)]
+
+
+def test_folding_a_number_with_and_is_refused() -> None:
+    with pytest.raises(RollupError, match="and takes a bool, not int"):
+        SiddhiApp("define stream S (v int); from S select and(v) as x insert into Out;")

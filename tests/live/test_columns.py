@@ -1,0 +1,256 @@
+"""The engine over columns against the engine on rows: the same statements, events, jumps of the clock and restarts.
+
+`Engine(columns=None)` never leaves rows and is the oracle. The other engine goes over at a random batch and is taken out
+and restored at random places. Deliveries are compared one by one, with their order and to the last bit.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rollup.core.errors import QueryError
+from rollup.engine.state import State
+from rollup.live import Arrived, Engine, Heard
+
+SCHEMA = """
+create schema S(symbol string, price double, volume int);
+create context C partition by symbol from S;
+"""
+COVERED = {
+    "filter": "select symbol, price * volume as n from S(price > 40)",
+    "a": "select * from S(symbol = 'a')",
+    "b": "select * from S(symbol = 'b')",
+    "grouped": "select symbol, sum(price) as s, count(*) as n from S#length(3) group by symbol",
+    "each": "select symbol, price, avg(price) as s from S#length(4) group by symbol",
+    "time": "select symbol, avg(price) as a from S#time(20 msec) group by symbol",
+    "rows": "select symbol, volume, sum(price) as s from S#time(30 msec) where price > 20 group by symbol",
+    "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
+    "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
+    "all": "select sum(volume) as s from S#keepall",
+    "extremes": "select symbol, min(price) as a, max(volume) as b from S#time(30 msec) group by symbol",
+    "unique": "select symbol, sum(volume) as s from S#unique(symbol) group by symbol",
+    "sorted": "select sum(price) as s, count(*) as n from S#sort(3, volume desc)",
+    "pattern": "select a.price as p, b.volume as v from pattern [every a=S(price>50) -> "
+    "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
+    "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
+}
+UNCOVERED = {
+    "last": "select median(price) as m, last(volume) as v from S#length(2)",
+    "removed": "select irstream symbol from S#length(1)",
+}
+SEVERAL = [
+    ["filter", "a", "b", "grouped", "time", "pattern"],
+    ["each", "rows", "total", "ever", "all"],
+    ["extremes", "unique", "sorted"],
+    ["time", "removed", "total", "a"],
+    ["keyed"],
+    ["last", "keyed", "grouped", "filter"],
+]
+
+row = st.fixed_dictionaries(
+    {
+        "symbol": st.sampled_from(["a", "b", "c", None]),
+        "price": st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, 45.0, 55.5]), st.floats(0, 100)),
+        "volume": st.one_of(st.none(), st.integers(-1, 5)),
+    }
+)
+gaps = st.sampled_from([0, 0, 1, 3, 10, 40])
+sends = st.tuples(st.sampled_from(["dicts", "table", "timed"]), st.lists(st.tuples(gaps, row), max_size=8))
+clocks = st.tuples(st.sampled_from(["advance", "jump"]), st.sampled_from([1, 5, 20, 100]))
+steps = st.lists(st.one_of(sends, sends, clocks, st.just(("restart", None)), st.just(("rows", None))), max_size=9)
+
+
+def _deployed(names: list[str], columns: int | None) -> Engine:
+    engine = Engine(columns=columns)
+    engine.deploy(SCHEMA)
+    for name in names:
+        engine.deploy({**COVERED, **UNCOVERED}[name], name)
+    return engine
+
+
+def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> list[Any]:
+    said: list[Any] = []
+    names = list(engine.plan())
+    for what, value in found:
+        match what:
+            case "dicts":
+                engine.send("S", [event for _, event in value])
+            case "table" | "timed":
+                table = pa.Table.from_pylist([event for _, event in value], TYPES)
+                at = engine.now
+                times = [at := at + gap for gap, _ in value]
+                engine.send("S", table, at=times if what == "timed" else None)
+            case "advance":
+                engine.advance(engine.now + value)
+            case "jump":
+                engine.jump(engine.now + value)
+            case "restart":
+                said += engine.heard()
+                if columns is not None:
+                    engine = Engine.restored(_reread(engine.snapshot()), columns)
+            case _:
+                for each in names:
+                    found_rows = sorted(map(_bits, engine.rows(each.statement)), key=repr)
+                    said.append((each.statement, engine.now, found_rows))
+        said += engine.heard()
+    return [_exact(each) for each in said]
+
+
+TYPES = pa.schema([("symbol", pa.string()), ("price", pa.float64()), ("volume", pa.int32())])
+
+
+def _reread(state: State) -> State:
+    """A state that has been files."""
+    tables: dict[str, pa.Table] = {}
+    for name, table in state.tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
+    return State(tables, dict(state.scalars))
+
+
+def _exact(each: Any) -> Any:
+    return (each.statement, each.at, _bits(each.new), _bits(each.old)) if isinstance(each, Heard) else each
+
+
+def _bits(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _bits(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_bits(each) for each in value]
+    return struct.pack("<d", value) if isinstance(value, float) else value
+
+
+def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
+    for name in COVERED:
+        engine = _deployed([name], 1)
+        assert [(each.executor, each.reason) for each in engine.plan()] == [("columns", None)], name
+    assert {each.executor for each in _deployed(list(UNCOVERED), 1).plan()} == {"rows"}
+
+
+@pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=steps, least=st.sampled_from([1, 1, 4]))
+def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
+    assert _run(_deployed(names, least), found, least) == _run(_deployed(names, None), found, None)
+
+
+@settings(max_examples=20, deadline=None)
+@given(found=st.lists(st.tuples(gaps, row), min_size=1, max_size=20), cut=st.integers(0, 20))
+def test_tables_hold_what_dicts_hold(found: Any, cut: int) -> None:
+    names = ["grouped", "a", "b", "removed"]
+    one, other = _deployed(names, 1), _deployed(names, None)
+    arrived: list[Arrived] = []
+    one.listen_arrow(arrived.append)
+    events = [event for _, event in found]
+    for part in (events[:cut], events[cut:]):
+        one.send("S", part)
+        other.send("S", part)
+    given: dict[str, list[Any]] = {name: [] for name in names}
+    for each in arrived:
+        marks = zip(each.statement.to_pylist(), each.sign.to_pylist(), each.rows.to_pylist(), strict=True)
+        for name, sign, values in marks:
+            given[name].append((sign, _bits(values)))
+    wanted: dict[str, list[Any]] = {name: [] for name in names}
+    for heard in other.heard():
+        wanted[heard.statement] += [(1, _bits(values)) for values in heard.new]
+        wanted[heard.statement] += [(-1, _bits(values)) for values in heard.old]
+    assert given == wanted
+    assert one.heard() == []
+
+
+def test_functions_hear_what_is_theirs_and_the_rest_is_kept() -> None:
+    engine, heard = _deployed(["filter", "grouped", "removed"], 1), dict[str, list[Any]]()
+    for name in ("filter", "removed"):
+        engine.listen(name, lambda new, old, name=name: heard.setdefault(name, []).append((new, old)))
+    engine.send("S", _events(1))
+    assert heard["filter"] == [([{"symbol": "a", "n": 60.0}], [])]
+    assert heard["removed"][1] == ([{"symbol": "b"}], [{"symbol": "a"}])
+    assert [(each.statement, each.new[0]["n"]) for each in engine.heard()] == [("grouped", 1), ("grouped", 1)]
+
+
+def test_tables_of_one_statement_of_a_family_are_its_own() -> None:
+    engine, arrived = _deployed(["a", "b", "removed"], 1), list[Arrived]()
+    engine.listen_arrow(arrived.append, "b", "removed")
+    engine.send("S", _events(2))
+    assert [(each.statement[0].as_py(), each.rows.column("symbol").to_pylist()) for each in arrived] == [
+        ("removed", ["a", "b", "a", "a", "b", "b", "a"]),
+        ("b", ["b", "b"]),
+    ]
+    assert {each.statement for each in engine.heard()} == {"a"}
+    with pytest.raises(QueryError, match="no statement is called `z`"):
+        engine.listen_arrow(arrived.append, "z")
+
+
+def _events(n: int) -> pa.Table:
+    return pa.table({"symbol": ["a", "b"] * n, "price": [60.0, 1.0] * n, "volume": pa.array([1, 2] * n, pa.int32())})
+
+
+def test_a_statement_that_inserts_later_makes_the_events_of_its_stream_come_one_by_one() -> None:
+    engines = [_deployed(["grouped", "a"], 1), _deployed(["grouped", "a"], None)]
+    for engine in engines:
+        engine.send("S", _events(3))
+        engine.deploy(
+            "create schema T(v int); insert into S select 'a' as symbol, 2.0 as price, v as volume from T", "x"
+        )
+        engine.send("T", {"v": 7})
+        engine.send("S", _events(2))
+    assert engines[0].heard() == engines[1].heard()
+    reasons = {each.statement: each.reason for each in engines[0].plan()}
+    assert reasons["grouped"] == "`S`, into which a statement inserts"
+
+
+def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() -> None:
+    engines = [Engine(columns=1), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy("select sum(volume) as s from S#length(9)", "sum")
+        engine.deploy("create table W(k string primary key, v int); create unique index U on W(v);", "w")
+        engine.deploy(
+            "on S as s merge W where W.k = s.symbol when not matched then insert select s.symbol as k, 1 as v", "m"
+        )
+        engine.deploy("select sum(volume) as s from S#length(9)", "after")
+        with pytest.raises(QueryError):
+            engine.send("S", _events(3))
+    assert engines[0].heard() == engines[1].heard() != []
+    assert [engine.rows("sum") for engine in engines] == [[{"s": 3}]] * 2
+    assert [engine.rows("after") for engine in engines] == [[{"s": 1}]] * 2
+
+
+def test_components_are_statements_that_share_something() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMA)
+    engine.deploy("@name('in') insert into T select symbol from S; @name('out') select symbol from T; "
+                  "@name('alone') select symbol from S", "m")  # fmt: skip
+    found = {each.statement: each for each in engine.plan()}
+    assert found["in"].component == found["out"].component != found["alone"].component
+    assert (found["out"].reason, found["in"].reason) == ("`T`, into which a statement inserts", "insert into")
+    assert found["alone"].executor == "columns"
+
+
+def test_instants_that_go_back_or_are_missing_are_refused() -> None:
+    engine = _deployed(["filter"], 1)
+    for at in ([5, 4, 3, 2, 1, 0], [1, 2], [None] * 6):
+        with pytest.raises(QueryError, match="instants"):
+            engine.send("S", _events(3), at=at)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="price"):
+        engine.send("S", _events(3), at="price")
+    engine.send("S", _events(3), at=[1, 2, 3, 4, 5, 6])
+    assert engine.now == 6
+
+
+def test_a_column_of_another_width_is_read_as_its_fields_type_and_one_that_does_not_fit_is_refused() -> None:
+    engine = _deployed(["filter"], 1)
+    engine.send("S", pa.table({"symbol": pa.array(["a"], pa.large_string()), "price": [50], "volume": pa.array([2])}))
+    assert [each.new for each in engine.heard()] == [[{"symbol": "a", "n": 100.0}]]
+    with pytest.raises(QueryError, match=r"S\.volume"):
+        engine.send("S", pa.table({"volume": pa.array([1, 2**40])}))
+    with pytest.raises(QueryError, match="`S` has no property `x`"):
+        engine.send("S", pa.table({"x": [1]}))

@@ -1,0 +1,58 @@
+"""The job with statements: what its sinks and tables hold is known by hand, also when it was killed on its way (over a
+model of Spark, see `tests.statements.kills`)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.job.jobs import ROOT
+from tests.statements.jobs import expected, job, results
+
+
+def killed(folder: Path, *options: str) -> dict[str, Any]:
+    """What differs after kills, by point or round."""
+    command = [sys.executable, "-m", "tests.statements.kills", str(folder), *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_killed_between_two_side_effects_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
+    found = killed(tmp_path)
+    assert found and found == {name: {} for name in found}
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
+    found = killed(tmp_path, "--all", "--random", "10", "--counts", "1", "2", "4")
+    assert found and found == {name: {} for name in found}
+
+
+@pytest.mark.spark
+def test_run_on_spark_fills_every_sink_and_ends_without_a_word_of_a_library(tmp_path: Path) -> None:
+    found = job(tmp_path, files=6, per_batch=2)
+    code, said = found.finish("--once")
+    assert (code, results(found)) == (0, expected(6)), said
+    assert "leaked" not in said
+
+
+def test_plan_says_of_each_statement_how_it_runs_and_where_it_goes(tmp_path: Path) -> None:
+    found = job(tmp_path, files=1)
+    command = [sys.executable, "-m", "rollup.cli.main", "plan", str(found.path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    for line in (
+        "statements siddhiql: on rows",
+        "stream Means to delta (exactly once, by the transaction of each append)",
+        "stream Rising to files (exactly once, one file a commit, named by its number)",
+        "stream Jumps to aggregation JumpAgg",
+        "statements minutes.sql: on columns",
+        "an aggregation would also answer it",
+        "stream Minutes to postgres (exactly once, in one transaction with the number of the commit)",
+    ):
+        assert line in said

@@ -1,0 +1,60 @@
+"""Sinks of statements: a commit that comes again adds nothing, and the next one is added."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from rollup.core.errors import StoreError
+from rollup.hosts.answers import FileSink, Sink
+from rollup.sinks.delta import DeltaSink
+from rollup.sinks.sql import SqlSink
+
+ONE = pa.table({"k": ["a", "b"], "v": pa.array([1.5, None], pa.float64()), "n": pa.array([1, 2], pa.int32())})
+TWO = pa.table({"k": ["c"], "v": pa.array([2.5], pa.float64()), "n": pa.array([3], pa.int32())})
+
+
+def twice(sink: Sink) -> None:
+    """As a job that was killed before it had noted the first write of each."""
+    for number, rows in ((1, ONE), (1, ONE), (4, TWO), (4, TWO)):
+        sink.write(rows, "id", number)
+
+
+def test_a_delta_table_has_each_commit_once(tmp_path: Path) -> None:
+    twice(DeltaSink({"path": str(tmp_path / "t"), "name": "S"}))
+    DeltaSink({"path": str(tmp_path / "t"), "name": "S"}).write(TWO, "id", 4)
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("k")
+    assert found.to_pylist() == [*ONE.to_pylist(), *TWO.to_pylist()]
+
+
+def test_two_streams_may_share_a_delta_table(tmp_path: Path) -> None:
+    for name in ("S", "T"):
+        DeltaSink({"path": str(tmp_path / "t"), "name": name}).write(TWO, "id", 1)
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 2
+
+
+def test_a_table_of_a_database_has_each_commit_once(tmp_path: Path) -> None:
+    options = {"url": f"sqlite:///{tmp_path / 'out.db'}", "table": 'odd "name"', "name": "S"}
+    twice(SqlSink(options))
+    SqlSink(options).write(TWO, "id", 4)
+    with sqlite3.connect(tmp_path / "out.db") as database:
+        rows = database.execute('select k, v, n from "odd ""name""" order by k').fetchall()
+    assert rows == [("a", 1.5, 1), ("b", None, 2), ("c", 2.5, 3)]
+
+
+def test_a_folder_has_a_file_a_commit(tmp_path: Path) -> None:
+    twice(FileSink({"path": str(tmp_path)}))
+    files = sorted(tmp_path.glob("*"))
+    assert [pq.read_table(file).to_pylist() for file in files] == [ONE.to_pylist(), TWO.to_pylist()]
+
+
+def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    sink = DeltaSink({"path": str(tmp_path / "t"), "name": "S"})
+    sink.write(ONE, "id", 1)
+    with pytest.raises(StoreError, match="cannot append the rows of S to the table"):
+        sink.write(pa.table({"other": [1]}), "id", 2)
