@@ -344,7 +344,10 @@ def test_jdbc_reads_metadata_prepares_and_fetches_by_cursor(serving: Serving, jd
     command = [str(java()), "-cp", str(jdbc_driver), str(program), str(serving.endpoint.port), PASSWORD]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    names = ["TradeAgg", *(f"TradeAgg_per_{level}" for level in ("days", "hours", "minutes", "months", "seconds", "years"))]
+    names = [
+        "TradeAgg",
+        *(f"TradeAgg_per_{level}" for level in ("days", "hours", "minutes", "months", "seconds", "years")),
+    ]
     kinds = [
         "AGG_TIMESTAMP int8",
         "symbol text",

@@ -73,6 +73,11 @@ def job(place: Place, width: int = 4 * DAY) -> FileJob:
     return FileJob(place.conf).run()
 
 
+def counts(job: FileJob) -> dict[Duration, int]:
+    """Rows a level; bytes are left out, since PostgreSQL's own vacuum changes a table's size at any moment."""
+    return {level: size.rows for level, size in job.store.snapshot().sizes().items()}
+
+
 def years(job: FileJob) -> list[dict[str, object]]:
     return (
         job.pipeline.store.snapshot()
@@ -140,7 +145,7 @@ def test_late_events_after_a_purge_keep_every_level_right(place: Place, rollup: 
 @ON_POSTGRES
 def test_a_kill_between_the_book_and_the_commit_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     running = job(place)
-    before = running.store.snapshot().sizes()
+    before = counts(running)
 
     def killed(point: str) -> None:
         if point == "commit.open":
@@ -152,7 +157,7 @@ def test_a_kill_between_the_book_and_the_commit_loses_nothing(place: Place, monk
         running.chores.purge()
     monkeypatch.undo()
     again = FileJob(running.conf)
-    assert again.store.snapshot().sizes() == before
+    assert counts(again) == before
     assert isinstance(again.chores, Chores) and again.chores.purge()
 
 

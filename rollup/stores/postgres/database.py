@@ -318,7 +318,9 @@ class PostgresSession:
 
     def answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table | None:
         """The answer, computed by the server in one statement; None when it needs a sketch."""
-        if question.tables() or not question.computable("postgres"):  # the points of `fill` may be millions: they stay here
+        if question.tables() or not question.computable(
+            "postgres"
+        ):  # the points of `fill` may be millions: they stay here
             return None
         parts = stored_relations(self.tables, question.relations, name)
         if question.late:

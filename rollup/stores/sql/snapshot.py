@@ -165,7 +165,9 @@ class SqlSnapshot:
         """The rows of a level in the ranges of a question."""
         aggregation = self._store.aggregation
         table = aggregation.table(level)
-        return pa.concat_tables([self._rows(session, table, Range(TIMESTAMP, *both)) for both in question.ranges(level)])
+        return pa.concat_tables(
+            [self._rows(session, table, Range(TIMESTAMP, *both)) for both in question.ranges(level)]
+        )
 
     def _rows(self, session: Session, table: str, within: Range | None, opened: pa.Schema | None = None) -> pa.Table:
         """Rows of a level, or open ones with their schema; values that the table does not have are as before their time."""
