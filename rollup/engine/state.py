@@ -23,6 +23,7 @@ from rollup.core.errors import StoreError
 from rollup.engine.rows.row import Row
 
 _ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS = range(1, 8)
+_HELD = "held"
 NODES = pa.schema([("path", pa.string()), ("state", pa.binary())])
 
 
@@ -32,6 +33,32 @@ class State:
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
     scalars: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @staticmethod
+    def holding(states: Mapping[str, State], scalars: Mapping[str, Any]) -> State:
+        """One state of several by name, with scalars of its own.
+
+        >>> both = State.holding({"a b": State({}, {"n": 1}), "c": State({}, {"n": 2})}, {"clock": 7})
+        >>> both.scalars["clock"], {name: dict(state.scalars) for name, state in both.held().items()}
+        (7, {'a b': {'n': 1}, 'c': {'n': 2}})
+        """
+        tables = {
+            f"{place} {name}": table
+            for place, state in enumerate(states.values())
+            for name, table in state.tables.items()
+        }
+        return State(tables, {**scalars, _HELD: {name: dict(state.scalars) for name, state in states.items()}})
+
+    def held(self) -> dict[str, State]:
+        """The states that `holding` made this one of."""
+        tables: list[dict[str, pa.Table]] = [{} for _ in self.scalars[_HELD]]
+        for key, table in self.tables.items():
+            place, name = key.split(" ", 1)
+            tables[int(place)][name] = table
+        return {
+            name: State(mine, scalars)
+            for (name, scalars), mine in zip(self.scalars[_HELD].items(), tables, strict=True)
+        }
 
 
 class Packer:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.statements.component import Event
+from rollup.statements.component import Event, Streams
 from rollup.statements.values import plain
 
 ROWTIME = "rowtime"
@@ -31,6 +31,14 @@ def batch_of(stream: StreamDef, events: Sequence[Event], first: int, position: s
 def stream_of(name: str, rows: pa.Table, names: Sequence[str]) -> StreamDef:
     """The stream that has the columns of a table; times are milliseconds since 1970."""
     return StreamDef(name, {column: _attribute(kind) for column, kind in zip(names, rows.schema.types, strict=True)})
+
+
+def by_place(made: StreamDef, streams: Streams) -> StreamDef:
+    """The stream that rows of such columns go to: the defined one where the types agree, since an insert goes by place."""
+    wanted = streams.get(made.name)
+    if wanted is None or list(wanted.attributes.values()) != list(made.attributes.values()):
+        return made
+    return wanted
 
 
 def events_of(stream: StreamDef, rows: pa.Table, causes: Sequence[Event], number: int) -> list[Event]:

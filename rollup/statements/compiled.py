@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -49,24 +49,36 @@ class Statements:
         return found
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A text whose names are known: those it says itself."""
+
+    name: str
+    section: Section
+    said: Names
+
+    @property
+    def names(self) -> Names:
+        """With the stream that its results go to."""
+        into = self.section.into
+        return self.said if into is None else replace(self.said, writes=self.said.writes | {into})
+
+
 def compile_statements(sections: Sequence[Section], streams: Streams) -> Statements:
     """The statements of an app's parts over its streams. Raises SyntaxProblem or PlanError with the place in its file."""
-    named = list[tuple[str, Section, Names]]()
+    texts = list[_Read]()
     for section in sections:
-        named.append((_name(section, [name for name, _, _ in named]), section, _at(section, partial(_names, section))))
+        said = _at(section, partial(language(section.language).names, section))
+        texts.append(_Read(_name(section, [text.name for text in texts]), section, said))
     known, parts = dict(streams), list[Part]()
-    for name, section, names in _ordered(named):
-        made = _at(section, partial(language(section.language).compile, section, known))
+    for text in _ordered(texts):
+        compile = partial(language(text.section.language).compile, text.section, known, text.said)
+        made = _at(text.section, compile)
         for target, given in made.writes.items():
-            _fits(section, given, known.setdefault(target, given))
-        parts.append(Part(name, section, names, made))
+            _fits(text.section, given, known.setdefault(target, given))
+        parts.append(Part(text.name, text.section, text.names, made))
     written = {target for part in parts for target in part.component.writes}
     return Statements(tuple(parts), {name: known[name] for name in known if name in written})
-
-
-def _names(section: Section) -> Names:
-    found = language(section.language).names(section)
-    return found if section.into is None else replace(found, writes=found.writes | {section.into})
 
 
 def _at(section: Section, action: Callable[[], Found]) -> Found:
@@ -89,21 +101,21 @@ def _name(section: Section, taken: Sequence[str]) -> str:
     return found
 
 
-def _ordered(named: Iterable[tuple[str, Section, Names]]) -> list[tuple[str, Section, Names]]:
+def _ordered(texts: Sequence[_Read]) -> list[_Read]:
     """Components after those that feed them. Raises PlanError for a circle between components."""
-    waiting, done = list(named), list[tuple[str, Section, Names]]()
+    waiting, done = list(texts), list[_Read]()
     while waiting:
         ready = [
             each
             for each in waiting
-            if not any(each[2].reads & other[2].writes for other in waiting if other is not each)
+            if not any(each.names.reads & other.names.writes for other in waiting if other is not each)
         ]
         if not ready:
-            circle = ", ".join(name for name, _, _ in waiting)
+            circle, first = ", ".join(text.name for text in waiting), waiting[0].section
             raise PlanError(
                 f"the statements of {circle} feed each other in a circle",
-                line=waiting[0][1].line,
-                column=waiting[0][1].column,
+                line=first.line,
+                column=first.column,
                 hint="statements that feed each other belong into one block",
             )
         done += ready

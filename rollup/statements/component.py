@@ -89,6 +89,6 @@ class Language(Protocol):
         """The names of a text. Raises SyntaxProblem with its place in the text."""
         ...
 
-    def compile(self, section: Section, streams: Streams) -> Component:
-        """The component of a text over streams that are known. Raises SyntaxProblem or PlanError with the place."""
+    def compile(self, section: Section, streams: Streams, names: Names) -> Component:
+        """The component of a text, whose `names` are given, over streams that are known. Raises SyntaxProblem or PlanError with the place."""
         ...

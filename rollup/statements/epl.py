@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError
 from rollup.engine.state import State
 from rollup.lang.epl.reader import read_module
@@ -17,7 +17,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import attribute, plain
+from rollup.statements.values import attribute, plain_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
@@ -30,16 +30,16 @@ class Epl:
 
     def names(self, section: Section) -> Names:
         """The event types that a module reads and inserts into, without those that it declares itself."""
-        nodes = list(_nodes(read_module(section.placed)))
+        nodes = list(descendants(read_module(section.placed)))
         own = {node.name for node in nodes if isinstance(node, (sm.CreateSchema, sm.CreateWindow, sm.CreateTable))}
         reads = {node.type for node in nodes if isinstance(node, FilterSource)}
         writes = {node.target for node in nodes if isinstance(node, sm.InsertInto) and not node.table}
         writes |= {node.target for node in nodes if isinstance(node, sm.MergeInsert) and node.target is not None}
         return Names(frozenset(reads - own), frozenset((writes - own) | set(_named(nodes))))
 
-    def compile(self, section: Section, streams: Streams) -> EplBlock:
+    def compile(self, section: Section, streams: Streams, names: Names) -> EplBlock:
         """The module over the streams. Raises SyntaxProblem or PlanError with the place."""
-        return EplBlock(section, streams, self.names(section))
+        return EplBlock(section, streams, names)
 
 
 class EplBlock(OnRows[Engine]):
@@ -86,8 +86,7 @@ class EplBlock(OnRows[Engine]):
             stream = self._writes.get(heard.statement.removeprefix(_OUT))
             if stream is not None:
                 for row in heard.new:
-                    values = zip(row.values(), stream.attributes.values(), strict=True)
-                    yield heard.at, stream.name, tuple(plain(value, kind) for value, kind in values)
+                    yield heard.at, stream.name, plain_row(row.values(), stream)
 
     def _given(self, engine: Engine) -> Mapping[str, StreamDef]:
         found = dict[str, StreamDef]()
@@ -106,7 +105,7 @@ class EplBlock(OnRows[Engine]):
 
 
 def _titles(text: str) -> tuple[str, ...]:
-    return _named(list(_nodes(read_module(text))))
+    return _named(list(descendants(read_module(text))))
 
 
 def _named(nodes: Iterable[Any]) -> tuple[str, ...]:
@@ -124,13 +123,3 @@ def _named(nodes: Iterable[Any]) -> tuple[str, ...]:
 def _schema(stream: StreamDef) -> str:
     columns = ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in stream.attributes.items())
     return f"create schema `{stream.name}`({columns});"
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    if isinstance(node, (tuple, list)):
-        for each in node:
-            yield from _nodes(each)
-    elif is_dataclass(node):
-        yield node
-        for each in fields(node):
-            yield from _nodes(getattr(node, each.name))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Iterable
 
+from rollup.core.descriptions import descendants
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.siddhiql import tree
@@ -15,7 +14,7 @@ from rollup.lang.siddhiql.reader import read_app
 from rollup.plan.app import StreamDef
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import attribute, plain
+from rollup.statements.values import attribute, plain_row
 
 
 class SiddhiQl:
@@ -24,7 +23,7 @@ class SiddhiQl:
     def names(self, section: Section) -> Names:
         """The streams that the queries read and insert into, without those of a partition, tables and windows."""
         app = read_app(section.placed)
-        nodes = list(_nodes(app.statements))
+        nodes = list(descendants(app.statements))
         own = {node.name for node in nodes if isinstance(node, tree.Definition) and node.kind != "stream"}
         reads = {node.name for node in nodes if isinstance(node, tree.Stream) and not node.inner}
         writes = {
@@ -34,9 +33,9 @@ class SiddhiQl:
         }
         return Names(frozenset(reads - own), frozenset(writes - own))
 
-    def compile(self, section: Section, streams: Streams) -> SiddhiQueries:
+    def compile(self, section: Section, streams: Streams, names: Names) -> SiddhiQueries:
         """The queries over the streams. Raises SyntaxProblem or PlanError with the place."""
-        return SiddhiQueries(section, streams, self.names(section))
+        return SiddhiQueries(section, streams, names)
 
 
 class SiddhiQueries(OnRows[SiddhiApp]):
@@ -79,20 +78,9 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         for emitted in running.taken():
             stream = self._writes.get(emitted.stream)
             if stream is not None:
-                values = zip(emitted.values, stream.attributes.values(), strict=True)
-                yield running.now, stream.name, tuple(plain(value, kind) for value, kind in values)
+                yield running.now, stream.name, plain_row(emitted.values, stream)
 
 
 def _defined(stream: StreamDef) -> str:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in stream.attributes.items())
     return f"define stream `{stream.name}` ({columns})"
-
-
-def _nodes(node: Any) -> Iterator[Any]:
-    if isinstance(node, (tuple, list)):
-        for each in node:
-            yield from _nodes(each)
-    elif is_dataclass(node):
-        yield node
-        for each in fields(node):
-            yield from _nodes(getattr(node, each.name))

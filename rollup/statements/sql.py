@@ -22,7 +22,7 @@ from rollup.lang.calcite.session import Session, Standing, States
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.statements.columns import ROWTIME, batch_of, events_of, stream_of
+from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of, stream_of
 from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
 
 _TYPES: Mapping[Type, str] = {
@@ -52,9 +52,9 @@ class Sql:
             reads |= {table.name for table in queries.find_all(exp.Table)}
         return Names(frozenset(reads - own), frozenset(writes))
 
-    def compile(self, section: Section, streams: Streams) -> SqlBlock:
+    def compile(self, section: Section, streams: Streams, names: Names) -> SqlBlock:
         """The queries over the streams. Raises SyntaxProblem or PlanError with the place."""
-        return SqlBlock(section, streams, self.names(section))
+        return SqlBlock(section, streams, names)
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,7 @@ class SqlBlock:
             self._tumbles |= _like_a_rollup(query)
             _, output, _ = answer.standing.step(answer.standing.start(), {}, self._session.engine)
             made = stream_of(target, output.drop_columns([AT]), answer.standing.names)
-            wanted = self._known.get(target)  # as everywhere in SQL, an insert goes by place
-            same = wanted is not None and list(wanted.attributes.values()) == list(made.attributes.values())
-            found.append(_Query(answer.standing, wanted if wanted is not None and same else made))
+            found.append(_Query(answer.standing, by_place(made, self._known)))
         return found
 
     @property
@@ -123,17 +121,17 @@ class SqlBlock:
             return state, Taken()
         first = 0 if state is None else int(state.scalars["position"])
         arrivals = {name.lower(): Arrivals(batch_of(stream, mine, first, AT)) for name, stream in self._streams.items()}
-        after, given, refused = list[States](), list[Event](), dict[int, Refused]()
+        before = [query.standing.start() for query in self._queries] if state is None else _queries(state)
+        after, given, refused = dict[str, State](), list[Event](), dict[int, Refused]()
         for place, query in enumerate(self._queries):
-            before = query.standing.start() if state is None else _states(state, place)
-            states, output, worse = query.standing.step(before, arrivals, self._session.engine)
-            after.append(states)
+            states, output, worse = query.standing.step(before[place], arrivals, self._session.engine)
+            after[str(place)] = State.holding(states, {})
             refused |= {each.at: Refused(mine[each.at - first], each.reason) for each in worse}
             at = output.column(AT).to_pylist()
             causes = [mine[min(position - first, len(mine) - 1)] for position in at]
             given += events_of(query.stream, output.drop_columns([AT]), causes, len(given))
         given.sort(key=lambda event: event.key)
-        return _state(after, first + len(mine)), Taken(given, list(refused.values()))
+        return State.holding(after, {"position": first + len(mine)}), Taken(given, list(refused.values()))
 
 
 def _table(stream: StreamDef) -> Mapping[str, Any]:
@@ -153,23 +151,5 @@ def _like_a_rollup(query: exp.Expr) -> bool:
     return "TUMBLE" in calls and not list(query.find_all(exp.Join, exp.Window))
 
 
-def _state(states: Sequence[States], position: int) -> State:
-    tables = {
-        f"{place} {path} {name}": table
-        for place, each in enumerate(states)
-        for path, state in each.items()
-        for name, table in state.tables.items()
-    }
-    scalars = {
-        f"{place} {path}": dict(state.scalars) for place, each in enumerate(states) for path, state in each.items()
-    }
-    return State(tables, {"position": position, "nodes": scalars})
-
-
-def _states(state: State, place: int) -> States:
-    found = dict[str, State]()
-    for key, scalars in state.scalars["nodes"].items():
-        if key.startswith(f"{place} "):
-            tables = {n.removeprefix(f"{key} "): t for n, t in state.tables.items() if n.startswith(f"{key} ")}
-            found[key.removeprefix(f"{place} ")] = State(tables, scalars)
-    return found
+def _queries(state: State) -> Sequence[States]:
+    return [query.held() for query in state.held().values()]

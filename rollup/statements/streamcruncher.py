@@ -21,7 +21,7 @@ from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import plain
+from rollup.statements.values import plain_row
 
 _TYPES = {Type.STRING: "str", Type.OBJECT: "str"}
 
@@ -33,9 +33,9 @@ class StreamCruncher:
         """The streams under the partitions; what is written is only said by `into`."""
         return Names(frozenset(chain.stream for chain in read_query(section.placed).chains), frozenset())
 
-    def compile(self, section: Section, streams: Streams) -> CruncherBlock:
+    def compile(self, section: Section, streams: Streams, names: Names) -> CruncherBlock:
         """The query over the streams. Raises SyntaxProblem or PlanError with the place."""
-        return CruncherBlock(section, streams, self.names(section))
+        return CruncherBlock(section, streams, names)
 
 
 @dataclass
@@ -100,5 +100,4 @@ class CruncherBlock(OnRows[Running]):
         found, running.found[:] = list(running.found), []
         for batch in found:
             for row in batch.rows:
-                values = zip(row, self._target.attributes.values(), strict=True)
-                yield batch.at, self._target.name, tuple(plain(value, kind) for value, kind in values)
+                yield batch.at, self._target.name, plain_row(row, self._target)

@@ -18,7 +18,7 @@ from rollup.lang.uql.plan import plan
 from rollup.lang.uql.reader import parse
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.statements.columns import ROWTIME, batch_of, events_of
+from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of
 from rollup.statements.component import Described, Event, Names, Streams, Taken
 
 _FIELDS: Mapping[Type, str] = {
@@ -49,7 +49,7 @@ class Uql:
         queries = parse(section.placed)
         return Names(frozenset({queries[0].source.text}), frozenset({queries[-1].target.text}))
 
-    def compile(self, section: Section, streams: Streams) -> UqlBlock:
+    def compile(self, section: Section, streams: Streams, names: Names) -> UqlBlock:
         """The chain over the streams. Raises SyntaxProblem or PlanError with the place."""
         return UqlBlock(section, streams)
 
@@ -63,9 +63,7 @@ class UqlBlock:
         self._stream = streams[self._plans[0].query.source.text]
         kinds = {output.name: _ATTRIBUTES[output.kind] for output in self._plans[-1].outputs}
         target = StreamDef(self._plans[-1].query.target.text, kinds)
-        wanted = streams.get(target.name)
-        same = wanted is not None and list(wanted.attributes.values()) == list(kinds.values())
-        self._target = wanted if wanted is not None and same else target
+        self._target = by_place(target, streams)
 
     @property
     def described(self) -> Described:
@@ -87,9 +85,10 @@ class UqlBlock:
         for event in mine:
             now = max(now, event.at)
             arrivals.append((now - start) * 1000)
-        states = self._chain.start() if state is None else _states(state)
+        states = self._chain.start() if state is None else tuple(state.held().values())
         states, given = self._stepped(states, mine, arrivals)
-        return _state(states, start, now), Taken(given)
+        after = State.holding({str(place): each for place, each in enumerate(states)}, {"start": start, "now": now})
+        return after, Taken(given)
 
     def _stepped(
         self, states: tuple[State, ...], events: Sequence[Event], arrivals: Sequence[int]
@@ -138,22 +137,3 @@ def _attributes(output: pa.Table, places: Sequence[int], kinds: Sequence[Kind]) 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
-
-
-def _state(states: Sequence[State], start: int, now: int) -> State:
-    tables = {f"{place} {name}": table for place, state in enumerate(states) for name, table in state.tables.items()}
-    return State(tables, {"start": start, "now": now, "queries": [dict(state.scalars) for state in states]})
-
-
-def _states(state: State) -> tuple[State, ...]:
-    return tuple(
-        State(
-            {
-                name.split(" ", 1)[1]: table
-                for name, table in state.tables.items()
-                if name.split(" ", 1)[0] == str(place)
-            },
-            scalars,
-        )
-        for place, scalars in enumerate(state.scalars["queries"])
-    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 from rollup.engine.types import DataType, Kind
+from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 
 _ATTRIBUTES: dict[Kind, Type] = {
@@ -42,6 +44,11 @@ def plain(value: Any, kind: Type) -> Any:
     if kind is Type.STRING:
         return value if isinstance(value, str) else json.dumps(value, default=_text)
     return float(value) if kind in (Type.FLOAT, Type.DOUBLE) else value
+
+
+def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
+    """The values of an event as the attributes of a stream hold them."""
+    return tuple(plain(value, kind) for value, kind in zip(values, stream.attributes.values(), strict=True))
 
 
 def _text(value: Any) -> Any:

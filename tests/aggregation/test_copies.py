@@ -17,11 +17,12 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.packing import pack, unpack
 from rollup.hosts.local import LocalHost
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.shard_step import shifted
-from rollup.hosts.spark.task import TaskSpec, pack, run, unpack
+from rollup.hosts.spark.task import TaskSpec, run
 from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
 from rollup.retrieval.questions import plan

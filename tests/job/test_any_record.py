@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.columns import ColumnEngine
-from rollup.hosts.spark.task import TaskSpec, run, unpack
+from rollup.core.packing import unpack
+from rollup.hosts.spark.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
 from rollup.program import compile_app
 from rollup.sources.registry import source

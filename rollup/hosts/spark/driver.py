@@ -30,6 +30,7 @@ from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, n
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError
+from rollup.core.packing import pack
 from rollup.hosts.absent import Absent
 from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
@@ -54,7 +55,6 @@ from rollup.hosts.spark.task import (
     TaskSpec,
     by_offset,
     look_again,
-    pack,
     received,
     run,
     unpack_row,

@@ -24,6 +24,7 @@ from rollup.aggregation.partials import Partials
 from rollup.checkpoint.inputs import Input, held, rest
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import SourceError
+from rollup.core.packing import pack, unpack
 from rollup.core.untyped import pc
 from rollup.hosts.spark.shard_step import Split, split
 from rollup.plan.aggregation import column
@@ -287,19 +288,6 @@ def _filed(exchange: Path, table: pa.Table) -> str | None:
         file.unlink(missing_ok=True)
         return None
     return str(file)
-
-
-def pack(table: pa.Table) -> bytes:
-    """A table as bytes (Arrow stream)."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def unpack(blob: bytes) -> pa.Table:
-    """The table that `pack` made bytes of."""
-    return pa.ipc.open_stream(blob).read_all()
 
 
 def received(row: Mapping[str, Any]) -> pa.Table | Split:

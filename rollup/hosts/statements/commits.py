@@ -4,7 +4,7 @@ A record stands beside those of the rollups and is read and checked by the same 
 
     component   the component, or for rows that were given their stream
     name        `table` and the name of one of its state, `scalars`, or `given`; `id` is that of the line of commits
-    content     an Arrow file, or packed scalars
+    content     an Arrow stream, or packed scalars
 
 What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
 next start: the record comes first, sinks after it, and the next record only when all sinks have what this one gave.
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.ipc
 
 from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.errors import StoreError
+from rollup.core.packing import pack, unpack
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.statements.flow import States
 from rollup.stores.faults import point
@@ -80,10 +80,10 @@ class Commits:
 def _rows(saved: Saved) -> pa.Table:
     found = [("", _ID, saved.id.encode())]
     for component, state in saved.states.items():
-        found += [(component, _TABLE + name, _bytes(table)) for name, table in state.tables.items()]
+        found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
         kept = {"text": saved.texts.get(component, ""), "scalars": dict(state.scalars)}
-        found.append((component, _SCALARS, _bytes(_packed(kept))))
-    found += [(name, _GIVEN, _bytes(table)) for name, table in saved.given.items() if table.num_rows]
+        found.append((component, _SCALARS, pack(_packed(kept))))
+    found += [(name, _GIVEN, pack(table)) for name, table in saved.given.items() if table.num_rows]
     columns = [pa.array([row[i] for row in found], kind.type) for i, kind in enumerate(_SCHEMA)]
     return pa.table(columns, schema=_SCHEMA)
 
@@ -96,7 +96,7 @@ def _read(record: Record, rows: pa.Table) -> Saved:
         if name == _ID:
             id = row["content"].decode()
             continue
-        content = pa.ipc.open_file(row["content"]).read_all()
+        content = unpack(row["content"])
         if name == _GIVEN:
             given[component] = content
         elif name == _SCALARS:
@@ -118,10 +118,3 @@ def _packed(value: Any) -> pa.Table:
 def _unpacked(table: pa.Table) -> Any:
     nothing = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
     return Unpacker(State({"nodes": table, "rows": nothing})).node("")
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from rollup.core.descriptions import descendants
 from rollup.engine.expressions import Ask, Expr, Field, RowOf, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Input, Lookup
@@ -102,15 +103,7 @@ class Scope:
 
 def walk(node: Any) -> Iterable[Node]:
     """A tree and everything inside it, but not the sub-queries."""
-    if isinstance(node, Query):
-        return
-    if isinstance(node, Node):
-        yield node
-        for each in fields(node):
-            yield from walk(getattr(node, each.name))
-    elif isinstance(node, tuple):
-        for each in node:
-            yield from walk(each)
+    return descendants(node, (Query,))
 
 
 def is_aggregate(node: Any) -> bool:

@@ -17,9 +17,10 @@ from sqlglot import exp
 from rollup.checkpoint.marks import ahead
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
+from rollup.core.packing import pack
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.spark.shard_step import shifted
-from rollup.hosts.spark.task import TaskSpec, by_offset, pack, unpack_row
+from rollup.hosts.spark.task import TaskSpec, by_offset, unpack_row
 from rollup.lifecycle.replay.raw_files import FILES, FileReader, RawFile
 from rollup.lifecycle.replay.raw_kafka import KafkaReader
 from rollup.lifecycle.replay.rebuild import Span

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
@@ -124,22 +125,11 @@ class ColumnInstance(Instance):
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
-        tables = {name: _written(table) for name, table in self.state.tables.items()}
-        return ["columns", dict(self.state.scalars), tables, _written(self.window)]
+        tables = {name: pack(table) for name, table in self.state.tables.items()}
+        return ["columns", dict(self.state.scalars), tables, pack(self.window)]
 
     def restore_kept(self, state: Any) -> None:
         """Go on."""
         _, scalars, tables, held = state
-        self.state = State({name: _read(table) for name, table in tables.items()}, scalars)
-        self.window = _read(held)
-
-
-def _written(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def _read(blob: bytes) -> pa.Table:
-    return pa.ipc.open_stream(blob).read_all()
+        self.state = State({name: unpack(table) for name, table in tables.items()}, scalars)
+        self.window = unpack(held)

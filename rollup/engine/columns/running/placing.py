@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.planning import core_of
 from rollup.engine.expressions import Variable
@@ -140,7 +141,7 @@ def _uses(deployed: Deployed) -> Iterator[str]:
         yield f"context {deployed.context}"
     if deployed.store is not None:
         yield deployed.store
-    for part in _parts(deployed.plan):
+    for part in descendants(deployed.plan, (DataType, RowType)):
         match part:
             case StoreInput(store=name) | TableRow(table=name) | TableTarget(table=name):
                 yield name
@@ -152,17 +153,6 @@ def _uses(deployed: Deployed) -> Iterator[str]:
                 for mark, what in (("> ", "target"), ("", "store"), ("variable ", "variable")):
                     if isinstance(name := getattr(part, what, None), str):
                         yield mark + name
-
-
-def _parts(value: object) -> Iterator[object]:
-    """A description and everything inside it."""
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _parts(each)
-    elif is_dataclass(value) and not isinstance(value, (type, DataType, RowType)):
-        yield value
-        for field in fields(value):
-            yield from _parts(getattr(value, field.name))
 
 
 def _joined(names: dict[str, set[str]]) -> dict[str, str]:
