@@ -8,9 +8,11 @@ PY=$VENV/bin/python
 
 say() { printf 'setup: %s\n' "$*"; }
 
-# Packages come through uv when it is to be had, because it is ten times faster, and through pip otherwise.
+# Packages come through uv when it is to be had, because it is ten times faster, and through pip otherwise. pip compiles
+# them, uv only when told to; where PYTHONDONTWRITEBYTECODE is set, every process would compile them all again: a second
+# for a question, and each of Spark's workers too.
 install() {
-  if [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --python "$PY" "$@"; then return; fi
+  if [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --compile-bytecode --python "$PY" "$@"; then return; fi
   "$PY" -m pip install --quiet "$@"
 }
 
@@ -22,6 +24,7 @@ python() {
   [ -x "$VENV/bin/uv" ] || "$PY" -m pip install --quiet uv || say "uv is not to be had, going on with pip"
   say "installing the project and what it needs"
   install --editable '.[test,bench]'
+  "$PY" -m compileall -q rollup benchmarks jobs tests || true
   # pyright's wheel fetches the checker itself on first use: now, so that `make lint` works without the network.
   "$VENV/bin/pyright" --version >/dev/null || say "pyright could not be prepared; make lint will try again"
 }

@@ -29,7 +29,25 @@ def open_rows(engine: ColumnEngine, aggregation: Aggregation, state: State) -> p
     rows = {f"open_{int(level)}": table for level, table in state.open.items() if table.num_rows}
     if not rows:
         return pa.Table.from_batches([], open_schema(aggregation))
-    return engine.run(_open_sql(aggregation, tuple(rows)), **rows).cast(open_schema(aggregation))
+    made, schema = engine.run(_open_sql(aggregation, tuple(rows)), **rows), open_schema(aggregation)
+    return made if made.schema.equals(schema) else made.cast(schema)  # a cast to what it is costs a library
+
+
+def open_extents(engine: ColumnEngine, aggregation: Aggregation, rows: pa.Table) -> Mapping[Duration, tuple[int, int]]:
+    """For each level to whose buckets some of the open rows belong, the first and the last of these buckets."""
+    found = engine.run(_extents_sql(aggregation), rows=rows).to_pylist()[0]
+    pairs = ((level, found[f"low_{level:d}"], found[f"high_{level:d}"]) for level in aggregation.levels)
+    return {level: (low, high) for level, low, high in pairs if low is not None}
+
+
+@lru_cache(maxsize=256)
+def _extents_sql(aggregation: Aggregation) -> str:
+    ends = [
+        exp.alias_(function(this=column(bucket_column(level))), f"{name}_{level:d}")
+        for level in aggregation.levels
+        for name, function in (("low", exp.Min), ("high", exp.Max))
+    ]
+    return to_sql(exp.select(*ends).from_("rows"))
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from tests.retrieval.trades import EVENTS, app, delta_host
 ROOT = Path(__file__).parents[2]
 NEVER = {"pydantic", "pandas", "pyspark", "numba", "matplotlib", "plotext", "prometheus_client", "structlog", "asyncio"}
 FOR_DATA = {"pyarrow", "numpy", "duckdb", "sqlglot", "lark", "deltalake", "sqlalchemy", "psycopg2", "datasketches"}
-FOR_QUESTIONS = NEVER | {"sqlalchemy", "psycopg2", "datasketches", "rich", "sqlglot.dialects.spark"}
+FOR_QUESTIONS = NEVER | {"sqlalchemy", "psycopg2", "datasketches", "rich", "sqlglot.dialects.spark", "pyarrow.compute"}
 _TELL = """
 import json, sys
 from rollup.cli.main import app
@@ -89,3 +89,23 @@ def test_ctrl_c_among_the_imports_is_a_line_and_no_traceback() -> None:
     command = [sys.executable, "-c", _INTERRUPTED]
     ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert ran.returncode and ran.stderr == "rollup: interrupted\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["query", "job.toml", "x"], ["quarry"]])
+def test_a_short_command_that_leaves_at_once_has_said_all_and_keeps_its_exit_code(
+    tmp_path: Path, words: list[str]
+) -> None:
+    said: list[tuple[int, str, str]] = []
+    for name in ("app", "entry"):
+        command = [sys.executable, "-c", f"from rollup.cli.main import {name}; {name}()", *words]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        said.append((ran.returncode, ran.stdout, ran.stderr))
+    assert said[0] == said[1] and any(said[0][1:])
+
+
+def test_what_a_short_command_cannot_write_is_no_success() -> None:
+    command = [sys.executable, "-c", "from rollup.cli.main import entry; entry()", "--version"]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=full, stderr=subprocess.PIPE)
+    assert ran.returncode != 0

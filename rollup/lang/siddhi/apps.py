@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import VisitError
+from lark.lexer import BasicLexer, LexerThread
 from lark.tree import Meta
 from sqlglot import exp
 
@@ -119,7 +120,8 @@ def constants_of(text: str) -> list[Constant]:
     ['5', "'2018-**-** **:**:**'", "'days'"]
     """
     try:
-        tokens = [token for token in _lexer().lex(text) if token.type in _CONSTANTS]
+        found = LexerThread.from_text(_lexer(), text).lex(None)
+        tokens = [token for token in found if token.type in _CONSTANTS]
     except UnexpectedInput:
         return []
     return [_constant(token) for token in tokens]
@@ -134,10 +136,9 @@ def _constant(token: Token) -> Constant:
 
 
 @cache
-def _lexer() -> Lark:
+def _lexer() -> BasicLexer:
     """The grammar for taking texts apart alone; what its words mean is for the parser to say."""
-    text = (Path(__file__).parent / "siddhi.lark").read_text()
-    return Lark(text, parser=None, lexer="basic", start=["app", "on_demand"])
+    return BasicLexer(_grammar().lexer_conf)
 
 
 def _read(text: str, start: str) -> Any:

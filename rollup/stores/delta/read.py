@@ -20,9 +20,9 @@ from rollup.checkpoint.records import Record, RecordFolder, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
-from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
-from rollup.retrieval.questions import Ask, Question, Sides, bucket_column, late_rows, open_rows
+from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
+from rollup.retrieval.relations import open_extents
 from rollup.stores.base import Loaded, Size, ledger_schema
 from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
@@ -252,10 +252,7 @@ class DeltaSnapshot:
     @cached_property
     def open_extent(self) -> Mapping[Duration, tuple[int, int]]:
         """For each level that has open rows, the first and the last bucket they belong to."""
-        found = {
-            level: pc.min_max(self.open[bucket_column(level)]).as_py() for level in self._reader.aggregation.levels
-        }
-        return {level: (both["min"], both["max"]) for level, both in found.items() if both["min"] is not None}
+        return open_extents(self._reader.engine, self._reader.aggregation, self.open)
 
     def may_be_open(self, level: Duration, start: int, end: int) -> bool:
         """Whether an open row can belong to a bucket of a range."""
