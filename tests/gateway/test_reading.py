@@ -7,20 +7,22 @@ it, is refused by name and the processes are all there again. No server is neede
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
 import time
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from rollup.core.errors import QueryError, RollupError
+from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.gateway.protocol.forbidden import SHORT
 from rollup.gateway.rewriting import readers as reading
 from rollup.gateway.rewriting.mentions import Reader
-from rollup.gateway.rewriting.readers import PROCESSES, Readers
+from rollup.gateway.rewriting.readers import PROCESSES, Child, Readers
 from rollup.program import compile_app
 from tests.gateway.trades import APP, JANUARY
 
@@ -121,7 +123,8 @@ def test_a_short_text_may_take_so_much_of_a_processor_however_busy_the_machine_i
         for child in readers.children:
             os.kill(child.pid, signal.SIGSTOP)
         asked = asyncio.ensure_future(readers.read(QUESTION + "1"))
-        await asyncio.sleep(0.9)
+        done, _ = await asyncio.wait({asked}, timeout=0.9)
+        assert not done
         for child in readers.children:
             os.kill(child.pid, signal.SIGCONT)
         assert (await asked).sources
@@ -179,3 +182,70 @@ def test_a_text_with_too_many_ranges_is_refused() -> None:
 
 def test_what_the_processes_are_told_can_be_told() -> None:
     assert set(pickle.loads(pickle.dumps(AGGREGATIONS))) == set(AGGREGATIONS)
+
+
+def _sent_but_not_taken(readers: Readers) -> list[asyncio.Future[Any]]:
+    """Questions that fill the pipes of processes which stand still."""
+    for child in readers.children:
+        os.kill(child.pid, signal.SIGSTOP)
+    return [asyncio.ensure_future(readers.forbidden(b"select 1; " * 100_000)) for _ in range(2)]
+
+
+def _answered_but_not_taken(readers: Readers) -> list[asyncio.Future[Any]]:
+    """Questions whose answers are longer than what is held of one."""
+    return [asyncio.ensure_future(readers.read(long_text(60_000))) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "awaited"), [(None, True), (_sent_but_not_taken, False), (_answered_but_not_taken, True)]
+)
+def test_nothing_of_a_process_is_left_when_the_loop_has_ended(
+    asked: Callable[[Readers], list[asyncio.Future[Any]]] | None, awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is open then is closed by whoever collects it, on a loop that is closed: an error that nobody can catch."""
+    unraisable = list[Any]()
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+
+    async def work(readers: Readers) -> None:
+        questions = [] if asked is None else asked(readers)
+        while questions and readers.idle == PROCESSES:
+            await asyncio.sleep(0)
+        if awaited:
+            for question in questions:
+                question.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+        else:
+            for question in questions:
+                question.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        run(work)
+        gc.collect()
+    assert [str(each.message) for each in warned if "transport" in str(each.message)] == []
+    assert unraisable == []
+
+
+def test_processes_that_come_up_beside_one_that_does_not_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, begun = Child.started, list[Child]()
+
+    async def second_fails(told: bytes) -> Child:
+        begun.append(await started(told))
+        if len(begun) == 2:
+            raise StoreError("a process that reads texts does not start")
+        return begun[-1]
+
+    monkeypatch.setattr(Child, "started", second_fails)
+
+    async def work() -> None:
+        with pytest.raises(StoreError, match="does not start"):
+            await Readers(AGGREGATIONS).start()
+        failed = begun[1]
+        for child in begun:
+            if child is not failed:
+                with pytest.raises(ProcessLookupError):
+                    os.kill(child.pid, 0)
+        await failed.end()
+
+    asyncio.run(work())
+    assert len(begun) == PROCESSES

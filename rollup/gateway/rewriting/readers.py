@@ -31,7 +31,7 @@ _SHORT_PATIENCE, _LONGEST = 2.0, 60.0
 """Seconds: of a processor for a short text, since a busy machine makes no text long; by the clock for any."""
 _KEPT, _LONGEST_KEPT = 4096, 65_536
 _NICE = 10
-_HEAD = 8
+_HEAD, _PIECE = 8, 1 << 16
 
 
 class Readers:
@@ -51,7 +51,11 @@ class Readers:
 
     async def start(self) -> None:
         """Start the processes. Raises StoreError when one does not come up."""
-        await asyncio.gather(*(self._hire() for _ in range(PROCESSES)))
+        hired = await asyncio.gather(*(self._hire() for _ in range(PROCESSES)), return_exceptions=True)
+        for problem in hired:
+            if problem is not None:
+                await self.close()
+                raise problem
 
     async def close(self) -> None:
         """End them."""
@@ -108,13 +112,13 @@ class Readers:
         if child.idle and child.give_way(False):
             self._idle.put_nowait(child)
             return
-        self.children.discard(child)
         errand = asyncio.ensure_future(self._replaced(child))
         self._errands.add(errand)
         errand.add_done_callback(self._errands.discard)
 
     async def _replaced(self, child: Child) -> None:
         await child.end()
+        self.children.discard(child)
         if not self._closed:
             try:
                 await self._hire()
@@ -156,7 +160,7 @@ class Child:
             await child.end()
             raise StoreError("a process that reads texts does not start", hint="is there enough memory?") from None
         except asyncio.CancelledError:
-            child._kill()
+            await child.end()
             raise
         return child
 
@@ -178,13 +182,20 @@ class Child:
         return True
 
     async def end(self) -> None:
-        """Kill it and wait for its end."""
-        self._kill()
-        await self._process.wait()
+        """Kill it, and wait until its end has been heard and its pipes are closed.
 
-    def _kill(self) -> None:
+        Only the end of what it says closes them. Whoever leaves before leaves them to be closed after the loop.
+        """
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+        await self._process.wait()
+        said = self._process.stdout
+        assert said is not None
+        while not said.at_eof():
+            try:
+                await said.read(_PIECE)
+            except RuntimeError:  # who still waits for an answer there hears of the end first
+                await asyncio.sleep(0)
 
     async def _exchanged(self, question: bytes) -> bytes:
         to, back = self._process.stdin, self._process.stdout
