@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from rollup.aggregation.partials import FIRST, LAST
 from rollup.core.untyped import pc
+from rollup.hosts.spark.results import Kind, Result
 
 _ROOM = (1 << 63) - (1 << 60)
 """Arrivals beyond this number leave too little of 64 bits for what follows."""
@@ -28,14 +28,13 @@ class Numbering:
     scale: int = 1
 
     @classmethod
-    def of(cls, results: Sequence[Mapping[str, Any]], scale: int = 1) -> Numbering:
-        """From the result rows of the tasks of a batch.
+    def of(cls, results: Sequence[Result], scale: int = 1) -> Numbering:
+        """From the results of the tasks of a batch.
 
-        >>> rows = [{"kind": "part", "position": p, "origin": o, "rows": 5} for p, o in ((2, "b"), (1, "a"))]
-        >>> Numbering.of(rows)
+        >>> Numbering.of([Result(Kind.PART, "S", origin, position, 5) for position, origin in ((2, "b"), (1, "a"))])
         Numbering(bases={'a': 0, 'b': 5}, events=10, numbered=False, scale=1)
         """
-        found = [(row["position"], row["origin"], row["rows"]) for row in results if row["kind"] == "part"]
+        found = [(each.position, each.origin, each.rows) for each in results if each.kind is Kind.PART]
         bases, events = dict[str, int](), 0
         for position, origin, count in sorted(set(found)):
             bases[origin] = 0 if position < 0 else events * scale

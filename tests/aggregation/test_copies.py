@@ -17,10 +17,11 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.packing import pack, unpack
+from rollup.core.packing import pack
 from rollup.hosts.local import LocalHost
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.spark.results import Kind, Result, read
 from rollup.hosts.spark.shard_step import shifted
 from rollup.hosts.spark.task import TaskSpec, run
 from rollup.lang.siddhi.apps import parse_query
@@ -103,19 +104,19 @@ def test_a_task_numbers_copies_as_the_oracle_sees_them_arrive_over_several_files
     )
     spec = TaskSpec(app, "+00:00", "S", {"kind": "json", "path": str(tmp_path)})
 
-    def given(spec: TaskSpec) -> list[dict[str, Any]]:
+    def given(spec: TaskSpec) -> list[Result]:
         share = [pa.RecordBatch.from_pylist(files)]
-        return [row for batch in run(spec, iter(share)) for row in batch.to_pylist()]
+        return [result for batch in run(spec, iter(share)) for result in read(batch)]
 
     results = given(spec)
     bases = Numbering.of(results, program.scale("S")).bases
-    tables = [shifted(unpack(r["payload"]), bases[r["origin"]]) for r in results if r["kind"] == "partials"]
+    tables = [shifted(each.table(), bases[each.origin]) for each in results if each.kind is Kind.PARTIALS]
     pipeline.advance(
         tables,
         lambda *asked: [
-            unpack(row["payload"])
-            for row in given(replace(spec, refold={"A": (pack(asked[0]), pack(asked[1]))}, bases=bases))
-            if row["kind"] == "partials"
+            each.table()
+            for each in given(replace(spec, refold={"A": (pack(asked[0]), pack(asked[1]))}, bases=bases))
+            if each.kind is Kind.PARTIALS
         ],
         {},
     )

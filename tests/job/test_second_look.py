@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rollup.hosts.spark.driver import SparkHost
+from rollup.hosts.spark.collecting import Tasks
 from rollup.hosts.spark.kept import Kept
 from tests.job.jobs import Job, answers
 from tests.job.kills import once
@@ -50,14 +50,14 @@ def job(folder: Path) -> Job:
 def ran(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[bool]]:
     """The rows of both aggregations, and of each Spark job whether it was a second look."""
     found, asked = job(folder), list[bool]()
-    plain: Callable[..., Any] = SparkHost._rows  # pyright: ignore[reportPrivateUsage]
+    plain: Callable[..., Any] = Tasks.results
 
-    def rows(host: SparkHost, frame: Any, spec: Any) -> Any:
+    def results(tasks: Tasks, frame: Any, spec: Any) -> Any:
         asked.append(bool(spec.refold))
-        return plain(host, frame, spec)
+        return plain(tasks, frame, spec)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SparkHost, "_rows", rows)
+        patch.setattr(Tasks, "results", results)
         once(found.path)
     return [answers(found.conf, "k, total, events", "seconds", name) for name in ("A", "B")], asked
 

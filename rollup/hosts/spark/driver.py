@@ -8,7 +8,6 @@ of its query and its number, both in the commit.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
 import threading
@@ -25,7 +24,7 @@ import structlog
 from py4j.protocol import Py4JError
 
 from rollup.aggregation.admission import Refold
-from rollup.checkpoint.inputs import Input, together
+from rollup.checkpoint.inputs import Input
 from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, none
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
@@ -35,35 +34,24 @@ from rollup.hosts.absent import Absent
 from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.maintenance import Upkeep
-from rollup.hosts.numbering import Numbering
-from rollup.hosts.patience import STOPPED, patiently
+from rollup.hosts.patience import STOPPED
 from rollup.hosts.pipeline import Advance, Pipeline, Prepared
 from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.spark.collecting import Collected, Tasks
 from rollup.hosts.spark.kept import Kept
 from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
 from rollup.hosts.spark.placement import SizedPipeline, pipeline_of, shift
 from rollup.hosts.spark.processes import java_ended, java_of, spent
 from rollup.hosts.spark.query_log import newest_done
+from rollup.hosts.spark.results import Kind
 from rollup.hosts.spark.rewind import Marked, rewind
 from rollup.hosts.spark.session import session
-from rollup.hosts.spark.shard_step import shifted
 from rollup.hosts.spark.statements import JobStatements
-from rollup.hosts.spark.task import (
-    RESULT,
-    RESULT_SCHEMA,
-    KeptFiles,
-    TaskSpec,
-    by_offset,
-    look_again,
-    received,
-    run,
-    unpack_row,
-)
+from rollup.hosts.spark.task import TaskSpec, look_again
 from rollup.hosts.spark.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
 from rollup.hosts.trailing import Made, TrailingStore
 from rollup.plan.aggregation import Clock
-from rollup.sources.base import DEAD
 from rollup.sources.registry import source
 from rollup.stores.base import Store
 from rollup.stores.dead_letters import DeadLetters
@@ -81,37 +69,11 @@ _HANGING = 20.0
 
 
 @dataclass(frozen=True)
-class _Results:
-    """What the tasks of a batch gave, in order of arrival."""
-
-    spec: TaskSpec
-    numbering: Numbering
-    partials: Mapping[str, list[Any]]  # pa.Table, or Split where the step runs in shards
-    dead: pa.Table
-    forwarded: Mapping[str, pa.Table]
-    rows: Mapping[str, list[pa.Table]]
-    held: Input
-    looked: list[pa.Table]
-    kept: KeptFiles | None = None
-
-    def bounds(self, name: str, known: int) -> tuple[int, int]:
-        """As `Numbering.bounds`, of the partial rows of an aggregation."""
-        return self.numbering.bounds(self._summaries(name), known)
-
-    def too_wide(self, name: str, known: int) -> bool:
-        """As `Numbering.too_wide`, of the partial rows of an aggregation."""
-        return self.numbering.too_wide(self._summaries(name), known)
-
-    def _summaries(self, name: str) -> list[pa.Table]:
-        return [getattr(part, "summary", part) for part in self.partials.get(name, [])]
-
-
-@dataclass(frozen=True)
 class _Share:
     """What a pipeline takes of a batch, and how it was asked for."""
 
     spec: TaskSpec
-    results: _Results
+    results: Collected
 
 
 class SparkHost:
@@ -154,6 +116,7 @@ class SparkHost:
         java = java_of(self.spark) if self._local else None
         self._cancelled: float | None = None
         self._watchdog = Watchdog(lambda: None if java is None else spent(java))
+        self._tasks = Tasks(self.program, self._kept, self._watchdog, self._stop, self._following)
         self._upkeep = Upkeep(list(stores.values()))
         self._absent = {name: Absent(name, conf.sources[name]) for name in self.program.inputs}
 
@@ -303,7 +266,7 @@ class SparkHost:
             fed = self._fed(stream, waiting)
             frame, spec = self._planned(stream, frame, number), self._spec(stream)
             whole = [p.aggregation.name for p in fed if not ahead(p.source.get(stream), query)]
-            results = self._collect(
+            results = self._tasks.collect(
                 frame, replace(spec, only=tuple(whole), rows=self._told_rows(stream, query, number))
             )
             self.reporter.warn(self._absent[stream].observe(results.looked))
@@ -345,13 +308,13 @@ class SparkHost:
                 self.reporter.batch(report.completed({name: commit.result() for name, commit in commits.items()}))
 
     def _shares(
-        self, pipelines: list[Pipeline], frame: DataFrame, spec: TaskSpec, results: _Results, query: str
+        self, pipelines: list[Pipeline], frame: DataFrame, spec: TaskSpec, results: Collected, query: str
     ) -> Iterator[tuple[Pipeline, _Share]]:
         """What each pipeline takes of a batch: all of it, or where it is ahead of the others what it has not had."""
         for pipeline in pipelines:
             taken = ahead(pipeline.source.get(spec.stream), query)
             own = replace(spec, only=(pipeline.aggregation.name,), taken=taken)
-            found = self._collect(frame, own) if taken else results
+            found = self._tasks.collect(frame, own) if taken else results
             yield pipeline, _Share(replace(own, options=found.spec.options), found)
 
     def _fed(self, stream: str, pipelines: list[Pipeline]) -> list[Pipeline]:
@@ -370,7 +333,7 @@ class SparkHost:
         stream: str,
         frame: DataFrame,
         spec: TaskSpec,
-        results: _Results,
+        results: Collected,
         query: str,
         number: int,
         prepared: Mapping[str, Prepared],
@@ -381,7 +344,7 @@ class SparkHost:
             return ()
         rows = results.rows
         if taken := found.ahead(stream, query):
-            rows = self._collect(frame, replace(spec, only=(), rows=found.columns(stream), taken=taken)).rows
+            rows = self._tasks.collect(frame, replace(spec, only=(), rows=found.columns(stream), taken=taken)).rows
         return [found.batch(stream, query, number, rows, results.held, self._plans[stream], prepared)]
 
     def _asked(
@@ -389,7 +352,7 @@ class SparkHost:
     ) -> tuple[list[Any], Refold, Mapping[str, Any]]:
         """What a pipeline is advanced with: partial rows, how to look again, and its marks after the batch."""
         name, results = pipeline.aggregation.name, share.results
-        base, following = results.bounds(name, arrivals(pipeline.source.get(stream)))
+        base, following = results.bounds(name, self._following(name, stream))
 
         def refold(steps: pa.Table, suspects: pa.Table) -> list[Any]:
             bases = {origin: base + offset for origin, offset in results.numbering.bases.items()}
@@ -398,8 +361,7 @@ class SparkHost:
             if results.kept is not None:
                 with suppress(OSError):
                     return look_again(replace(spec, threads=os.cpu_count() or 1), results.kept)
-            rows = self._rows(frame, spec)
-            return [received(row) for row in rows if row["kind"] == "partials"]
+            return [each.partials() for each in self._tasks.results(frame, spec) if each.kind is Kind.PARTIALS]
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = after(pipeline.source.get(stream), query, number, following, held, self._plans[stream])
@@ -407,6 +369,10 @@ class SparkHost:
         if pipeline.anew(source):
             say_lost(pipeline, stream)
         return partials, refold, source
+
+    def _following(self, name: str, stream: str) -> int:
+        """The arrival that comes next of a stream, to an aggregation."""
+        return arrivals(self.pipelines[name].source.get(stream))
 
     def _untouched(self, pipeline: Pipeline) -> dict[str, Mark]:
         """Marks of the streams that feed a pipeline and had nothing for it yet.
@@ -439,50 +405,6 @@ class SparkHost:
     def _local(self) -> bool:
         """Whether tasks run on this machine."""
         return str(self.spark.sparkContext.master).startswith("local")
-
-    def _rows(self, frame: DataFrame, spec: TaskSpec) -> list[dict[str, Any]]:
-        """The one Spark job of a batch."""
-        job = frame.mapInArrow(lambda batches: run(spec, batches), RESULT)
-
-        def ask() -> pa.Table:
-            with self._watchdog.asking(f"stream {spec.stream}: a batch"):
-                return job.toArrow()
-
-        return patiently(ask, self._stop, spec.stream).cast(RESULT_SCHEMA).to_pylist()
-
-    def _collect(self, frame: DataFrame, spec: TaskSpec) -> _Results:
-        """What the tasks give; once more where arrivals are too far apart to be numbered by time."""
-        found = self._collected(frame, spec)
-        known = {name: arrivals(self.pipelines[name].source.get(spec.stream)) for name in found.partials}
-        wide = any(found.too_wide(name, following) for name, following in known.items())
-        return self._collected(frame, by_offset(spec)) if wide else found
-
-    def _collected(self, frame: DataFrame, spec: TaskSpec) -> _Results:
-        rows = self._rows(frame, spec)
-        numbering = Numbering.of(rows, self.program.scale(spec.stream))
-        bases, order = numbering.bases, numbering.order
-        rows.sort(key=lambda row: order.get(row["origin"], -1))
-        partials, forwarded, dead = dict[str, list[Any]](), dict[str, list[pa.Table]](), [DEAD.empty_table()]
-        asked = dict[str, list[pa.Table]]()
-        for row in rows:
-            if row["kind"] in ("part", "input", "looked", "kept"):
-                continue
-            if row["kind"] == "partials":
-                partials.setdefault(row["name"], []).append(shift(received(row), bases[row["origin"]]))
-                continue
-            table = unpack_row(row["payload"], row["file"])
-            if row["kind"] == "dead":
-                dead.append(table.cast(DEAD))
-            elif row["kind"] == "rows":
-                asked.setdefault(row["name"], []).append(shifted(table, bases[row["origin"]]))
-            else:
-                forwarded.setdefault(row["name"], []).append(shifted(table, bases[row["origin"]]))
-        whole = {name: pa.concat_tables(tables) for name, tables in forwarded.items()}
-        held = together(json.loads(row["payload"]) for row in rows if row["kind"] == "input")
-        looked = [unpack_row(row["payload"], row["file"]) for row in rows if row["kind"] == "looked"]
-        return _Results(
-            spec, numbering, partials, pa.concat_tables(dead), whole, asked, held, looked, self._kept.files(rows)
-        )
 
 
 def _trailing(store: Store) -> Store:

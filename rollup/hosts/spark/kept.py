@@ -7,11 +7,10 @@ missing (no room, another machine, a batch before) the batch is read again, as f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from rollup.hosts.spark.task import KeptFiles
+from rollup.hosts.spark.results import KeptFiles, Kind, Result
 
 _BATCHES = 16
 """Batches without a second look after which events are no longer kept."""
@@ -41,8 +40,8 @@ class Kept:
         """A batch of that stream needed a second look."""
         self._wanted[stream] = _BATCHES
 
-    def files(self, rows: Sequence[Mapping[str, Any]]) -> KeptFiles | None:
-        """Where the events of a batch are, by its result rows; None when not all of them were kept."""
-        found = [(row["origin"], row["file"]) for row in rows if row["kind"] == "kept"]
+    def files(self, results: Sequence[Result]) -> KeptFiles | None:
+        """Where the events of a batch are, by its results; None when not all of them were kept."""
+        found = [(each.origin, each.file) for each in results if each.kind is Kind.KEPT and each.file]
         self._files += [file for _, file in found]
-        return found if found and len(found) == sum(row["kind"] == "part" for row in rows) else None
+        return found if found and len(found) == sum(each.kind is Kind.PART for each in results) else None

@@ -8,11 +8,9 @@ from __future__ import annotations
 import atexit
 import gc
 import json
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -24,8 +22,9 @@ from rollup.aggregation.partials import Partials
 from rollup.checkpoint.inputs import Input, held, rest
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import SourceError
-from rollup.core.packing import pack, unpack
+from rollup.core.packing import unpack
 from rollup.core.untyped import pc
+from rollup.hosts.spark.results import KeptFiles, Kind, Result, kept, of_part
 from rollup.hosts.spark.shard_step import Split, split
 from rollup.plan.aggregation import column
 from rollup.program import PASSED, Program, compile_app, renumbered
@@ -34,25 +33,6 @@ from rollup.sources.content.damage import PASSING
 from rollup.sources.content.records import quoted
 from rollup.sources.kafka import BY_OFFSET, COPIES
 from rollup.sources.registry import source
-
-RESULT = "kind string, name string, origin string, position long, rows long, payload binary, file string"
-RESULT_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("origin", pa.string()),
-        ("position", pa.int64()),
-        ("rows", pa.int64()),
-        ("payload", pa.binary()),
-        ("file", pa.string()),
-    ]
-)
-KeptFiles = Sequence[tuple[str, str]]
-"""Events that tasks have kept: the origin of a part, and the Arrow file that has them."""
-KEPT = 512 * 1024 * 1024
-"""Bytes of events of one part that are kept at most."""
-INLINE = 4 * 1024 * 1024
-"""Bytes of a result that go through Spark; larger ones go through a file when there is a folder both sides see."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +75,14 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     options = {**spec.options, COPIES: worker.program.scale(spec.stream)}
     origin = source(worker.program.streams[spec.stream], options)
     batch = pa.Table.from_batches(received)
-    yield _row("input", spec.stream, payload=json.dumps(held(batch)).encode())
+    yield Result(Kind.INPUT, spec.stream, payload=json.dumps(held(batch)).encode()).row()
     try:
         for part in origin.parts(worker.engine, rest(batch, spec.taken)):
             for kind, name, table in _whole(spec, worker, origin, part):
-                row = _kept(spec, name, part, table) if kind == "kept" else _packed(spec, kind, name, part, table)
-                if row is not None:
-                    yield row
+                if kind is not Kind.KEPT:
+                    yield of_part(kind, name, part, table, spec.exchange).row()
+                elif table is not None and (result := kept(name, part, table, str(spec.exchange))) is not None:
+                    yield result.row()
     except SourceError:
         _worker.cache_clear()  # what a fault may have left of an engine does not meet the next try
         raise
@@ -114,13 +95,13 @@ def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
         with pa.memory_map(file) as mapped, worker.engine.tables({"__kept": pa.ipc.open_file(mapped).read_all()}):
             part = Part("__kept", 0, origin, 0, DEAD.empty_table())
             results = _results(replace(spec, keep=False), worker, part)
-            found += [table for kind, _, table in results if kind == "partials" and table is not None]
+            found += [table for kind, _, table in results if kind is Kind.PARTIALS and table is not None]
     return found
 
 
 def _whole(
     spec: TaskSpec, worker: _Worker, origin: Source, part: Part
-) -> list[tuple[str, str, pa.Table | Split | None]]:
+) -> list[tuple[Kind, str, pa.Table | Split | None]]:
     """The results of a part. A file may turn out to be damaged only when it is read to its end: then all of it is a
     dead letter and none of it counts."""
     try:
@@ -128,7 +109,7 @@ def _whole(
     except (duckdb.Error, *PASSING) as problem:
         reason = origin.damaged(part.origin, problem)
     row = [[spec.stream], [reason], [part.origin], [""]]
-    return [("part", spec.stream, None), ("dead", spec.stream, pa.table(row, schema=DEAD))]
+    return [(Kind.PART, spec.stream, None), (Kind.DEAD, spec.stream, pa.table(row, schema=DEAD))]
 
 
 @dataclass(frozen=True)
@@ -152,15 +133,15 @@ def _worker(app: str, zone: str, threads: int) -> _Worker:
     return made
 
 
-def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[str, str, pa.Table | Split | None]]:
-    yield "part", spec.stream, None
+def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[Kind, str, pa.Table | Split | None]]:
+    yield Kind.PART, spec.stream, None
     if part.dead.num_rows:
-        yield "dead", spec.stream, part.dead
+        yield Kind.DEAD, spec.stream, part.dead
     if part.looked is not None and part.looked.num_rows and not spec.refold:
-        yield "looked", spec.stream, part.looked
+        yield Kind.LOOKED, spec.stream, part.looked
     if spec.keep and part.parsed and spec.exchange is not None:
         names = ", ".join(map(quoted, (*worker.program.streams[spec.stream].attributes, "__arrival", "__received")))
-        yield "kept", spec.stream, worker.engine.run(f"SELECT {names} FROM {part.view}")
+        yield Kind.KEPT, spec.stream, worker.engine.run(f"SELECT {names} FROM {part.view}")
     views = _derive(spec, worker, part)
     for name, partials in worker.partials.items():
         view = views.get(partials.aggregation.stream)
@@ -169,26 +150,26 @@ def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[str,
         if spec.refold:
             if name in spec.refold:
                 yield (
-                    "partials",
+                    Kind.PARTIALS,
                     name,
                     _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view)),
                 )
             continue
         rows = partials.fold(worker.engine, view)
-        yield "partials", name, _shared(spec, worker, partials, rows)
+        yield Kind.PARTIALS, name, _shared(spec, worker, partials, rows)
         if view == part.view and partials.hold_all(rows, part.rows):
             continue
         refused = partials.refused(worker.engine, view)
         if refused.num_rows:
             scale = worker.program.scale(spec.stream)
-            yield "dead", name, _letters(worker.engine, part, partials.aggregation.stream, refused, scale)
+            yield Kind.DEAD, name, _letters(worker.engine, part, partials.aggregation.stream, refused, scale)
     for stream in spec.forwards if not spec.refold else ():
         if stream in views:
-            yield "events", stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
+            yield Kind.EVENTS, stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
     for stream, names in spec.rows.items() if not spec.refold else ():
         if stream in views:
             asked = exp.select(*map(column, (*names, *PASSED))).from_(exp.to_table(views[stream], quoted=True))
-            yield "rows", stream, worker.engine.run(asked)
+            yield Kind.ROWS, stream, worker.engine.run(asked)
 
 
 def _derive(spec: TaskSpec, worker: _Worker, part: Part) -> dict[str, str]:
@@ -241,69 +222,3 @@ def _letters(engine: ColumnEngine, part: Part, stream: str, refused: pa.Table, s
         for row in refused.to_pylist()
     ]
     return pa.Table.from_pylist(rows, schema=DEAD)
-
-
-def _kept(spec: TaskSpec, name: str, part: Part, table: pa.Table | Split | None) -> pa.RecordBatch | None:
-    """The row of events that are kept, when they are not too many and there is room for them."""
-    if spec.exchange is None or table is None or isinstance(table, Split) or table.nbytes > KEPT:
-        return None
-    file = _filed(Path(spec.exchange), table)
-    return None if file is None else _row("kept", name, part.origin, rows=part.rows, file=file)
-
-
-def _packed(spec: TaskSpec, kind: str, name: str, part: Part, table: pa.Table | Split | None) -> pa.RecordBatch:
-    payload: bytes | None = None
-    file: str | None = None
-    if isinstance(table, Split):
-        payload, file = pack(table.summary.replace_schema_metadata({"rows": str(table.rows)})), table.file
-    elif table is not None and spec.exchange is not None and table.nbytes > INLINE:
-        file = _filed(Path(spec.exchange), table)
-        payload = pack(table) if file is None else None
-    elif table is not None:
-        payload = pack(table)
-    return _row(kind, name, part.origin, -1 if part.numbered else part.order, part.rows, payload, file)
-
-
-def _row(
-    kind: str,
-    name: str,
-    origin: str = "",
-    position: int = 0,
-    rows: int = 0,
-    payload: bytes | None = None,
-    file: str | None = None,
-) -> pa.RecordBatch:
-    values = (kind, name, origin, position, rows, payload, file)
-    columns = [pa.array([value], field.type) for value, field in zip(values, RESULT_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=RESULT_SCHEMA)
-
-
-def _filed(exchange: Path, table: pa.Table) -> str | None:
-    """A table as a file of the exchange; None when there is no room for it, so that it goes through Spark."""
-    file = exchange / f"{uuid.uuid4().hex}.arrow"
-    try:
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    except OSError:
-        file.unlink(missing_ok=True)
-        return None
-    return str(file)
-
-
-def received(row: Mapping[str, Any]) -> pa.Table | Split:
-    """The partial rows of a result row: their table, or where they are when tasks have split them."""
-    if row["file"] is not None and row["payload"] is not None:
-        summary = unpack(row["payload"])
-        return Split(row["file"], summary, int(summary.schema.metadata[b"rows"]))
-    return unpack_row(row["payload"], row["file"])
-
-
-def unpack_row(payload: bytes | None, file: str | None) -> pa.Table:
-    """The table of a result row; a file is mapped, and removed from its folder at once."""
-    if file is None:
-        assert payload is not None
-        return unpack(payload)
-    with pa.memory_map(file) as mapped:
-        table = pa.ipc.open_file(mapped).read_all()
-    Path(file).unlink()
-    return table

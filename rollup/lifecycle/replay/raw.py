@@ -19,8 +19,9 @@ from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.packing import pack
 from rollup.hosts.numbering import Numbering
+from rollup.hosts.spark.results import Kind, Result
 from rollup.hosts.spark.shard_step import shifted
-from rollup.hosts.spark.task import TaskSpec, by_offset, unpack_row
+from rollup.hosts.spark.task import TaskSpec, by_offset
 from rollup.lifecycle.replay.raw_files import FILES, FileReader, RawFile
 from rollup.lifecycle.replay.raw_kafka import KafkaReader
 from rollup.lifecycle.replay.rebuild import Span
@@ -61,7 +62,7 @@ class Reader(Protocol):
         it. Raises StoreError when some of it is gone."""
         ...
 
-    def rows(self, spec: TaskSpec, piece: Any) -> list[dict[str, Any]]:
+    def results(self, spec: TaskSpec, piece: Any) -> list[Result]:
         """The results of `task.run` over a piece."""
         ...
 
@@ -161,8 +162,8 @@ class RawSource:
 
     def _share(self, spec: TaskSpec, piece: Piece, known: int) -> _Share | None:
         """What a piece gives; None when its arrivals are too wide and not yet those of offsets."""
-        rows, scale = self._readers[piece.stream].rows(spec, piece), self.program.scale(piece.stream)
-        return _Share.of(rows, self.aggregation.name, known, spec, scale)
+        results, scale = self._readers[piece.stream].results(spec, piece), self.program.scale(piece.stream)
+        return _Share.of(results, self.aggregation.name, known, spec, scale)
 
     def second_look(self, folded: Folded, steps: pa.Table, suspects: pa.Table) -> list[pa.Table]:
         """What admission asks for when events of one bucket arrived on both sides of a step of the clock."""
@@ -170,8 +171,8 @@ class RawSource:
         found = list[pa.Table]()
         for piece in folded.pieces:
             spec = replace(self._spec(piece.stream, None), refold=asked, bases=folded.bases[piece.name])
-            rows = self._readers[piece.stream].rows(by_offset(spec) if piece.name in folded.wide else spec, piece)
-            found += [unpack_row(row["payload"], row["file"]) for row in rows if row["kind"] == "partials"]
+            results = self._readers[piece.stream].results(by_offset(spec) if piece.name in folded.wide else spec, piece)
+            found += [result.table() for result in results if result.kind is Kind.PARTIALS]
         return found
 
     def _reader(self, stream: str) -> Reader:
@@ -229,13 +230,13 @@ class _Share:
     following: int
 
     @classmethod
-    def of(cls, rows: list[dict[str, Any]], name: str, known: int, spec: TaskSpec, scale: int) -> _Share | None:
+    def of(cls, results: list[Result], name: str, known: int, spec: TaskSpec, scale: int) -> _Share | None:
         """Of the results of a piece; `known` is the arrival of its first event. None: see `RawSource._share`."""
-        numbering = Numbering.of(rows, scale)
+        numbering = Numbering.of(results, scale)
         order = numbering.order
-        found = [row for row in rows if row["kind"] == "partials" and row["name"] == name]
-        found.sort(key=lambda row: order[row["origin"]])
-        read = [(row["origin"], unpack_row(row["payload"], row["file"])) for row in found]
+        found = [each for each in results if each.kind is Kind.PARTIALS and each.name == name]
+        found.sort(key=lambda each: order[each.origin])
+        read = [(each.origin, each.table()) for each in found]
         filled = [(origin, table) for origin, table in read if table.num_rows]
         tables = [table for _, table in filled]
         if BY_OFFSET not in spec.options and numbering.too_wide(tables, known):

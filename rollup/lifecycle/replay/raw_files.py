@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import query_of
+from rollup.hosts.spark.results import Result, read
 from rollup.hosts.spark.task import TaskSpec, run
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.app import StreamDef
@@ -67,11 +68,11 @@ class FileReader:
         known, found = set(done), self._taken(mark)
         return [file for file in found if file.path not in known and not self._over(file, span)]
 
-    def rows(self, spec: TaskSpec, piece: RawFile) -> list[dict[str, Any]]:
+    def results(self, spec: TaskSpec, piece: RawFile) -> list[Result]:
         """The results of `task.run` over a file. Raises StoreError when it, or a data file that it names, is gone."""
         self._check(spec, Path(piece.path))
         batch = pa.RecordBatch.from_pydict({"path": [piece.path], "modified": [piece.modified * 1000]})
-        return [row for found in run(spec, iter([batch])) for row in found.to_pylist()]
+        return [result for found in run(spec, iter([batch])) for result in read(found)]
 
     def _taken(self, mark: Mapping[str, Any] | None) -> list[RawFile]:
         logged = None if self.checkpoint is None else _log(self.stream.name, self.checkpoint, mark)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rollup.conf import Conf
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import entries
+from rollup.hosts.spark.results import RESULT, RESULT_SCHEMA, Result, read
 from rollup.hosts.spark.session import session
-from rollup.hosts.spark.task import RESULT, RESULT_SCHEMA, TaskSpec, run
+from rollup.hosts.spark.task import TaskSpec, run
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.raw_files import logged_offset
 from rollup.lifecycle.replay.rebuild import Span
@@ -88,10 +89,10 @@ class KafkaReader:
                 ends = {p: min(end, stamped.get(p, (end, 0))[0]) for p, end in ends.items()}
             return list(self._cut(found, starts, cuts, ends))
 
-    def rows(self, spec: TaskSpec, piece: Stretch) -> list[dict[str, Any]]:
+    def results(self, spec: TaskSpec, piece: Stretch) -> list[Result]:
         """The results of `task.run` over a stretch, in one Spark job."""
         frame = Kafka(self.stream, self.options).between(self._spark, piece.starts, piece.ends)
-        return frame.mapInArrow(lambda batches: run(spec, batches), RESULT).toArrow().cast(RESULT_SCHEMA).to_pylist()
+        return read(frame.mapInArrow(lambda batches: run(spec, batches), RESULT).toArrow().cast(RESULT_SCHEMA))
 
     @property
     def _spark(self) -> SparkSession:
