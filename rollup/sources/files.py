@@ -227,15 +227,17 @@ class Files:
         if missing := self._missing(found):
             dead = self._dead(self._lacks(missing, found), path)
             return self._nothing(engine), dead, self._looked(found, path)
-        broken = file.load(engine, found)
         readers = {
             name: self._text(name, kind) if self._column(name) in found else (f"CAST(NULL AS {_EXACT[kind]})", "false")
             for name, kind in self.stream.attributes.items()
         }
-        relation = f"(SELECT *, CAST({received} AS BIGINT) AS __received FROM __csv) AS r"
-        rows, dead = view(
-            engine, self.stream, relation, readers, "CAST(TO_JSON(r) AS VARCHAR)", "true", self._place(path)
-        )
+
+        def read(records: str) -> tuple[int, pa.Table]:
+            relation = f"(SELECT *, CAST({received} AS BIGINT) AS __received FROM {records}) AS r"
+            raw = "CAST(TO_JSON(r) AS VARCHAR)"
+            return view(engine, self.stream, relation, readers, raw, "true", self._place(path))
+
+        rows, dead, broken = file.load(engine, found, read)
         letters = [
             {
                 "stream": self.stream.name,

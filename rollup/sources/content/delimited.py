@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -22,6 +22,10 @@ _BROKEN = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("raw", pa.s
 _REJECTS = ("__scans", "__rejects")
 _SPAN = 1000
 """Lines that one record may have; a quote that is not closed within them belongs to no pair."""
+_UNEVEN = (b'"', b"\r", b"\n\n")
+"""What a block must not have for each of its newlines to be the end of one record."""
+Read = Callable[[str], tuple[int, pa.Table]]
+"""What makes events of a relation of texts: how many rows it has, and its dead letters."""
 csv.field_size_limit(sys.maxsize)
 
 
@@ -40,40 +44,45 @@ class Delimited:
         names = found if isinstance(found, list) else []
         return [f"{name}:{number}" if name in names[:number] else name for number, name in enumerate(names)]
 
-    def load(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table:
-        """Make the table `__csv` (the columns, by the names given, as texts, and `__arrival`).
+    def load(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
+        """What `read` makes of the records, and the lines that are none: `line`, `reason`, `raw`.
 
-        The lines that are no record are returned: `line`, `reason`, `raw`.
+        `read` is given a relation of the columns, by the names given, as texts, and of `__arrival`; it says how many
+        rows that has. Perhaps it is called twice, and then the second time counts.
         """
         try:
-            broken = self._at_once(engine, columns)
+            found = self._at_once(engine, columns, read)
         except duckdb.Error:
-            broken = None  # damage, a fault and an odd end of line look alike; reading the bytes tells them apart
-        return self._one_by_one(engine, columns) if broken is None else broken
+            found = None  # damage, a fault and an odd end of line look alike; reading the bytes tells them apart
+        return self._one_by_one(engine, columns, read) if found is None else found
 
-    def _at_once(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table | None:
+    def _at_once(
+        self, engine: ColumnEngine, columns: Sequence[str], read: Read
+    ) -> tuple[int, pa.Table, pa.Table] | None:
         """None when not every record was seen."""
-        for name in (*_REJECTS, "__csv"):
+        for name in _REJECTS:
             engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
         typed = ", ".join(f"{text(name)}: 'VARCHAR'" for name in columns)
         options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = {text(self.null)}"
         rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
-        engine.connection.execute(
-            "CREATE TEMP TABLE __csv AS SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival FROM "
+        rows, dead = read(
+            "(SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival FROM "
             f"read_csv({text(literal(self.path))}, columns = {{{typed}}}, {options}, auto_detect = false, "
-            f"hive_partitioning = false, {rejects})"
+            f"hive_partitioning = false, {rejects}))"
         )
         broken = engine.run(
             "SELECT line, COALESCE(ARG_MIN(error_message, column_idx), ANY_VALUE(error_message)) AS reason, "
             f"RTRIM(ANY_VALUE(csv_line), CHR(10)) AS raw FROM {_REJECTS[1]} GROUP BY line ORDER BY line"
         ).cast(_BROKEN)
-        seen = engine.count("SELECT COUNT(*) FROM __csv") + broken.num_rows + self.header
-        return broken if seen == self._records() else None
+        return (rows, dead, broken) if rows + broken.num_rows + self.header == self._records() else None
 
     def _records(self) -> int:
         """How many records there are: lines that are not empty, and end where no quote is open."""
         count, opened = 0, 0
         for block in blocks(self.path):
+            if not opened and not block.startswith(b"\n") and not any(sign in block for sign in _UNEVEN):
+                count += block.count(b"\n") + (not block.endswith(b"\n"))
+                continue
             found = np.frombuffer(block, np.uint8)
             ends = np.flatnonzero(found == ord("\n"))
             if not block.endswith(b"\n"):
@@ -88,7 +97,7 @@ class Delimited:
             count += int(np.count_nonzero(filled))
         return count
 
-    def _one_by_one(self, engine: ColumnEngine, columns: Sequence[str]) -> pa.Table:
+    def _one_by_one(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
         rows, broken = list[list[str | None]](), list[dict[str, object]]()
         for line, raw, fields in self._parsed(skip=self.header):
             if isinstance(fields, str):
@@ -101,8 +110,7 @@ class Delimited:
         found = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(columns)}
         placed = pa.table(found | {"__arrival": pa.array(range(len(rows)), pa.int64())})
         with engine.tables({"csv_rows": placed}):
-            engine.connection.execute("CREATE OR REPLACE TEMP TABLE __csv AS SELECT * FROM csv_rows")
-        return pa.Table.from_pylist(broken, schema=_BROKEN)
+            return *read("csv_rows"), pa.Table.from_pylist(broken, schema=_BROKEN)
 
     def _parsed(self, skip: bool = False, most: int | None = None) -> Iterator[tuple[int, str, list[str] | str]]:
         """Of every record the number of its first line, its text, and its fields or why there are none.
