@@ -59,6 +59,11 @@ class Pipeline:
         self.rebuilt: Mapping[Duration, int] = {}
         """By level, the rows that turned out to be closed when `start` went by the tables alone."""
 
+    @property
+    def split(self) -> tuple[str, int] | None:
+        """How tasks leave partial rows: a folder and the number of shards; None where they send them, as here."""
+        return None
+
     def start(self) -> None:
         """Take up where the last commit ended; without one, rebuild what the tables still say."""
         loaded = self.store.load()

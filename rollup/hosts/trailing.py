@@ -36,6 +36,7 @@ class TrailingStore:
     """
 
     apart = None
+    filed = None
 
     def __init__(self, store: ApartStore) -> None:
         self._store = store

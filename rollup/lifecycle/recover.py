@@ -20,9 +20,8 @@ from rollup.lifecycle.lease.places import lease_of
 from rollup.lifecycle.remake import remake
 from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import Aggregation
-from rollup.stores.base import Store
+from rollup.stores.base import FiledStore, Store
 from rollup.stores.delta.missing import damage
-from rollup.stores.delta.store import DeltaStore
 from rollup.stores.registry import open_store
 
 
@@ -78,16 +77,17 @@ def recover(
     try:
         Book.of(conf, aggregation.name).page()  # refused by name when it is damaged
         store = open_store(conf, aggregation, ColumnEngine(threads=2))
-        if not isinstance(store, DeltaStore):
+        filed = store.filed
+        if filed is None:
             return _database(conf, aggregation, store, to_commit, rebuild, named)
         records = RecordFolder(folder(conf, aggregation.name))
         records.retired()
         found = look(records)
         if to_commit is not None:
             return _go_back(conf, aggregation, records, found, to_commit)
-        broken = damage(store.root, aggregation.name, records.read(found.whole[-1])) if found.healthy else {}
+        broken = damage(filed.root, aggregation.name, records.read(found.whole[-1])) if found.healthy else {}
         if broken:
-            return _remade(conf, aggregation, store, found.whole[-1], broken, rebuild)
+            return _remade(conf, aggregation, filed, found.whole[-1], broken, rebuild)
         if found.healthy and not (rebuild and named):
             return Recovered(aggregation.name, _whole(aggregation, found.whole[-1], rebuild))
         if found.whole and not rebuild:
@@ -115,7 +115,7 @@ def _whole(aggregation: Aggregation, number: int, rebuild: bool) -> tuple[str, .
 
 
 def _remade(
-    conf: Conf, aggregation: Aggregation, store: DeltaStore, number: int, broken: Mapping[str, str], rebuild: bool
+    conf: Conf, aggregation: Aggregation, store: FiledStore, number: int, broken: Mapping[str, str], rebuild: bool
 ) -> Recovered:
     """Damaged tables made anew beside a record that is whole. Raises StoreError unless `rebuild` says to do it."""
     if not rebuild:

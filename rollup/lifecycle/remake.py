@@ -16,11 +16,10 @@ from rollup.aggregation.cascade import Cascade, narrowed
 from rollup.core.calendar import Duration
 from rollup.lifecycle.book import Page
 from rollup.lifecycle.replay.compare import readable
-from rollup.stores.base import Commit, Loaded
-from rollup.stores.delta.store import DeltaStore
+from rollup.stores.base import Commit, FiledStore, Loaded
 
 
-def remake(store: DeltaStore, page: Page, broken: Mapping[str, str]) -> list[str]:
+def remake(store: FiledStore, page: Page, broken: Mapping[str, str]) -> list[str]:
     """Make the broken tables (by suffix) of a store anew; what was done, for people to read."""
     aggregation = store.aggregation
     aside = store.records.folder / f"aside-{int(time.time() * 1000)}"
@@ -49,7 +48,7 @@ def remake(store: DeltaStore, page: Page, broken: Mapping[str, str]) -> list[str
     return [*lines, f"commit {loaded.number + 1} has the same open rows and goes on at the same place"]
 
 
-def _closed(store: DeltaStore, level: Duration, loaded: Loaded, children: pa.Table) -> pa.Table:
+def _closed(store: FiledStore, level: Duration, loaded: Loaded, children: pa.Table) -> pa.Table:
     """The rows of a level that its clock has passed, from all rows of the next finer one."""
     aggregation, cascade = store.aggregation, Cascade(store.aggregation)
     whole = cascade.merge(store.engine, level, [children.cast(aggregation.state_schema)])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from rollup.aggregation.recovery import Tables
 from rollup.aggregation.state import State
+from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
 from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.questions import Ask, Question
 
@@ -43,6 +46,22 @@ class Commit:
     closed: Mapping[Duration, pa.Table]
     ledger: pa.Table | None = None
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
+
+
+@dataclass(frozen=True)
+class Filed:
+    """A commit whose rows are in files already, written where they were made; else as `Commit`.
+
+    `state` has the clocks; `added` are the data files of each table as its format names them, `open` the files of open
+    rows, both by table.
+    """
+
+    number: int
+    state: State
+    added: Mapping[str, Sequence[Any]]
+    open: Mapping[str, Sequence[str]]
+    source: Mapping[str, Any]
     rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
 
 
@@ -165,6 +184,11 @@ class Store(Tables, Protocol):
         """The store itself where a job need not stand by for its commits."""
         ...
 
+    @property
+    def filed(self) -> FiledStore | None:
+        """The store itself where its tables and records are files, which others than the store can write."""
+        ...
+
     def load(self) -> Loaded | None:
         """The newest commit, with all leftovers of an unfinished one removed; None when there is none."""
         ...
@@ -195,4 +219,35 @@ class ApartStore(Store, Protocol):
 
     def begin(self, commit: Commit) -> Callable[[], None]:
         """Do what of a commit needs neither the store nor the commit before it; calling what is returned makes it."""
+        ...
+
+
+class FiledStore(Store, Protocol):
+    """A store of files: tasks write their rows themselves, and what is left of damaged tables is used again."""
+
+    aggregation: Aggregation
+    engine: ColumnEngine
+    root: Path
+    records: RecordFolder
+
+    @property
+    def last(self) -> Record | None:
+        """The commit that the next one follows."""
+        ...
+
+    @property
+    def retired(self) -> Mapping[str, Mapping[str, pa.DataType]]:
+        """By table, the columns that rows written from outside must have null in."""
+        ...
+
+    def load(self, open_rows: bool = True) -> Loaded | None:
+        """As `Store.load`; without `open_rows` the state has none."""
+        ...
+
+    def commit(self, commit: Commit | Filed) -> None:
+        """As `Store.commit`, also of rows in files."""
+        ...
+
+    def remake(self, damaged: Collection[str], aside: Path) -> Loaded:
+        """Take up at the newest commit although some tables are damaged: those are empty now, the old ones in `aside`."""
         ...

@@ -21,6 +21,7 @@ class MemoryStore:
     """An aggregation's tables as Arrow tables."""
 
     apart = None
+    filed = None
 
     def __init__(self, aggregation: Aggregation, engine: ColumnEngine) -> None:
         self.aggregation = aggregation

@@ -40,7 +40,7 @@ from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.spark.collecting import Collected, Tasks
 from rollup.hosts.spark.kept import Kept
 from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
-from rollup.hosts.spark.placement import SizedPipeline, pipeline_of, shift
+from rollup.hosts.spark.placement import pipeline_of, shift
 from rollup.hosts.spark.processes import java_ended, java_of, spent
 from rollup.hosts.spark.query_log import newest_done
 from rollup.hosts.spark.results import Kind
@@ -91,8 +91,9 @@ class SparkHost:
         kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
         bound = set() if self.program.statements is None else bound_to_statements(self.program)
         opened = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
-        stores = {name: store if name in bound else _trailing(store) for name, store in opened.items()}
-        self._trailing = {name: store for name, store in stores.items() if isinstance(store, TrailingStore)}
+        apart = {name: store.apart for name, store in opened.items() if name not in bound}
+        self._trailing = {name: TrailingStore(store) for name, store in apart.items() if store is not None}
+        stores: dict[str, Store] = {**opened, **self._trailing}
         self._unreported = deque[tuple[BatchReport, Mapping[str, Future[Made]]]]()
         self.pipelines = {
             name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark, name in bound)
@@ -387,9 +388,7 @@ class SparkHost:
 
     def _spec(self, stream: str) -> TaskSpec:
         asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
-        split = {
-            name: p.split for name, p in self.pipelines.items() if isinstance(p, SizedPipeline) and p.split is not None
-        }
+        split = {name: p.split for name, p in self.pipelines.items() if p.split is not None}
         return TaskSpec(
             self.program.app.text,
             self.conf.zone,
@@ -405,7 +404,3 @@ class SparkHost:
     def _local(self) -> bool:
         """Whether tasks run on this machine."""
         return str(self.spark.sparkContext.master).startswith("local")
-
-
-def _trailing(store: Store) -> Store:
-    return store if store.apart is None else TrailingStore(store.apart)

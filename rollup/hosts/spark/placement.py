@@ -48,9 +48,7 @@ from rollup.hosts.spark.shard_step import (
 )
 from rollup.plan.aggregation import Aggregation
 from rollup.program import compile_app
-from rollup.stores.base import Rewrite, Store
-from rollup.stores.delta.store import DeltaStore
-from rollup.stores.delta.write import Filed
+from rollup.stores.base import Filed, FiledStore, Rewrite, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,10 +122,10 @@ def pipeline_of(
                 hint="auto or driver",
             )
         return Pipeline(aggregation, store, engine)
-    if placing.host != "driver" and isinstance(store, DeltaStore):
+    if placing.host != "driver" and (filed := store.filed) is not None:
         return SizedPipeline(
             aggregation,
-            store,
+            filed,
             engine,
             placing,
             (conf.rollups(), conf.zone),
@@ -136,7 +134,7 @@ def pipeline_of(
         )
     if placing.host == "shards":
         raise ConfigError(
-            f"{conf.path}: [cascade] host is 'shards', but {aggregation.name} is not in a Delta store",
+            f"{conf.path}: [cascade] host is 'shards', but {aggregation.name} is not in a store of files, as Delta is",
             hint="auto or driver",
         )
     return Pipeline(aggregation, store, engine)
@@ -148,7 +146,7 @@ class SizedPipeline(Pipeline):
     def __init__(
         self,
         aggregation: Aggregation,
-        store: DeltaStore,
+        store: FiledStore,
         engine: ColumnEngine,
         placing: Placing,
         app: tuple[str, str],
@@ -156,7 +154,7 @@ class SizedPipeline(Pipeline):
         parallel: Callable[[], int],
     ) -> None:
         super().__init__(aggregation, store, engine)
-        self._delta = store
+        self._filed = store
         self._placing, self._app, self._run, self._parallel = placing, app, run, parallel
         self._bones = Cascade(skeleton(aggregation))
         self._exchange = placing.exchange / aggregation.name
@@ -180,12 +178,12 @@ class SizedPipeline(Pipeline):
     def start(self) -> None:
         """As `Pipeline.start`; open rows that are kept in shards stay where they are."""
         shutil.rmtree(self._exchange, ignore_errors=True)
-        record = self._delta.records.newest()
+        record = self._filed.records.newest()
         if record is None or not record.split:
             super().start()
             self._place(0)
             return
-        loaded = self._delta.load(open_rows=False)
+        loaded = self._filed.load(open_rows=False)
         assert loaded is not None
         self.number, self.state, self.source = loaded.number, loaded.state, loaded.source
         self._to_shards("open rows are kept in shards")
@@ -246,7 +244,7 @@ class SizedPipeline(Pipeline):
         return Advance(admitted, Closed({}, sum(result.overflows for result in results)), time.perf_counter() - began)
 
     def _spec(self, state: State, parts: list[Split], again: list[Split]) -> ShardSpec:
-        record, (text, zone) = self._delta.last, self._app
+        record, (text, zone) = self._filed.last, self._app
         opened = {
             level: [] if record is None else record.files(level.table_suffix) for level in self.aggregation.levels
         }
@@ -254,7 +252,7 @@ class SizedPipeline(Pipeline):
             text,
             zone,
             self.aggregation.name,
-            str(self._delta.root),
+            str(self._filed.root),
             self.shards,
             fingerprint(self.engine),
             self.number + 1,
@@ -264,15 +262,15 @@ class SizedPipeline(Pipeline):
             parts,
             again,
             opened,
-            self._delta.retired,
+            self._filed.retired,
         )
 
     def _file(self, commit: Filed, state: State) -> None:
-        self._delta.commit(commit)
+        self._filed.commit(commit)
         self.number, self.state, self.source = commit.number, state, commit.source
 
     def _named(self) -> dict[str, list[str]]:
-        record = self._delta.last
+        record = self._filed.last
         return {} if record is None else {name: record.files(name) for name in record.open}
 
     def _splits(self, parts: Sequence[pa.Table | Split]) -> list[Split]:
@@ -295,7 +293,7 @@ class SizedPipeline(Pipeline):
         """Move it back after a batch far below the limit, so that it does not go to and fro."""
         size = rows + sum(self.state.open_rows.values())
         if self._placing.host == "auto" and size < self._placing.rows // 4:
-            whole = self._delta.snapshot().loaded().state
+            whole = self._filed.snapshot().loaded().state
             self.state = State(self.state.clocks, whole.open, self.state.resume)
             self._log.info(
                 "cascade in the driver",
@@ -319,7 +317,7 @@ class SizedPipeline(Pipeline):
         """The state of the last commit without its rows."""
         named = self._named()
         found = {
-            level: open_skeleton(self.aggregation, self._delta.records, named.get(level.table_suffix, []))
+            level: open_skeleton(self.aggregation, self._filed.records, named.get(level.table_suffix, []))
             for level in self.aggregation.levels
         }
         rows = {level: table for level, (table, _) in found.items()}

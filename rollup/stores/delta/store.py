@@ -24,13 +24,13 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
 from rollup.stores.delta.missing import HINT, emptied, reading
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
-from rollup.stores.delta.write import PERIOD, PERIODS, Filed, add_files, append
+from rollup.stores.delta.write import PERIOD, PERIODS, add_files, append
 from rollup.stores.faults import point
 
 _LATE = "LATE"
@@ -65,6 +65,11 @@ class DeltaStore:
         self._compacted: set[str] = set()  # tables whose newest version lacks files of the pinned one
         self._turns: dict[str, float] = {}
         self._vacuumed: dict[str, float] = {}
+
+    @property
+    def filed(self) -> DeltaStore:
+        """The store itself."""
+        return self
 
     # writing
 

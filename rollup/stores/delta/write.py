@@ -12,20 +12,16 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rollup.aggregation.state import State
 from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
-from rollup.stores.base import Rewrite
 
 PERIOD = "AGG_PERIOD"
 PERIODS: Mapping[Duration, tuple[Duration, str]] = {
@@ -34,21 +30,6 @@ PERIODS: Mapping[Duration, tuple[Duration, str]] = {
     Duration.HOURS: (Duration.YEARS, "%Y"),
 }
 """The partition of the fine levels, in UTC: a day of seconds, a month of minutes, a year of hours."""
-
-
-@dataclass(frozen=True)
-class Filed:
-    """A commit whose rows are in files already, written where they were made; see `rollup.stores.base.Commit`.
-
-    `state` has the clocks; `added` are the data files of each table, `open` the files of open rows, both by table.
-    """
-
-    number: int
-    state: State
-    added: Mapping[str, Sequence[AddAction]]
-    open: Mapping[str, Sequence[str]]
-    source: Mapping[str, Any]
-    rewrites: Mapping[Duration, Rewrite] = field(default_factory=dict[Duration, Rewrite])
 
 
 FILE_ROWS, _LEAST_ROWS, _GROUP_ROWS = 1024 * 1024, 256 * 1024, 128 * 1024

@@ -54,6 +54,8 @@ class SqlStore:
         self._prepared = False
         self.whole: set[str] = set()
 
+    filed = None
+
     @property
     def apart(self) -> SqlStore | None:
         """The store itself where its database is a process of its own."""
