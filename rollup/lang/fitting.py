@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from rollup.core.errors import QueryError
-from rollup.engine.types import DataType, Kind
+from rollup.engine.types import DataType, Kind, RowType
 
 _TEXT = (str,)
 _BITS = {Kind.INT: 31, Kind.LONG: 63, Kind.TIMESTAMP: 63}
@@ -30,3 +32,36 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     if not isinstance(value, allowed) or wrong_bool or (bits and not -(2**bits) <= value < 2**bits):
         raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
     return float(value) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
+
+
+def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
+    """The columns of a table as the types of a stream, null where it has none; None where only its values, one by one,
+    can tell."""
+    found: list[pa.Array] = []
+    for name, kind in kinds.fields.items():
+        if kind.arrow is None:
+            return None
+        if name not in table.column_names:
+            found.append(pa.nulls(table.num_rows, kind.arrow))
+            continue
+        column = _column(table.column(name), kind.arrow)
+        if column is None:
+            return None
+        found.append(column)
+    return tuple(found)
+
+
+def _column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | None:
+    one = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(one, pa.ChunkedArray):  # no rows, or too many for one piece
+        one = pa.concat_arrays(one.chunks) if one.num_chunks else pa.array([], column.type)
+    if one.type == wanted or (pa.types.is_dictionary(one.type) and one.type.value_type == wanted):
+        return one
+    text = pa.types.is_large_string(one.type) or pa.types.is_string_view(one.type)
+    whole = pa.types.is_integer(one.type) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
+    if not (whole or (text and pa.types.is_string(wanted))):
+        return None
+    try:
+        return one.cast(wanted)
+    except pa.ArrowInvalid:
+        return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rollup.core.errors import QueryError
 from rollup.engine.rows.row import Row
 from rollup.engine.types import DataType, Kind, RowType
+from rollup.lang.fitting import fitting_columns
 
 Make = Callable[[Sequence[Any]], Row]
 _LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
@@ -138,31 +139,4 @@ def _columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
     extra = [name for name in table.column_names if name not in kinds.fields]
     if extra and table.num_rows:
         raise QueryError(f"`{kinds.name}` has no property `{extra[0]}`", hint=f"properties: {', '.join(kinds.fields)}")
-    found: list[pa.Array] = []
-    for name, kind in kinds.fields.items():
-        if kind.arrow is None:
-            return None
-        if name not in table.column_names:
-            found.append(pa.nulls(table.num_rows, kind.arrow))
-            continue
-        column = _fitting(table.column(name), kind.arrow)
-        if column is None:
-            return None
-        found.append(column)
-    return tuple(found)
-
-
-def _fitting(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | None:
-    one = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if isinstance(one, pa.ChunkedArray):  # no rows, or too many for one piece
-        one = pa.concat_arrays(one.chunks) if one.num_chunks else pa.array([], column.type)
-    if one.type == wanted or (pa.types.is_dictionary(one.type) and one.type.value_type == wanted):
-        return one
-    text = pa.types.is_large_string(one.type) or pa.types.is_string_view(one.type)
-    whole = pa.types.is_integer(one.type) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
-    if not (whole or (text and pa.types.is_string(wanted))):
-        return None
-    try:
-        return one.cast(wanted)
-    except pa.ArrowInvalid:
-        return None
+    return fitting_columns(kinds, table)

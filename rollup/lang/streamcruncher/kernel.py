@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from rollup.core.columns import close_at_exit
 from rollup.core.errors import PlanError, QueryError
 from rollup.engine.aggregates import Aggregate, custom
-from rollup.engine.rows.cycles.partitions import earliest
+from rollup.engine.columns.cycles.clocked import Events
+from rollup.engine.columns.cycles.planning import core_of
+from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.rows.cycles.relating import Projected, Relation
 from rollup.engine.rows.cycles.running import Batch, Policy, RunningQuery
 from rollup.engine.rows.runner import Runner
 from rollup.engine.state import State
 from rollup.engine.types import RowType
-from rollup.lang.fitting import fitting
+from rollup.lang.fitting import fitting, fitting_columns
 from rollup.lang.streamcruncher import semantics
 from rollup.lang.streamcruncher.direct import direct
 from rollup.lang.streamcruncher.lowering import Known, Stream, lower
+from rollup.lang.streamcruncher.queries import Placed, Queries, pieces
 from rollup.lang.streamcruncher.reader import read_query
+
+_LEAST = 256
+"""From batches of so many events on, what columns cover goes over to them."""
 
 
 class Cruncher:
@@ -37,13 +45,13 @@ class Cruncher:
     [Batch(at=5, rows=[(1,)])]
     """
 
-    def __init__(self, start: int = 0) -> None:
+    def __init__(self, start: int = 0, columns: int | None = _LEAST) -> None:
         self._runner = Runner(start)
         self._streams: dict[str, Stream] = {}
         self._customs: dict[str, Callable[[Sequence[Any]], Aggregate]] = {}
         self._tables = duckdb.connect(":memory:")
         self._answers: dict[str, frozenset[Any]] = {}
-        self._queries: list[tuple[RunningQuery, Callable[[Batch], None]]] = []
+        self._queries = Queries(self._runner, columns)
         self._open = False
         close_at_exit(self)
 
@@ -97,32 +105,50 @@ class Cruncher:
         projection = direct(query.select, lowered.tables)
         select = relation.rows if projection is None else Projected(projection).rows
         exact = {stream: Fraction(str(weight)) for stream, weight in (weights or {}).items()}
-        self._queries.append((RunningQuery(lowered.spec, self._runner, select, exact), listener))
+        kinds = {chain.stream: self._streams[chain.stream].rows for chain in lowered.spec.chains}
+        core = core_of(lowered.spec, [kinds[chain.stream] for chain in lowered.spec.chains], projection)
+        self._queries.add(RunningQuery(lowered.spec, self._runner, select, exact), listener, core, kinds)
         return relation.columns
+
+    def plan(self) -> list[Placed]:
+        """For each query, in the order of registration, where its batches run and the first reason against columns."""
+        return self._queries.placed()
 
     def submit(self, stream: str, rows: Sequence[Sequence[Any]], at: int) -> None:
         """Events of a stream at an instant in ms; those of one instant are one cycle, which runs when time goes on.
 
         Raises QueryError, before anything is changed, for an unknown stream and for values that do not fit.
         """
-        if stream not in self._streams:
-            raise QueryError(f"unknown stream {stream!r}", hint=f"streams are {', '.join(self._streams)}")
+        self._unknown((stream,))
         rows = [self._fitting(stream, row) for row in rows]
         if at > self._runner.now:
             self.advance(at - 1)
             self._runner.environment.now = at
         for row in rows:
-            for query, _ in self._queries:
-                query.offer(stream, row)
+            self._queries.offer(stream, row)
+        self._open = True
+
+    def send(self, tables: Mapping[str, pa.Table], at: Mapping[str, Sequence[int]] | None = None) -> None:
+        """Events of many instants: by stream an Arrow table in the order of its instants, which are the times of its rows
+        unless `at` says others. The last instant is not over: more of it may come.
+
+        Raises QueryError, before anything is changed, for an unknown stream, values that do not fit, instants that go back.
+        """
+        self._unknown(tables)
+        events = {stream: self._events(stream, table, (at or {}).get(stream)) for stream, table in tables.items()}
+        events = {stream: part for stream, part in events.items() if len(part.times)}
+        if not events:
+            return
+        if min(int(part.times[0]) for part in events.values()) > self._runner.now:
+            self._finish()
+        for part, until, to in pieces(events):
+            self._queries.send(part, until, to)
         self._open = True
 
     def advance(self, to: int) -> None:
         """Time goes on to `to`, in ms, through every instant at which a row leaves or a tick is due."""
         self._finish()
-        while (due := self._due()) is not None and due <= to:
-            self._runner.environment.now = max(due, self._runner.now)
-            self._open = True
-            self._finish()
+        self._queries.advance(to)
         self._runner.environment.now = max(to, self._runner.now)
 
     @property
@@ -136,13 +162,43 @@ class Cruncher:
 
     def snapshot(self) -> list[State]:
         """The state of every query, in the order of registration; an instant that is not over is part of it."""
-        return [query.snapshot() for query, _ in self._queries]
+        return self._queries.snapshot()
 
     def restore(self, states: Sequence[State]) -> None:
         """Go on from a snapshot of the same queries."""
-        for (query, _), state in zip(self._queries, states, strict=True):
-            query.restore(state)
-        self._open = any(query.open for query, _ in self._queries)
+        self._queries.restore(states)
+        self._open = self._queries.open
+
+    def _unknown(self, streams: Iterable[str]) -> None:
+        for stream in streams:
+            if stream not in self._streams:
+                raise QueryError(f"unknown stream {stream!r}", hint=f"streams are {', '.join(self._streams)}")
+
+    def _events(self, stream: str, table: pa.Table, at: Sequence[int] | None) -> Events:
+        known = self._streams[stream]
+        columns = self._columns(stream, table)
+        name = list(known.rows.fields)[known.time]
+        if columns[known.time].null_count:
+            raise QueryError(f"{stream}.{name} is the time of an event and cannot be null")
+        times = np.asarray(plain(columns[known.time]) if at is None else at, np.int64)
+        if len(times) != table.num_rows:
+            raise QueryError(f"{table.num_rows} events of {stream} need as many instants, not {len(times)}")
+        times = np.maximum(times, self._runner.now)
+        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
+            raise QueryError(f"the instants of {stream} go back", hint=f"order its events by {name}")
+        return Events(columns, times)
+
+    def _columns(self, stream: str, table: pa.Table) -> tuple[pa.Array, ...]:
+        rows = self._streams[stream].rows
+        if set(table.column_names) != set(rows.fields) or table.num_columns != len(rows.fields):
+            given, wanted = ", ".join(table.column_names), ", ".join(rows.fields)
+            raise QueryError(f"{stream} has the columns {wanted}, the table {given}")
+        columns = fitting_columns(rows, table)
+        if columns is not None:
+            return columns
+        values = [self._fitting(stream, tuple(row[name] for name in rows.fields)) for row in table.to_pylist()]
+        kinds = enumerate(rows.fields.values())
+        return tuple(pa.array([row[place] for row in values], arrow(kind)) for place, kind in kinds)
 
     def _fitting(self, stream: str, row: Sequence[Any]) -> tuple[Any, ...]:
         known = self._streams[stream]
@@ -156,15 +212,10 @@ class Cruncher:
             raise QueryError(f"{stream}.{list(fields)[known.time]} is the time of an event and cannot be null")
         return values
 
-    def _due(self) -> int | None:
-        return earliest([query for query, _ in self._queries])
-
     def _finish(self) -> None:
         if self._open:
             self._open = False
-            for query, listener in self._queries:
-                for batch in query.finish():
-                    listener(batch)
+            self._queries.finish()
 
     def _answer(self, query: str) -> frozenset[Any]:
         if query not in self._answers:

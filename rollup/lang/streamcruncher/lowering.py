@@ -9,15 +9,14 @@ from typing import Any
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
 from rollup.engine.aggregates import Aggregate
-from rollup.engine.compiling import predicate
 from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.rows.cycles.correlation import CorrelationSpec, Present
-from rollup.engine.rows.cycles.partitions import AggregateSpec, PartitionSpec, Test
+from rollup.engine.rows.cycles.partitions import AggregateSpec, PartitionSpec
 from rollup.engine.rows.cycles.running import ChainSpec, Policy, RunningSpec
 from rollup.engine.rows.cycles.windows import BestSpec, SlidingSpec, TimeSpec, TumblingSpec, WindowSpec
-from rollup.engine.types import BOOL, DOUBLE, LONG, NULL, STRING, DataType, RowType
+from rollup.engine.types import BOOL, DOUBLE, INT, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.streamcruncher import semantics, tree
 
 Answer = Callable[[str], frozenset[Any]]
@@ -90,7 +89,7 @@ class _Part:
         key = tuple(self._place(name, part.place) for name in part.by)
         aggregates = tuple(self._aggregate(each) for each in part.aggregates)
         return PartitionSpec(
-            key, self._window(part.window), aggregates, part.pinned, part.feed or "new", self._test(), time
+            key, self._window(part.window), aggregates, part.pinned, part.feed or "new", self._where(), time
         )
 
     def shown(self) -> RowType:
@@ -126,7 +125,7 @@ class _Part:
         custom = self._known.customs.get(made.function)
         if custom is None:
             self._checked(made, kind)
-        aggregate = custom(made.arguments) if custom else semantics.AGGREGATES[made.function].aggregate
+        aggregate = custom(made.arguments) if custom else semantics.aggregate(made.function, kind)
         return AggregateSpec(AggregateCall(aggregate, (Field(0, place, kind),)), made.entrance, made.difference)
 
     def _checked(self, made: tree.Aggregate, kind: DataType) -> None:
@@ -141,20 +140,18 @@ class _Part:
         summary = semantics.AGGREGATES.get(made.function)
         return DOUBLE if summary is None else summary.result(self._rows.fields[made.column])
 
-    def _test(self) -> Test | None:
+    def _where(self) -> Expr | None:
         if self._part.where is None:
             return None
         bound = self._bind(self._part.where)
         if bound.type not in (BOOL, NULL):
             raise PlanError(f"a filter is a condition, not {bound.type}").at(*self._part.where.place)
-        passes = predicate(bound)
-        return lambda row: passes((row,), (), None)
+        return bound
 
     def _bind(self, node: tree.Condition) -> Expr:
         match node:
             case tree.Literal_():
-                kinds = {bool: BOOL, int: LONG, float: DOUBLE, str: STRING}
-                return Const(node.value, kinds.get(type(node.value), NULL))
+                return Const(node.value, _kind(node.value))
             case tree.Column():
                 return Field(0, self._place(node.name, node.place), self._rows.fields[node.name])
             case tree.Membership():
@@ -203,6 +200,13 @@ class _Part:
             inside = Operator("in a sub-query", lambda value: _inside(value, answer(query)))
             found = Call(inside, (operand,), BOOL)
         return Call(op.NOT, (found,), BOOL) if node.negated else found
+
+
+def _kind(value: Any) -> DataType:
+    """The type of a literal: a whole number is as narrow as it can be, so that it compares with every other one."""
+    if type(value) is int:
+        return INT if -(2**31) <= value < 2**31 else LONG
+    return {bool: BOOL, float: DOUBLE, str: STRING}.get(type(value), NULL)
 
 
 def _inside(value: Any, found: frozenset[Any]) -> bool | None:

@@ -67,5 +67,12 @@ AGGREGATES: Mapping[str, Summary] = {
     "kurtosis": Summary(agg.KURTOSIS, _double),
     "sumsq": Summary(agg.SUM_OF_SQUARES, _double),
 }
+
+
+def aggregate(function: str, kind: DataType) -> Aggregate:
+    """The aggregate of a function over values of a type: only a sum of longs can leave 64 bits."""
+    return agg.SUM if function == "sum" and kind != LONG else AGGREGATES[function].aggregate
+
+
 COMPARABLE = (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.TIMESTAMP)
 """Kinds that compare with each other as numbers."""

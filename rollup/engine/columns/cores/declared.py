@@ -37,6 +37,8 @@ def uncountable(call: AggregateCall, oldest_first: bool = False) -> str | None:
     kinds = {arg.type.kind for arg in call.args}
     if name == known.SUM.name and kinds <= {Kind.DOUBLE, Kind.INT}:  # sums of longs may leave 64 bits
         return against(call.args[0])
+    if name == known.AVG.name and kinds <= {Kind.DOUBLE, Kind.INT}:
+        return against(call.args[0])
     if name not in _COUNTS and kinds != {Kind.DOUBLE}:
         return f"{name} of {call.args[0].type}"
     return against(call.args[0]) if call.args else None
@@ -133,7 +135,7 @@ class Lines:
             value, _, condition = text.removesuffix(" else None").partition(" if ")
             if value.startswith("mean("):
                 total, _, count = value[5:-1].partition(", ")
-                value = f"{total} / {count}"
+                value = f"{total} / {count}" if self._double(call) else f"mean_of_whole({total}, {count})"
             lines.append(f"ok{place}[n] = {f'({condition}) != 0' if condition else 'True'}")
             lines += [f"if ok{place}[n]:", f"    r{place}[n] = {value}"]
         return lines

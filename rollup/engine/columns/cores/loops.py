@@ -37,6 +37,16 @@ def moments_without(n, center, m2, x):
 
 
 @compiled
+def mean_of_whole(total, n):
+    """As exact as Python's: rounded once, also where the total has more bits than a double."""
+    if -(2**53) <= total <= 2**53:
+        return total / n
+    rest = total % n << 30
+    fine = (total // n << 30) + rest // n
+    return (fine | (rest % n != 0)) / 2**30
+
+
+@compiled
 '''
 
 

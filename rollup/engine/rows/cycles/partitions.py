@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any, Literal, Protocol
 
+from rollup.engine.compiling import predicate
+from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.rows.cycles.windows import CycleWindow, TumblingSpec, WindowSpec, rows_in
 from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
+from rollup.engine.types import Kind
 
 Status = Literal["new", "dead"]
-Test = Callable[[Row], bool]
 
 
 class Seen:
@@ -70,11 +72,11 @@ class PartitionSpec:
     aggregates: tuple[AggregateSpec, ...] = ()
     pinned: bool = False
     feed: Status = "new"
-    test: Test | None = None
+    where: Expr | None = None
     time: int | None = None
 
 
-def _kept(spec: AggregateSpec) -> AggregateCall:
+def kept(spec: AggregateSpec) -> AggregateCall:
     """The call; of an entrance-only one nothing ever leaves."""
     aggregate = replace(spec.call.aggregate, leave=None) if spec.entrance else spec.call.aggregate
     return replace(spec.call, aggregate=aggregate)
@@ -85,6 +87,7 @@ class Partition:
 
     def __init__(self, spec: PartitionSpec, host: Host) -> None:
         self.spec, self._host = spec, host
+        self._passes = predicate(spec.where)
         self._numbers: dict[Any, int] = {}
         self._numbered: dict[int, tuple[Any, CycleWindow]] = {}
         self._begun = 0
@@ -93,7 +96,7 @@ class Partition:
         self._due: int | None = None
         self._known = False
         self._stamps: dict[int, int] = {}
-        self._fold = Fold([_kept(each) for each in spec.aggregates])
+        self._fold = Fold([kept(each) for each in spec.aggregates])
         self._groups: dict[Any, Group] = {}
         self._last: dict[Any, Row] = {}
         self._made: dict[int, int] = {}
@@ -122,7 +125,7 @@ class Partition:
 
     def offer(self, row: Row, at: int) -> bool:
         """A row waits to be taken in, `at` its time where it carries none; False when the filter drops it."""
-        if self.spec.test is not None and not self.spec.test(row):
+        if self.spec.where is not None and not self._passes((row,), (), None):
             return False
         key = tuple(row.values[place] for place in self.spec.key)
         number = self._numbers.get(key)
@@ -203,7 +206,7 @@ class Partition:
             self._drop(key)
             return [], [] if last is None else [last]
         values = self._fold.values(group)
-        if last is not None and values == self._values[key]:
+        if last is not None and _same(values, self._values[key]):
             return [], []
         shown = self._shown(values, self._values.get(key))
         self._values[key] = values
@@ -221,7 +224,7 @@ class Partition:
     def _shown(self, values: tuple[Any, ...], before: tuple[Any, ...] | None) -> tuple[Any, ...]:
         earlier = before if before is not None else (None,) * len(values)
         return tuple(
-            (value or 0) - (base or 0) if spec.difference else value
+            _difference(spec.call, value, base) if spec.difference else value
             for spec, value, base in zip(self.spec.aggregates, values, earlier, strict=True)
         )
 
@@ -247,6 +250,17 @@ class Partition:
             self._groups[key] = group
             if last is not None:
                 self._last[key], self._values[key] = last, values
+
+
+def _same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    """Whether nothing has changed; what is not a number is the same again."""
+    return values == before or all(a == b or (a != a and b != b) for a, b in zip(values, before, strict=True))
+
+
+def _difference(call: AggregateCall, value: Any, base: Any) -> Any:
+    """By how much a value has changed, null as zero."""
+    zero = 0.0 if call.type.kind in (Kind.FLOAT, Kind.DOUBLE) else 0
+    return (zero if value is None else value) - (zero if base is None else base)
 
 
 def _number(row: Row) -> int:

@@ -1,0 +1,106 @@
+"""A running query over columns: like one on rows it is offered events and asked for the batches of a cycle, and it takes
+whole batches of many instants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Output
+from rollup.engine.columns.cycles.clocked import CycleCore, Events
+from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.rows.cycles.running import Batch
+from rollup.engine.rows.runner import Runner
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+COLUMNS = "columns"
+"""The executor that a state of this kind names."""
+
+
+class ColumnQuery:
+    """A query at work; `kinds` are the rows of its streams."""
+
+    def __init__(
+        self, core: CycleCore, kinds: Mapping[str, RowType], runner: Runner, state: State | None = None
+    ) -> None:
+        self._core, self._runner = core, runner
+        self._types = {stream: [arrow(kind) for kind in kinds[stream].fields.values()] for stream in core.streams}
+        self._state = core.start() if state is None else state
+        self._offered: dict[str, list[Sequence[Any]]] = {}
+        self._known: tuple[State, int | None] | None = None
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which a cycle comes by itself."""
+        if self._known is None or self._known[0] is not self._state:
+            self._known = (self._state, self._core.due(self._state))
+        return self._known[1]
+
+    @property
+    def open(self) -> bool:
+        """Whether events of the present instant wait for its end."""
+        return bool(self._offered) or self._core.waits(self._state)
+
+    def offer(self, stream: str, values: Sequence[Any]) -> None:
+        """An event of the present instant."""
+        if stream in self._types:
+            self._offered.setdefault(stream, []).append(values)
+
+    def finish(self) -> list[Batch]:
+        """The present instant is over."""
+        if not self.open and ((due := self.due) is None or due > self._runner.now):
+            return []
+        return list(batches(self.take({}, self._runner.now)))
+
+    def take(self, events: Mapping[str, Events], until: int) -> Output:
+        """Events by stream, and all cycles up to `until`."""
+        concerned = {stream: part for stream, part in events.items() if stream in self._types}
+        waited = self._waited()
+        self._state, output = self._core.step(self._state, _joined(waited, concerned), until)
+        return output
+
+    def _waited(self) -> dict[str, Events]:
+        """What was offered at the present instant."""
+        offered, self._offered = self._offered, {}
+        found = dict[str, Events]()
+        for stream, rows in offered.items():
+            columns = zip(zip(*rows, strict=True), self._types[stream], strict=True)
+            arrays = tuple(pa.array(values, kind) for values, kind in columns)
+            found[stream] = Events(arrays, np.full(len(rows), self._runner.now, np.int64))
+        return found
+
+    def snapshot(self) -> State:
+        """The whole state; the instant that is not over is part of it."""
+        self.take({}, self._runner.now - 1)
+        scalars = {"executor": COLUMNS, "now": self._runner.now, "rows": self._runner.rows}
+        return State(self._state.tables, {**self._state.scalars, **scalars})
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot of the same query."""
+        own = {name: value for name, value in state.scalars.items() if name not in ("executor", "now", "rows")}
+        self._state, self._offered = State(state.tables, own), {}
+        self._runner.environment.now, self._runner.rows = state.scalars["now"], state.scalars["rows"]
+
+
+def batches(output: Output) -> Iterator[Batch]:
+    """The rows of each cycle."""
+    for at, _, rows in output.deliveries():
+        yield Batch(at, rows)
+
+
+def _joined(first: Mapping[str, Events], then: Mapping[str, Events]) -> dict[str, Events]:
+    """Events by stream, some before others."""
+    found = dict(first)
+    for stream, events in then.items():
+        before = found.get(stream)
+        if before is not None:
+            columns = tuple(
+                pa.concat_arrays([a, plain(b)]) for a, b in zip(before.columns, events.columns, strict=True)
+            )
+            events = Events(columns, np.concatenate([before.times, events.times]))
+        found[stream] = events
+    return found

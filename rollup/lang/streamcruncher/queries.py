@@ -1,0 +1,182 @@
+"""The running queries of a kernel: each on rows or over columns, told in the order of instants and registration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rollup.engine.columns.cycles.adopting import adopted
+from rollup.engine.columns.cycles.clocked import CycleCore, Events
+from rollup.engine.columns.cycles.query import COLUMNS, ColumnQuery, batches
+from rollup.engine.rows.cycles.partitions import earliest
+from rollup.engine.rows.cycles.running import Batch, RunningQuery
+from rollup.engine.rows.runner import Runner
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+Listener = Callable[[Batch], None]
+Told = tuple[int, int, Batch]
+"""A batch behind its instant and the place of its query among all."""
+
+
+_TOGETHER = 1 << 16
+"""So many events are one piece, so that what they bring stays bounded."""
+
+
+class Placed(NamedTuple):
+    """Where a query runs, and the first reason against columns."""
+
+    executor: str
+    reason: str | None
+
+
+@dataclass
+class Registered:
+    """A query at work, who hears it, and the core that it may go over to or the reason against."""
+
+    query: RunningQuery | ColumnQuery
+    listener: Listener
+    core: CycleCore | str
+
+
+class Queries:
+    """All queries. From batches of `least` events on, what columns cover goes over for good; None: nothing does."""
+
+    def __init__(self, runner: Runner, least: int | None) -> None:
+        self._runner, self._least = runner, least
+        self._registered: list[Registered] = []
+        self._kinds: dict[str, RowType] = {}
+
+    def add(self, query: RunningQuery, listener: Listener, core: CycleCore | str, kinds: Mapping[str, RowType]) -> None:
+        """A query over streams of these rows."""
+        self._registered.append(Registered(query, listener, core))
+        self._kinds.update(kinds)
+
+    def placed(self) -> list[Placed]:
+        """Where batches of each query run."""
+        never = "columns are switched off" if self._least is None else None
+        reasons = [each.core if isinstance(each.core, str) else never for each in self._registered]
+        return [Placed("rows" if reason else "columns", reason) for reason in reasons]
+
+    @property
+    def open(self) -> bool:
+        """Whether one of them waits for the end of the present instant."""
+        return any(each.query.open for each in self._registered)
+
+    def offer(self, stream: str, row: Sequence[Any]) -> None:
+        """An event of the present instant."""
+        for each in self._registered:
+            each.query.offer(stream, row)
+
+    def finish(self) -> None:
+        """The present instant is over."""
+        for each in self._registered:
+            for batch in each.query.finish():
+                each.listener(batch)
+
+    def advance(self, to: int) -> None:
+        """Every cycle that comes by itself up to `to`; nothing waits."""
+        columns = self._columns()
+        if not columns:
+            for at, place, batch in self._ticked(to):
+                self._tell([(at, place, batch)])
+            return
+        found = [_told(place, query.take({}, to)) for place, query in columns]
+        self._tell(merge(*found, list(self._ticked(to)), key=itemgetter(0, 1)))
+
+    def send(self, events: Mapping[str, Events], until: int, to: int) -> None:
+        """Events of many instants, of which those up to `until` are over; the clock goes to `to`."""
+        self._go_over(sum(len(part.times) for part in events.values()))
+        found = [_told(place, query.take(events, until)) for place, query in self._columns()]
+        by_rows = list(self._one_by_one(events, until)) if len(found) < len(self._registered) else []
+        self._runner.environment.now = to
+        self._tell(merge(*found, by_rows, key=itemgetter(0, 1)))
+
+    def _tell(self, told: Iterable[Told]) -> None:
+        for _, place, batch in told:
+            self._registered[place].listener(batch)
+
+    # rows
+
+    def _rows(self) -> list[tuple[int, RunningQuery]]:
+        return [(n, each.query) for n, each in enumerate(self._registered) if isinstance(each.query, RunningQuery)]
+
+    def _ticked(self, to: int) -> Iterator[Told]:
+        """The cycles on rows that come by themselves up to `to`."""
+        rows = self._rows()
+        while (due := earliest([query for _, query in rows])) is not None and due <= to:
+            self._runner.environment.now = max(due, self._runner.now)
+            yield from self._finished(rows)
+
+    def _finished(self, rows: Sequence[tuple[int, RunningQuery]]) -> Iterator[Told]:
+        for place, query in rows:
+            for batch in query.finish():
+                yield batch.at, place, batch
+
+    def _one_by_one(self, events: Mapping[str, Events], until: int) -> Iterator[Told]:
+        """Each event to the queries on rows, and every cycle up to `until`."""
+        rows = self._rows()
+        streams = [
+            (stream, zip(*(c.to_pylist() for c in part.columns), strict=True)) for stream, part in events.items()
+        ]
+        times = np.concatenate([part.times for part in events.values()])
+        which = np.repeat(np.arange(len(streams)), [len(part.times) for part in events.values()])
+        order = np.argsort(times, kind="stable")
+        for at, place in zip(times[order].tolist(), which[order].tolist(), strict=True):
+            if at > self._runner.now:
+                yield from self._finished(rows)
+                yield from self._ticked(at - 1)
+                self._runner.environment.now = at
+            stream, values = streams[place]
+            row = next(values)
+            for _, query in rows:
+                query.offer(stream, row)
+        if until >= self._runner.now:
+            yield from self._finished(rows)
+            yield from self._ticked(until)
+
+    # columns
+
+    def _columns(self) -> list[tuple[int, ColumnQuery]]:
+        return [(n, each.query) for n, each in enumerate(self._registered) if isinstance(each.query, ColumnQuery)]
+
+    def _go_over(self, events: int) -> None:
+        """What is covered goes over, with the state that it has."""
+        if self._least is None or events < self._least:
+            return
+        for each in self._registered:
+            if isinstance(each.query, RunningQuery) and not isinstance(each.core, str):
+                state = adopted(each.core, each.query.snapshot(), self._kinds)
+                each.query = ColumnQuery(each.core, self._kinds, self._runner, state)
+
+    def snapshot(self) -> list[State]:
+        """The state of each."""
+        return [each.query.snapshot() for each in self._registered]
+
+    def restore(self, states: Sequence[State]) -> None:
+        """Go on from the states of the same queries, each on its executor."""
+        for each, state in zip(self._registered, states, strict=True):
+            if state.scalars.get("executor") == COLUMNS and not isinstance(each.core, str):
+                each.query = ColumnQuery(each.core, self._kinds, self._runner)
+            each.query.restore(state)
+
+
+def pieces(events: Mapping[str, Events]) -> Iterator[tuple[dict[str, Events], int, int]]:
+    """Events by stream cut into pieces at ends of instants: a piece, the last instant that is over, and its last one."""
+    times = np.sort(np.concatenate([part.times for part in events.values()]), kind="stable")
+    cuts = [int(each) for each in np.unique(times[_TOGETHER - 1 : -1 : _TOGETHER])]
+    begins, end = dict.fromkeys(events, 0), int(times[-1])
+    for cut in [*(each for each in cuts if each < end), end]:
+        ends = {stream: int(np.searchsorted(part.times, cut, "right")) for stream, part in events.items()}
+        sliced = {stream: part.slice(begins[stream], ends[stream]) for stream, part in events.items()}
+        yield {stream: part for stream, part in sliced.items() if len(part.times)}, cut - (cut == end), cut
+        begins = ends
+
+
+def _told(place: int, output: Any) -> Iterator[Told]:
+    return ((batch.at, place, batch) for batch in batches(output))
