@@ -10,15 +10,18 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
+from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.rows.cycles.running import Batch
 from rollup.engine.state import State
 from rollup.lang.streamcruncher.kernel import Cruncher
+from rollup.lang.streamcruncher.queries import pieces
 
 NEW, DEAD = "as x where x.$row_status is new", "as x where x.$row_status is dead"
 COVERED = {
@@ -157,7 +160,53 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 
 
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=steps, least=st.sampled_from([1, 1, 6]))
 def test_over_columns_a_kernel_says_what_it_says_on_rows(names: list[str], script: list[Any], least: int) -> None:
     assert _run(names, least, script) == _run(names, None, script)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    gaps=st.lists(st.tuples(st.sampled_from("tu"), st.sampled_from([0, 0, 1, 3])), min_size=1, max_size=30),
+    size=st.integers(1, 9),
+)
+def test_pieces_are_cut_at_ends_of_instants_and_the_last_instant_stays_open(
+    gaps: list[tuple[str, int]], size: int
+) -> None:
+    at, times = 0, dict[str, list[int]]()
+    for stream, after in gaps:
+        at += after
+        times.setdefault(stream, []).append(at)
+    whole = {stream: Events((pa.array(each),), np.array(each, np.int64)) for stream, each in times.items()}
+    found, over = dict[str, list[int]](), -1
+    for part, until, to in pieces(whole, size):
+        every = [each for events in part.values() for each in events.times.tolist()]
+        assert min(every) > over and max(every) == to and until == (to - 1 if to == at else to)
+        over = to
+        for stream, events in part.items():
+            assert events.columns[0].to_pylist() == events.times.tolist()
+            found.setdefault(stream, []).extend(events.times.tolist())
+    assert (found, over) == (times, at)
+
+
+def test_a_table_that_does_not_fit_is_refused_and_nothing_of_it_is_taken() -> None:
+    found = Found()
+    made = _kernel(["new"], 1, found)
+    good = pa.Table.from_pylist([{"id": 1, "at": 5, "k": "a", "f": None, "v": 3, "w": 1.0}], TYPES)
+    wrong = {
+        "unknown stream": {"x": good},
+        "has the columns": {"t": good.drop_columns(["w"])},
+        "cannot be null": {"t": good.set_column(1, "at", pa.nulls(1, pa.int64()))},
+        "go back": {"t": pa.concat_tables([good.set_column(1, "at", pa.array([6])), good])},
+        "t.v is int": {"t": good.set_column(4, "v", pa.array(["many"]))},
+    }
+    for message, tables in wrong.items():
+        with pytest.raises(QueryError, match=message):
+            made.send(tables)
+    with pytest.raises(QueryError, match="as many instants"):
+        made.send({"t": good}, {"t": [1, 2]})
+    made.send({"t": good})
+    made.send({"t": good})  # of the same instant, so of the same cycle
+    made.finish()
+    assert found == [("new", Batch(5, [("a", 2, 6, 1.0)]))]

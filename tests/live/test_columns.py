@@ -32,7 +32,7 @@ COVERED = {
     "rows": "select symbol, volume, sum(price) as s from S#time(30 msec) where price > 20 group by symbol",
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
-    "all": "select sum(volume) as s from S#keepall",
+    "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
     "extremes": "select symbol, min(price) as a, max(volume) as b from S#time(30 msec) group by symbol",
     "unique": "select symbol, sum(volume) as s from S#unique(symbol) group by symbol",
     "sorted": "select sum(price) as s, count(*) as n from S#sort(3, volume desc)",

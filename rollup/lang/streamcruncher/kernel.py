@@ -110,6 +110,11 @@ class Cruncher:
         self._queries.add(RunningQuery(lowered.spec, self._runner, select, exact), listener, core, kinds)
         return relation.columns
 
+    def columns(self, stream: str) -> dict[str, pa.DataType]:
+        """The columns of a stream, with the Arrow types that its tables have. Raises QueryError for an unknown stream."""
+        self._unknown((stream,))
+        return {name: arrow(kind) for name, kind in self._streams[stream].rows.fields.items()}
+
     def plan(self) -> list[Placed]:
         """For each query, in the order of registration, where its batches run and the first reason against columns."""
         return self._queries.placed()

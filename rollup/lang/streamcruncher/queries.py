@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.cycles.adopting import adopted
 from rollup.engine.columns.cycles.clocked import CycleCore, Events
 from rollup.engine.columns.cycles.query import COLUMNS, ColumnQuery, batches
@@ -86,16 +87,24 @@ class Queries:
             for at, place, batch in self._ticked(to):
                 self._tell([(at, place, batch)])
             return
-        found = [_told(place, query.take({}, to)) for place, query in columns]
-        self._tell(merge(*found, list(self._ticked(to)), key=itemgetter(0, 1)))
+        self._tell_merged([(place, query.take({}, to)) for place, query in columns], list(self._ticked(to)))
 
     def send(self, events: Mapping[str, Events], until: int, to: int) -> None:
         """Events of many instants, of which those up to `until` are over; the clock goes to `to`."""
         self._go_over(sum(len(part.times) for part in events.values()))
-        found = [_told(place, query.take(events, until)) for place, query in self._columns()]
+        found = [(place, query.take(events, until)) for place, query in self._columns()]
         by_rows = list(self._one_by_one(events, until)) if len(found) < len(self._registered) else []
         self._runner.environment.now = to
-        self._tell(merge(*found, by_rows, key=itemgetter(0, 1)))
+        self._tell_merged(found, by_rows)
+
+    def _tell_merged(self, columns: Sequence[tuple[int, Output]], rows: Sequence[Told]) -> None:
+        """What several queries found, by instant and registration."""
+        if len(columns) == 1 and not rows:
+            ((place, output),) = columns
+            for batch in batches(output):
+                self._registered[place].listener(batch)
+        else:
+            self._tell(merge(*(_told(place, output) for place, output in columns), rows, key=itemgetter(0, 1)))
 
     def _tell(self, told: Iterable[Told]) -> None:
         for _, place, batch in told:
@@ -166,10 +175,10 @@ class Queries:
             each.query.restore(state)
 
 
-def pieces(events: Mapping[str, Events]) -> Iterator[tuple[dict[str, Events], int, int]]:
+def pieces(events: Mapping[str, Events], size: int = _TOGETHER) -> Iterator[tuple[dict[str, Events], int, int]]:
     """Events by stream cut into pieces at ends of instants: a piece, the last instant that is over, and its last one."""
     times = np.sort(np.concatenate([part.times for part in events.values()]), kind="stable")
-    cuts = [int(each) for each in np.unique(times[_TOGETHER - 1 : -1 : _TOGETHER])]
+    cuts = [int(each) for each in np.unique(times[size - 1 : -1 : size])]
     begins, end = dict.fromkeys(events, 0), int(times[-1])
     for cut in [*(each for each in cuts if each < end), end]:
         ends = {stream: int(np.searchsorted(part.times, cut, "right")) for stream, part in events.items()}
@@ -178,5 +187,5 @@ def pieces(events: Mapping[str, Events]) -> Iterator[tuple[dict[str, Events], in
         begins = ends
 
 
-def _told(place: int, output: Any) -> Iterator[Told]:
+def _told(place: int, output: Output) -> Iterator[Told]:
     return ((batch.at, place, batch) for batch in batches(output))

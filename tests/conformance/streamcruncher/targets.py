@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from rollup.core.errors import RollupError
@@ -14,11 +15,12 @@ from tests.conformance.language import Language, Target
 from tests.conformance.uql.targets import reopened
 
 
-def run_case(case: Case, restart: bool = False) -> int:
-    """Run a case; `restart`: before every input the state goes to a new process. Returns how many batches were compared."""
+def run_case(case: Case, restart: bool = False, columns: bool = False) -> int:
+    """Run a case; `restart`: before every input the state goes to a new process; `columns`: rows come as tables, and what
+    columns cover runs over them. Returns how many batches were compared."""
     found = list[Batch]()
     try:
-        cruncher = _registered(case, found)
+        cruncher = _registered(case, found, columns)
     except RollupError as refusal:
         if not case.get("expected_error"):
             raise Mismatch(f"refused: {refusal}") from None
@@ -28,23 +30,23 @@ def run_case(case: Case, restart: bool = False) -> int:
     for step in case["input"]:
         if restart:
             states = reopened(tuple(cruncher.snapshot()))
-            cruncher, tables = _registered(case, found), case["input"][: case["input"].index(step)]
+            cruncher, tables = _registered(case, found, columns), case["input"][: case["input"].index(step)]
             for earlier in tables:
                 if "sql" in earlier:
                     cruncher.sql(earlier["sql"])
             cruncher.restore(states)
-        _take(cruncher, step)
+        _take(cruncher, step, columns)
     cruncher.finish()
     last = max([step["at_ms"] for step in case["input"]] + [batch["at_ms"] for batch in case.get("expected") or []])
     cruncher.advance(last)
     return _compare(case, found)
 
 
-def _registered(case: Case, found: list[Batch]) -> Cruncher:
-    cruncher = Cruncher()
+def _registered(case: Case, found: list[Batch], columns: bool) -> Cruncher:
+    cruncher = Cruncher(columns=1 if columns else None)
     for stream in case["schema"]:
-        columns = {column["name"]: column["type"] for column in stream["columns"]}
-        cruncher.define(stream["name"], columns, stream["timestamp_column"])
+        fields = {column["name"]: column["type"] for column in stream["columns"]}
+        cruncher.define(stream["name"], fields, stream["timestamp_column"])
     for statement in case.get("tables_sql", []):
         cruncher.sql(statement)
     weights, policy = dict[str, str](), None
@@ -58,8 +60,16 @@ def _registered(case: Case, found: list[Batch]) -> Cruncher:
     return cruncher
 
 
-def _take(cruncher: Cruncher, step: Case) -> None:
-    if "rows" in step:
+def _take(cruncher: Cruncher, step: Case, columns: bool) -> None:
+    if columns and step.get("rows"):
+        stream, rows = step["stream"], step["rows"]
+        kinds = cruncher.columns(stream)
+        arrays = [
+            pa.array(list(values), kind) for values, kind in zip(zip(*rows, strict=True), kinds.values(), strict=True)
+        ]
+        table = pa.table(arrays, names=list(kinds))
+        cruncher.send({stream: table}, {stream: [step["at_ms"]] * len(rows)})
+    elif "rows" in step:
         cruncher.submit(step["stream"], step["rows"], step["at_ms"])
     elif "sql" in step:
         cruncher.advance(step["at_ms"])
@@ -93,9 +103,9 @@ def _drawn(case: Case, found: list[Batch]) -> int:
     return len(found)
 
 
-def _target(restart: bool) -> Target:
+def _target(restart: bool, columns: bool = False) -> Target:
     def run(case: Case, request: pytest.FixtureRequest) -> int:
-        return run_case(case, restart)
+        return run_case(case, restart, columns)
 
     return Target(run)
 
@@ -103,6 +113,10 @@ def _target(restart: bool) -> Target:
 STREAMCRUNCHER = Language(
     "streamcruncher",
     "StreamCruncher",
-    {"rows": _target(False), "rows, a new process before every input": _target(True)},
+    {
+        "rows": _target(False),
+        "rows, a new process before every input": _target(True),
+        "columns, a new process before every input": _target(True, True),
+    },
     topic=lambda case: str(case["name"]).removeprefix("doc_").split("_")[0],
 )

@@ -345,3 +345,11 @@ def test_a_dictionary_of_texts_with_values_that_no_event_has_is_its_texts(text: 
     ]
     shown = [(list(each.at), [column.to_pylist() for column in each.columns]) for each in outputs]
     assert shown[0] == shown[1] and outputs[0].rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(total=st.integers(-(2**60), 2**60), n=st.integers(2**20, 2**31))
+def test_the_mean_of_whole_numbers_is_rounded_once(total: int, n: int) -> None:
+    total = max(-(2**31) * n, min(total, (2**31 - 1) * n))  # as many values of 32 bits as there are
+    mean = loop("def core(total, n):\n    return mean_of_whole(total, n)\n")
+    assert mean(total, n) == total / n

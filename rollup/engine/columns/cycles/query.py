@@ -88,8 +88,13 @@ class ColumnQuery:
 
 def batches(output: Output) -> Iterator[Batch]:
     """The rows of each cycle."""
-    for at, _, rows in output.deliveries():
-        yield Batch(at, rows)
+    rows = list(zip(*(column.to_pylist() for column in output.columns), strict=True))
+    changes = np.ones(len(rows), bool)
+    changes[1:] = output.at[1:] != output.at[:-1]
+    begins = np.flatnonzero(changes)
+    places = begins.tolist()
+    for at, begin, end in zip(output.at[begins].tolist(), places, [*places[1:], len(rows)], strict=False):
+        yield Batch(at, rows[begin:end])
 
 
 def _joined(first: Mapping[str, Events], then: Mapping[str, Events]) -> dict[str, Events]:

@@ -57,8 +57,15 @@ _CYCLE = """
             k = codes[q]
             rows[k] += 1
 {enter}
-        if t > 1:
+        if t > 16:
             touched[:t] = touched[:t][np.argsort(begun[touched[:t]])]
+        else:
+            for a in range(1, t):
+                k, b = touched[a], a
+                while b > 0 and begun[touched[b - 1]] > begun[k]:
+                    touched[b] = touched[b - 1]
+                    b -= 1
+                touched[b] = k
         for j in range(t):
             k = touched[j]
             at[n], group[n] = now, k
@@ -161,7 +168,7 @@ class Totals:
         groups = state.tables["groups"]
         columns, arrive, time = self.chain.taken(events.get(self.chain.stream))
         codes, keys = self._numbered(groups, columns, len(arrive))
-        rows = [column.to_numpy() for column in state.tables["rows"].columns]
+        rows = [np.array(column) for column in state.tables["rows"].columns]
         if len(arrive):
             fresh = [arrive, time, codes, *self.lines.given(columns, len(arrive))]
             rows = [np.concatenate(pair) for pair in zip(rows, fresh, strict=True)]
