@@ -147,3 +147,10 @@ def test_rows_of_many_keys_leave_at_their_own_times() -> None:
 def test_an_unknown_aggregate_is_refused_with_the_known_ones() -> None:
     with pytest.raises(RollupError, match="unknown aggregate 'mode'"):
         cruncher("select m from test (partition store last 2 with mode(id) as m) as t where t.$row_status is new;", [])
+
+
+def test_a_key_that_is_said_twice_is_one_key() -> None:
+    found: list[Batch] = []
+    query = "select * from test (partition by k, k store last 2 with count(id) as n) as s where s.$row_status is new;"
+    submitted(cruncher(query, found, k="str"), [(1, 0, "a"), (2, 1, "b"), (3, 2, "a")])
+    assert [batch.rows for batch in found] == [[("a", 1)], [("b", 1)], [("a", 2)]]

@@ -86,7 +86,7 @@ class _Part:
     def spec(self, time: int | None) -> PartitionSpec:
         """The engine's partition; `time` is the place of the rows' time, None where they are stamped."""
         part = self._part
-        key = tuple(self._place(name, part.place) for name in part.by)
+        key = tuple(self._place(name, part.place) for name in dict.fromkeys(part.by))
         aggregates = tuple(self._aggregate(each) for each in part.aggregates)
         return PartitionSpec(
             key, self._window(part.window), aggregates, part.pinned, part.feed or "new", self._where(), time
