@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from sortedcontainers import SortedList
@@ -145,6 +146,27 @@ FIRST_EVER = Aggregate(
 LAST_EVER = Aggregate("lastever", {"value": "None"}, "{value} = {x}", None, "{value}", _first, skips=False)
 COUNT_EVER = Aggregate("countever", {"n": "0"}, "{n} += 1", None, "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
 
+
+def rate(second: int, span: int) -> Aggregate:
+    """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once."""
+    return Aggregate(
+        f"rate over {span}", {"times": "[]", "full": "False"},
+        f"{{times}}.append({{x}}); {{full}} = drop_early({{times}}, {{x}} - {span}) or {{full}}", None,
+        f"len({{times}}) * {second} / {span} if {{full}} else None", _double, skips=False,
+    )  # fmt: skip
+
+
+def rate_by(second: int) -> Aggregate:
+    """What is in (rows, or the sum of the second argument) a second, from the time of the last row that left to the
+    newest; the first argument is a row's time. Null until a row has left."""
+    return Aggregate(
+        "rate", {"total": "0.0", "newest": "0", "oldest": "None"},
+        "{newest} = {x}; {total} += {y}", "{oldest} = {x}; {total} -= {y}",
+        f"per_time({{total}} * {second}, {{newest}} - {{oldest}}) if {{oldest}} is not None else None", _double,
+        arguments=(2, 2),
+    )  # fmt: skip
+
+
 HLL = Aggregate(
     "hll", {"seen": "set()"}, "{seen}.add({x})", None, "distinct_estimate({seen})", _long, merge="{seen}.update({o_seen})"
 )  # fmt: skip
@@ -259,6 +281,18 @@ def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, ot
     return total, center + gap * n2 / total, m2 + other + gap * gap * n * n2 / total
 
 
+def drop_early(times: list[int], limit: int) -> bool:
+    """Let go of the times up to `limit`, from the front; whether there were any."""
+    early = sum(1 for _ in takewhile(lambda time: time <= limit, times))
+    del times[:early]
+    return early > 0
+
+
+def per_time(amount: float, span: int) -> float:
+    """An amount a unit of time; in no time endless, or no number."""
+    return amount / span if span else math.nan if not amount else math.copysign(math.inf, amount)
+
+
 def drop_one(counts: dict[Any, int], value: Any) -> None:
     """One occurrence of a value less; the last takes the value with it."""
     if counts.get(value, 0) <= 1:
@@ -287,6 +321,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "spread_of_sample": moments.spread_of_sample,
     "deviation_of_sample": moments.deviation_of_sample,
     "drop_one": drop_one,
+    "drop_early": drop_early,
+    "per_time": per_time,
     "add_counts": add_counts,
     "distinct_estimate": distinct_estimate,
 }

@@ -163,12 +163,19 @@ class Engine:
 
     def columns(self, statement: str) -> Mapping[str, DataType]:
         """The columns of what a statement delivers, with their types."""
-        return self._deployer.types[statement].fields
+        return self._kinds(statement).fields
 
     def rows(self, statement: str) -> list[Values]:
         """What a statement would show now."""
-        kinds = self._deployer.types[statement]
+        kinds = self._kinds(statement)
         return [shown(row, kinds) for row in self._component.rows(statement)]
+
+    def _kinds(self, statement: str) -> RowType:
+        """The rows of a statement. Raises QueryError for one that is not there."""
+        types = self._deployer.types
+        if statement not in types:
+            raise QueryError(f"no statement is called `{statement}`", hint=f"there are: {', '.join(types) or 'none'}")
+        return types[statement]
 
     def snapshot(self) -> State:
         """All that is needed to go on elsewhere: the modules' texts and the state of their statements."""

@@ -224,6 +224,8 @@ def shown(row: Row, kinds: RowType) -> Values:
 def _shown(value: Any, kind: DataType) -> Any:
     if isinstance(value, Row):
         return shown(value, kind.row) if kind.row is not None else list(value.values)
+    if isinstance(value, dict):
+        return {key: _shown(each, kind.element or DataType(Kind.ANY)) for key, each in value.items()}
     if isinstance(value, list):
         element = kind.element or DataType(Kind.ANY)
         return [_shown(each, element) for each in value]

@@ -10,7 +10,7 @@ from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Input, Lookup, Select, Unnest
+from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, Unnest
 from rollup.engine.rows.row import Delta, Row, Rows
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores import Table
@@ -176,9 +176,9 @@ class MergeInstance(ActionInstance):
 
     def act(self, row: Row) -> None:
         """One event: its rows are found, then all is changed at once."""
-        store, e = self.store(self.plan.store), self.environment
+        store, e, filtered = self.store(self.plan.store), self.environment, self.plan.where is not None
         work = _Work(self)
-        rows = [] if self.plan.always else [each for each in store.content() if self._where((row, each), (), e)]
+        rows = [] if self.plan.always else [each for each in store.asked(filtered) if self._where((row, each), (), e)]
         for each in rows:
             self._first(True, (row, each, each), work)
         if not rows:
@@ -371,6 +371,13 @@ class OnSelectInstance(SelectInstance):
         """Each event asks anew; nothing is kept."""
         for row in deltas[0].new if 0 in deltas else ():
             self._asked(row)
+
+    def held(self, number: int) -> Sequence[Row]:
+        """Of the store what an action finds."""
+        state = self.inputs[number]
+        if number != 1 or not isinstance(state.spec, StoreInput):
+            return super().held(number)
+        return state.passing(self.store(state.spec.store).asked(self.plan.where is not None))
 
     def _asked(self, row: Row) -> None:
         found = self._passing([(row, each) for each in self.held(1)])

@@ -58,7 +58,7 @@ class Instance:
         """The rows that an input holds."""
         state = self.inputs[number]
         if isinstance(state.spec, StoreInput):
-            return state.passing(self.store(state.spec.store).content())
+            return state.passing(self.store(state.spec.store).shown())
         return list(state.window.shown()) if state.window is not None else []
 
     # life

@@ -48,12 +48,21 @@ def ask(lookup: Lookup, home: Asked) -> Ask:
         case Earlier():
             return _earlier(lookup, home)
         case TableRow():
-            keys = compiled_row(lookup.keys)
-            return lambda r, s, e: home.table_row(lookup.table, keys(r, s, e))
+            return _table_row(lookup, home)
         case ContextValue():
             return lambda r, s, e: e.context.get(lookup.name)
         case Arriving():
             return lambda r, s, e: e.arriving
+
+
+def _table_row(plan: TableRow, home: Asked) -> Ask:
+    """The row of a key; where there is none, one of nulls."""
+    keys, nothing = compiled_row(plan.keys), Row(0, (None,) * plan.width)
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Row:
+        return home.table_row(plan.table, keys(r, s, e)) or nothing
+
+    return evaluate
 
 
 def _subquery(plan: Subquery, home: Asked) -> Ask:
@@ -83,7 +92,7 @@ def _subquery(plan: Subquery, home: Asked) -> Ask:
             return values
         if len(values) == 1:
             return values[0]
-        return None if single or plan.whole else home.row([None] * len(plan.columns))
+        return None if single or plan.whole or plan.keys else home.row([None] * len(plan.columns))
 
     return evaluate
 

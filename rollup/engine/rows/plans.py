@@ -108,10 +108,11 @@ class Earlier:
 
 @dataclass(frozen=True)
 class TableRow:
-    """The row of a table by its key."""
+    """The row of a table by its key; of a key that is not there, a row of nulls, `width` columns wide."""
 
     table: str
     keys: tuple[Expr, ...]
+    width: int
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ class SelectInstance(Instance):
         """The statement's own inputs have changed; those of sub-queries matter only when they are asked."""
         own = {number: delta for number, delta in deltas.items() if number < self._width}
         new, old = self._rows(own)
-        forced = any(delta.forced for delta in own.values())
+        only = self.plan.join.only if self.plan.join is not None else None
+        forced = any(delta.forced for number, delta in own.items() if only is None or number == only)
         if new or old or forced:
             self._released = {number: delta.new for number, delta in own.items() if delta.new}
             self.outputs.take(new, old, forced)
@@ -234,7 +235,7 @@ class SelectInstance(Instance):
         window, released = self.inputs[0].window, self._released.get(0, ())
         if window is None:
             return self.held(0)
-        if not released or not window.in_batches:
+        if not released or not window.in_batches or window.moved_on:
             return list(window.content())
         return [*window.content(), *released] if window.keyed else released
 

@@ -228,7 +228,7 @@ class Grouping:
     """The dimensions of a grouped statement and the sets of them that make levels, finest first.
 
     The slots of a row are the values of all dimensions (null where its set has not the dimension), then the calls of
-    its level, then the values of the levels with a grouping of their own.
+    its level, then the values of the levels with a grouping of their own, then which set it is.
     """
 
     dimensions: tuple[Expr, ...]
@@ -337,5 +337,5 @@ class PerGroup:
         dimensions: list[Any] = [None] * len(self._grouping.dimensions)
         for dimension, value in zip(self._grouping.sets[place], key, strict=True):
             dimensions[dimension] = value
-        s = (*dimensions, *self._levels.levels[place].values(key), *self._own.slots(r))
+        s = (*dimensions, *self._levels.levels[place].values(key), *self._own.slots(r), place)
         return self._projector.out(r, s, arriving)

@@ -71,6 +71,14 @@ class Store(Instance, ABC):
     def content(self) -> Sequence[Row]:
         """The rows, in order."""
 
+    def shown(self) -> Sequence[Row]:
+        """The rows that joins and sub-queries find: those that have come and not left."""
+        return self.content()
+
+    def asked(self, filtered: bool) -> Sequence[Row]:
+        """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
+        return self.content()
+
     @abstractmethod
     def find(self, key: Key) -> Row | None:
         """The row of a key."""
@@ -129,6 +137,12 @@ class NamedWindow(Store):
     def content(self) -> Sequence[Row]:
         """In the window's order."""
         return list(self.window.content())
+
+    def shown(self) -> Sequence[Row]:
+        return list(self.window.shown())
+
+    def asked(self, filtered: bool) -> Sequence[Row]:
+        return [*self.shown(), *self.content()] if filtered and self.window.in_batches else self.content()
 
     def find(self, key: Key) -> Row | None:
         """A window has no keys."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollup.engine.aggregates import HELPERS, Aggregate
 from rollup.engine.operators import Operator
-from rollup.engine.types import DataType, Kind
+from rollup.engine.types import BOOL, DataType, Kind
 
 IDENTITY = Operator(
     "identity", lambda *rows: rows[0] and rows[0].id if len(rows) == 1 else tuple(r and r.id for r in rows), False
@@ -105,17 +105,31 @@ def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2))
 
 
-def ranked(name: str, down: Sequence[bool]) -> Aggregate:
-    """`sorted`, `minby`, `maxby` and those that never let go; `y` is the key, `z` the row."""
+LEAVING = Aggregate(
+    "leaving", {"left": "False"}, "pass", "{left} = True", "{left}", lambda types: BOOL, skips=False, arguments=(0, 0)
+)
+"""Whether a row has left: what has left leaves its trace here."""
+RANKED = ("sorted", "minby", "maxby", "minbyever", "maxbyever")
+
+
+def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
+    """`sorted`, `minby`, `maxby` and those that never let go; `y` is the key, `z` the row.
+
+    `joined`: of the rows of one stream of a join, each row of it once.
+    """
     if name.endswith("ever"):
-        enter = f"{{best}} = best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')})"
+        enter = (
+            f"{{best}} = best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}) if {{x}} is not None else {{best}}"
+        )
         value = "{best}[1] if {best} is not None else None"
         return Aggregate(name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3))
     order = tuple(not d if name == "maxby" else d for d in down)
-    value = f"ranked({{rows}}, {order!r})"
+    value = f"ranked({'held({rows})' if joined else '{rows}'}, {order!r})"
     value = f"next(iter({value}), None)" if name != "sorted" else f"{value} or None"
     result = _third_list if name == "sorted" else _third
-    return Aggregate(name, _ROWS, "{rows}[{x}] = ({y}, {z})", _LEAVE, value, result, skips=False, arguments=(3, 3))
+    enter = "hold({rows}, {x}, ({y}, {z}))" if joined else "{rows}[{x}] = ({y}, {z})"
+    leave = "let_go({rows}, {x})" if joined else _LEAVE
+    return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(3, 3))
 
 
 def _third(types: Sequence[DataType]) -> DataType:

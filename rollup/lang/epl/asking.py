@@ -152,7 +152,9 @@ class _Asking:
         for each in self.component.every(store.name):
             instance = _Once("request", plan, each.partition, (0, 0))
             passes = predicate(test)
-            found.append((each, [row for row in each.content() if passes((row,), (), instance.environment)]))
+            found.append(
+                (each, [row for row in each.asked(where is not None) if passes((row,), (), instance.environment)])
+            )
         return info, scope, found
 
     def _update(self, body: sm.AskUpdate) -> Answer:
@@ -200,6 +202,17 @@ def _identity(kinds: RowType, scope: Scope) -> Any:
 class _Once(SelectInstance):
     """A select that is answered from what stores hold now, and never started."""
 
+    @property
+    def _filtered(self) -> bool:
+        return self.plan.where is not None
+
+    def held(self, number: int) -> Sequence[Row]:
+        """Of a store what a request finds."""
+        state = self.inputs[number]
+        if not isinstance(state.spec, StoreInput):
+            return super().held(number)
+        return state.passing(self.store(state.spec.store).asked(self._filtered))
+
     def answer(self) -> list[Row]:
         """The rows."""
         join = self._join
@@ -221,7 +234,7 @@ class _Everywhere(_Once):
         state = self.inputs[number]
         assert isinstance(state.spec, StoreInput)
         name = state.spec.store
-        return state.passing([row for store in self.component.every(name) for row in store.content()])
+        return state.passing([row for store in self.component.every(name) for row in store.asked(self._filtered)])
 
 
 def _by_name(request: sm.Ask, given: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:

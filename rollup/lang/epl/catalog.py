@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
@@ -24,6 +24,8 @@ class StoreInfo:
     context: str | None = None
     keys: tuple[str, ...] = ()
     aggregated: dict[str, object] = field(default_factory=dict[str, object], hash=False)
+    declared: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    """The calls of the aggregated columns, as the table's text has them."""
     batch: bool = False
 
 

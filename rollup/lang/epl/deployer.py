@@ -286,7 +286,8 @@ class Deployer:
                 columns[column.name], aggregated[column.name] = self._aggregated(column, scope)
         kinds = RowType(body.name, columns)
         keys = tuple(column.name for column in body.columns if column.key)
-        self.catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated)
+        declared = {each.name: each.aggregation for each in body.columns if each.aggregation is not None}
+        self.catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated, declared)
         self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
         counts = [
             c.name for c in body.columns if c.aggregation and c.aggregation.name.lower() in ("count", "countever")

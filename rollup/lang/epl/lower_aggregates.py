@@ -8,15 +8,18 @@ from typing import Any
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
-from rollup.engine.expressions import Call, Expr, Field, RowOf, Slot, walk
+from rollup.engine.aggregates import rate as RATE
+from rollup.engine.aggregates import rate_by as RATE_BY
+from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
-from rollup.engine.types import ANY, DECIMAL, INT, DataType
-from rollup.lang.epl.accessing import IDENTITY, KEY, kept, ranked
+from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
+from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lower_expressions import condition, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
 from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING
+from rollup.lang.epl.times import span
 from rollup.lang.epl.tree import expressions as ex
 
 
@@ -66,8 +69,10 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     name = node.name.lower()
     if name in ("first", "last", "nth", "window"):
         return _access(node, name, plain, where, scope)
-    if name in ("sorted", "minby", "maxby", "minbyever", "maxbyever"):
+    if name in RANKED:
         return _ranked(node, name, plain, where, scope)
+    if name == "rate":
+        return _rate(node, plain, where, scope)
     if name not in AGGREGATES:
         raise unknown("aggregate", node.name, AGGREGATING, node)
     if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
@@ -78,6 +83,26 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     if name == "avg" and args and args[0].type.integral:
         args = (args[0],)
     return AggregateCall(AGGREGATES[name], args, node.distinct, where)
+
+
+def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
+    """`rate(10)`: of what comes, by the engine's clock; `rate(time)` and `rate(time, amount)`: of what a window holds."""
+    if not 1 <= len(plain) <= 2:
+        raise problem("`rate` takes a number of seconds, or a property with a time", node, "rate(10)")
+    values = [lower(each, scope) for each in plain]
+    second = scope.catalog.second
+    if isinstance(values[0], Const) and len(values) == 1:
+        return AggregateCall(RATE(second, span(plain[0], scope, "`rate`")), (Now(),), where=where)
+    if not _windowed(scope):
+        raise problem("`rate` of a property needs a window on the stream", node, "rate(10), Stream#time(10)")
+    if values[0].type.kind not in (Kind.LONG, Kind.ANY):
+        raise problem(f"`{render(plain[0])}` is {values[0].type}, not a time of type long", plain[0])
+    amount = to_double(values[1]) if len(values) > 1 else Const(1.0, DOUBLE)
+    return AggregateCall(RATE_BY(second), (values[0], amount), where=where)
+
+
+def _windowed(scope: Scope) -> bool:
+    return scope.sources[scope.outer].windowed or len(scope.sources) - scope.outer > 1
 
 
 def _identity(scope: Scope) -> Expr:
@@ -102,7 +127,7 @@ def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         place = offset.value
     if len(plain) != 1:
         raise problem(f"`{node.name}` takes a property or `*`", node, f"{node.name}(price)")
-    windowed = scope.sources[scope.outer].windowed or len(scope.sources) - scope.outer > 1
+    windowed = _windowed(scope)
     if name == "window" and not windowed:
         raise problem("`window` needs a window on the stream", node, "Stream#length(10)")
     value = _value(plain[0], scope)
@@ -120,11 +145,18 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem(f"`{node.name}` needs something to sort by", node, f"{node.name}(price)")
     down = [isinstance(each, ex.Sorted) and each.descending for each in plain]
     keys = tuple(lower(each.value if isinstance(each, ex.Sorted) else each, scope) for each in plain)
-    inputs = [place for place in range(scope.outer, len(scope.sources))]
+    if name == "sorted" and not _windowed(scope):
+        raise problem("`sorted` needs a window on the stream", node, "Stream#length(10)")
+    if not _windowed(scope) and not name.endswith("ever"):
+        name += "ever"  # nothing leaves
+    joined = len(scope.sources) - scope.outer > 1
+    streams = {each.input for key in keys for each in walk(key) if isinstance(each, (Field, RowOf))}
+    inputs = sorted(place for place in streams if place >= scope.outer) if joined else [scope.outer]
     if len(inputs) != 1:
-        raise problem(f"`{node.name}` is not supported in a join", node)
-    row = RowOf(inputs[0], scope.sources[inputs[0]].type.data_type)
-    return AggregateCall(ranked(name, down), (_identity(scope), Call(KEY, keys, ANY), row), where=where)
+        raise problem(f"`{render(node)}` sorts by properties of one stream", node)
+    row = scope.row(inputs[0])
+    identity = Call(IDENTITY, (row,), ANY) if joined else _identity(scope)
+    return AggregateCall(ranked(name, down, joined), (identity, Call(KEY, keys, ANY), row), where=where)
 
 
 def number_of(kind: DataType) -> DataType:
@@ -134,6 +166,4 @@ def number_of(kind: DataType) -> DataType:
 
 def to_double(value: Expr) -> Expr:
     """A number as a double."""
-    from rollup.engine.types import DOUBLE
-
     return Call(op.TO_DOUBLE, (value,), DOUBLE)

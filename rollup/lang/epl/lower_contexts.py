@@ -132,6 +132,10 @@ class _Level:
     def _lived(
         self, start: cx.Start, end: cx.Condition | None, overlap: bool, distinct: tuple[ex.Expression, ...]
     ) -> Level:
+        if start.now and isinstance(start.condition, cx.FilterCondition):
+            raise problem(
+                "`@now and` goes with a pattern, a time or a crontab, not with a stream", start, "initiated by S"
+            )
         conditions: list[Condition] = [NowCondition()] if start.now else []
         if start.condition is not None:
             conditions.append(self._condition(start.condition))

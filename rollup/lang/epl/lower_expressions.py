@@ -14,11 +14,9 @@ from rollup.engine.expressions import (
     Any_,
     Call,
     Case,
-    Closure,
     Coalesce,
     Const,
     Expr,
-    Local,
     Now,
     Variable,
 )
@@ -26,6 +24,7 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Previous, TableRow
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import loose, problem, unknown
+from rollup.lang.epl.lower_methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate
 from rollup.lang.epl.semantics import (
@@ -35,11 +34,7 @@ from rollup.lang.epl.semantics import (
     COMPARE,
     DECIMAL_REMAINDER,
     HASHES,
-    LIST_METHODS,
-    MATH,
     REGEXP,
-    TEXT_METHODS,
-    TYPES,
 )
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Node
@@ -47,7 +42,6 @@ from rollup.lang.epl.tree.node import Node
 _KINDS: dict[str, DataType] = {
     "int": INT, "long": LONG, "float": FLOAT, "double": DOUBLE, "string": STRING, "boolean": BOOL, "null": NULL,
 }  # fmt: skip
-_locals = 0
 
 
 def lower(node: ex.Expression, scope: Scope) -> Expr:
@@ -69,20 +63,14 @@ def field_of(place: int) -> Operator:
     return Operator(f"field {place}", f"{{0}}.values[{place}]")
 
 
-class _Lowering:
+class _Lowering(LowerMethods):
     """The lowering of one expression."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
 
     def lower(self, node: ex.Expression) -> Expr:
         return getattr(self, f"_{type(node).__name__.lower()}", self._refused)(node)
 
     def _refused(self, node: ex.Expression) -> NoReturn:
         raise problem(f"`{render(node)}` cannot stand here", node, "an expression")
-
-    def _all(self, nodes: Sequence[ex.Expression]) -> tuple[Expr, ...]:
-        return tuple(self.lower(node) for node in nodes)
 
     # values and names
 
@@ -151,9 +139,9 @@ class _Lowering:
                     self._no_stream(node, name)
             if name == "context" and not scope.fields("context"):
                 return self._context(node)
-        elif isinstance(node.of, ex.Member) and _dotted(node) and scope.context is not None:
-            text = _dotted(node).removeprefix("context.")
-            if _dotted(node).startswith("context.") and text in scope.context.properties:
+        elif isinstance(node.of, ex.Member) and dotted(node) and scope.context is not None:
+            text = dotted(node).removeprefix("context.")
+            if dotted(node).startswith("context.") and text in scope.context.properties:
                 return scope.registry.ask(ContextValue(text), scope.context.properties[text])
         return self._property(self.lower(node.of), node.name, node)
 
@@ -193,7 +181,7 @@ class _Lowering:
         if info.kind != "table" or len(keys) != len(info.keys):
             wanted = f"{name}[{', '.join(info.keys)}]" if info.keys else name
             raise problem(f"`{name}` has {len(info.keys)} key(s), not {len(keys)}", node, wanted)
-        return self.scope.registry.ask(TableRow(name, self._all(keys)), info.type.data_type)
+        return self.scope.registry.ask(TableRow(name, self._all(keys), len(info.type.fields)), info.type.data_type)
 
     def _streamstar(self, node: ex.StreamStar) -> Expr:
         place = self.scope.source(node.stream)
@@ -292,10 +280,11 @@ class _Lowering:
         left = self.lower(node.left)
         if isinstance(node.items, tuple):
             items = self._all(node.items)
-            values: Expr = Call(_LISTED, items, DataType(Kind.LIST, element=items[0].type if items else ANY))
+            several = any(item.type.kind is Kind.LIST for item in items)
+            values: Expr = Call(_FLAT if several else _LISTED, items, DataType(Kind.LIST, element=ANY))
         else:
-            values = subquery(node.items, self.scope, "list")
-        return Call(_quantifier(node.operator, node.every), (left, values), BOOL)
+            values, several = subquery(node.items, self.scope, "list"), False
+        return Call(_quantifier(node.operator, node.every, several), (left, values), BOOL)
 
     def _case(self, node: ex.Case) -> Expr:
         branches: list[tuple[Expr, Expr]] = []
@@ -368,7 +357,10 @@ class _Lowering:
             "prevwindow": self._prev,
             "min": self._extreme,
             "max": self._extreme,
-            "exists": lambda node: Call(op.NOT_NULL, self._all(node.arguments), BOOL),
+            "typeof": self._type_name,
+            "instanceof": self._instance,
+            "grouping": self._grouping,
+            "grouping_id": self._grouping,
         }
         if name in known:
             return known[name](node)
@@ -406,12 +398,9 @@ class _Lowering:
     def _cast(self, node: ex.Call) -> Expr:
         if len(node.arguments) != 2:
             raise problem("cast takes a value and a type", node, "cast(x, int)")
-        wanted = _dotted(node.arguments[1]).rsplit(".", 1)[-1].lower()
-        if isinstance(node.arguments[1], ex.Constant):
-            wanted = str(node.arguments[1].value).lower()
-        if wanted not in TYPES or TYPES[wanted].kind not in CASTS:
-            raise unknown("type", wanted, TYPES, node.arguments[1])
-        kind = TYPES[wanted]
+        kind = self._kind(node.arguments[1])
+        if kind.kind not in CASTS:
+            raise problem(f"nothing is cast to {kind}", node.arguments[1], "cast(x, int)")
         return Call(CASTS[kind.kind], (self.lower(node.arguments[0]),), kind)
 
     def _extreme(self, node: ex.Call) -> Expr:
@@ -452,75 +441,6 @@ class _Lowering:
         if len(places) != 1:
             raise problem(f"`{render(node)}` needs a property of one stream", node)
         return places.pop()
-
-    # methods
-
-    def _method(self, node: ex.Call) -> Expr:
-        name = node.name.lower()
-        if isinstance(node.of, ex.Reference) and node.of.name == "Math" and name in MATH:
-            return self._function(node, MATH[name], self._all(node.arguments))
-        assert node.of is not None
-        value = self.lower(node.of)
-        if value.type.kind is Kind.LIST:
-            return self._list_method(node, value)
-        if value.type.kind is Kind.STRING and name in TEXT_METHODS:
-            return self._function(node, TEXT_METHODS[name], (value, *self._all(node.arguments)))
-        known = LIST_METHODS if value.type.kind is Kind.LIST else TEXT_METHODS
-        raise unknown("method", node.name, known, node)
-
-    def _function(self, node: ex.Call, function: Any, values: tuple[Expr, ...]) -> Expr:
-        found, result, least, most = function
-        if not least <= len(values) <= most:
-            raise problem(f"`{node.name}` takes {least} to {most} arguments, not {len(values)}", node)
-        return Call(found, values, result([value.type for value in values]))
-
-    def _list_method(self, node: ex.Call, value: Expr) -> Expr:
-        name = node.name.lower()
-        if name not in LIST_METHODS:
-            raise unknown("method", node.name, LIST_METHODS, node)
-        function, result = LIST_METHODS[name]
-        element = value.type.element or ANY
-        arguments: list[Expr] = []
-        for argument in node.arguments:
-            if isinstance(argument, ex.Lambda):
-                kinds = [arguments[0].type, element] if name == "aggregate" else [element]
-                arguments.append(self._closure(argument, kinds))
-            else:
-                arguments.append(self.lower(argument))
-        kind = self._result(result, value.type, element, arguments)
-        return Call(Operator(name, _nullable(function), strict=False), (value, *arguments), kind)
-
-    def _result(self, result: str, whole: DataType, element: DataType, arguments: Sequence[Expr]) -> DataType:
-        inner = arguments[-1].type if arguments else element
-        return {
-            "list": whole, "element": element, "int": INT, "bool": BOOL, "double": DOUBLE, "value": inner,
-            "mapped": DataType(Kind.LIST, element=inner), "first": inner,
-        }[result]  # fmt: skip
-
-    def _closure(self, node: ex.Lambda, kinds: Sequence[DataType]) -> Expr:
-        global _locals
-        if len(node.parameters) != len(kinds):
-            message = f"the lambda takes {len(kinds)} parameter(s), not {len(node.parameters)}"
-            raise problem(message, node, "x => …")
-        names = [f"p{_locals + place}" for place in range(len(kinds))]
-        _locals += len(kinds)
-        bound = {given: Local(name, kind) for given, name, kind in zip(node.parameters, names, kinds, strict=True)}
-        body = _Lowering(replace(self.scope, locals={**self.scope.locals, **bound})).lower(node.body)
-        return Closure(tuple(names), body, body.type)
-
-
-def _nullable(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda values, *rest: None if values is None else function(values, *rest)
-
-
-def _dotted(node: ex.Expression) -> str:
-    """The names of a chain, empty when it is something else."""
-    if isinstance(node, ex.Reference):
-        return node.name
-    if isinstance(node, ex.Member):
-        before = _dotted(node.of)
-        return f"{before}.{node.name}" if before else ""
-    return ""
 
 
 def _widest(left: Expr, right: Expr) -> DataType:
@@ -571,19 +491,25 @@ def _within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
 
 _AMONG = Operator("in list", _among, strict=False)
 _LISTED = Operator("array", lambda *values: list(values), strict=False)
+_FLAT = Operator(
+    "array of all",
+    lambda *values: [each for value in values for each in (value if isinstance(value, list) else [value])],
+    strict=False,
+)
 _LEAST = Operator("least", lambda *values: min(values))
 _GREATEST = Operator("greatest", lambda *values: max(values))
 
 
 @cache
-def _quantifier(operator: str, every: bool) -> Operator:
+def _quantifier(operator: str, every: bool, several: bool) -> Operator:
+    """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values."""
     sign = {"=": "==", "!=": "!="}.get(operator, operator)
     compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
 
     def test(value: Any, values: Any) -> bool | None:
         found = list(values or ())
         if not found:
-            return every
+            return None if several else every
         answers = [None if value is None or each is None else compare(value, each) for each in found]
         if (not every) in answers:
             return not every

@@ -27,13 +27,14 @@ from rollup.engine.rows.plans import (
 )
 from rollup.engine.rows.rates import Rate, Setting
 from rollup.engine.rows.selecting import Grouping, Projection
-from rollup.engine.types import BOOL, LONG, RowType
+from rollup.engine.types import BOOL, INT, LONG, RowType
+from rollup.lang.epl.accessing import RANKED
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lower_aggregates import collect
 from rollup.lang.epl.lower_expressions import condition, lower
 from rollup.lang.epl.lower_streams import columns_of, lower_stream
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Collected, Scope, Source, is_aggregate
+from rollup.lang.epl.scope import Collected, Scope, Sets, Source, is_aggregate
 from rollup.lang.epl.scope import walk as walk_tree
 from rollup.lang.epl.times import crontab, span
 from rollup.lang.epl.tree import expressions as ex
@@ -103,6 +104,7 @@ def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int
 
 def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
     """The plan of a select whose inputs are known; `scope` has them as sources."""
+    query = _as_declared(query, scope)
     bare = replace(scope, slots=None, no_aggregates="in where")
     where = condition(query.where, bare) if query.where is not None else None
     dimensions, sets = _sets(query.group_by, replace(bare, no_aggregates="in group by"))
@@ -161,7 +163,7 @@ class _Shape:
 
 
 def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tuple[tuple[int, ...], ...]) -> _Shape:
-    by_group = _tried(query, scope, dimensions, len(dimensions))
+    by_group = _tried(query, scope, dimensions, len(dimensions), sets)
     remaining = _reads(by_group, scope, dimensions)
     wildcard = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     own_keys = {key for level in by_group.own for key in level.keys}
@@ -190,15 +192,18 @@ class _Tried:
         return self.shape.own
 
 
-def _tried(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], base: int) -> _Tried:
-    """The columns lowered as if aggregates stood in the slots from `base` on, the dimensions before them."""
+def _tried(
+    query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], base: int, sets: tuple[tuple[int, ...], ...] = ()
+) -> _Tried:
+    """The columns lowered as if aggregates stood in the slots from `base` on, the dimensions before them, the set last."""
     registry = deepcopy(scope.registry)
     scope = replace(scope, registry=registry)
     nodes = [*(item.value for item in query.items), query.having, *(each.value for each in query.order_by)]
     collected, slots = collect(nodes, scope, base, dimensions)
     if query.insert is not None and query.insert.table:
         slots = {text: slot for text, slot in slots.items()}
-    selecting = replace(scope, slots=slots)
+    several = Sets(dimensions, sets, Slot(base + len(collected), INT)) if len(sets) > 1 else None
+    selecting = replace(scope, slots=slots, sets=several)
     columns, names = columns_of(query.items, selecting)
     having = condition(query.having, selecting) if query.having is not None else None
     order = tuple(_ordered(each, query.items, columns, names, selecting) for each in query.order_by)
@@ -312,7 +317,7 @@ def _sets(groupings: Sequence[sm.Grouping], scope: Scope) -> tuple[tuple[Expr, .
     sets: list[tuple[int, ...]] = [()]
     for grouping in groupings:
         sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
-    return tuple(dimensions), tuple(sets)
+    return tuple(dimensions), tuple(dict.fromkeys(sets))
 
 
 def _expanded(grouping: sm.Grouping, place: Callable[[ex.Expression], int]) -> list[tuple[int, ...]]:
@@ -403,6 +408,23 @@ def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
 
 
 # where rows go
+
+
+def _as_declared(query: sm.Query, scope: Scope) -> sm.Query:
+    """A select into a table, with the criteria that its columns declare where the text leaves them out: `sorted()`."""
+    if query.insert is None or not query.insert.table:
+        return query
+    info = scope.catalog.store(query.insert.target, query.insert)
+
+    def filled(item: Item) -> Item:
+        given, declared = item.value, info.declared.get(item.name or "")
+        if not isinstance(given, ex.Call) or given.arguments or not isinstance(declared, ex.Call):
+            return item
+        if given.name.lower() not in RANKED or declared.name.lower() != given.name.lower():
+            return item
+        return replace(item, value=replace(given, arguments=declared.arguments))
+
+    return replace(query, items=tuple(filled(item) for item in query.items))
 
 
 def _table_target(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], shape: _Shape) -> TableTarget:

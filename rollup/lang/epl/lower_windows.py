@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
-from rollup.engine import aggregates as agg
-from rollup.engine import operators as op
-from rollup.engine.expressions import Call, Expr, Field, RowOf, Slot
-from rollup.engine.folding import AggregateCall
+from rollup.engine.expressions import Expr, RowOf, Slot
 from rollup.engine.rows.windows import counted, expressed, external, keyed, ranked, timed
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.combined import Derived, Intersection, Union
-from rollup.engine.types import DOUBLE, LONG, Kind, RowType
+from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.types import LONG, RowType
 from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.deriving import DERIVED, derived_window
 from rollup.lang.epl.lower_aggregates import collect
 from rollup.lang.epl.lower_expressions import condition, constant, lower
 from rollup.lang.epl.render import render
@@ -24,7 +21,13 @@ from rollup.lang.epl.times import span
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.streams import View
 
-BATCHES = (counted.LengthBatch, timed.TimeBatch, external.ExternalTimeBatch, expressed.ExpressedBatch)
+BATCHES = (
+    counted.LengthBatch,
+    timed.TimeBatch,
+    timed.TimeLengthBatch,
+    external.ExternalTimeBatch,
+    expressed.ExpressedBatch,
+)
 _Make = Callable[["_View"], WindowSpec]
 
 
@@ -42,21 +45,22 @@ def windows(
             raise problem(f"nothing can follow #{derived.name}", view, "it gives one row of values")
         if view.name == "groupwin":
             groups.append(found.values(1, None))
-        elif view.name in _DERIVED:
+        elif view.name in DERIVED:
             derived = view
         elif view.name in _WINDOWS:
             parts.append(_WINDOWS[view.name](found))
         else:
-            raise unknown("window", view.name, [*_WINDOWS, *_DERIVED, "groupwin"], view)
-    if groups and not parts:
+            raise unknown("window", view.name, [*_WINDOWS, *DERIVED, "groupwin"], view)
+    if groups and not parts and derived is None:
         raise problem("#groupwin needs a window behind it", views[0], "#groupwin(key)#length(10)")
     combined = _combined(parts, retain)
+    if derived is not None:
+        keys = tuple(node for view in views if view.name == "groupwin" for node in view.arguments)
+        combined, kinds = derived_window(derived, combined or counted.KeepAll(), scope, keys)
     for key in reversed(groups):
         assert combined is not None
         combined = keyed.Grouped(key, combined)
-    if derived is None:
-        return combined, kinds
-    return _derived(derived, combined or counted.KeepAll(), scope)
+    return combined, kinds
 
 
 def _combined(parts: Sequence[WindowSpec], retain: str | None) -> WindowSpec | None:
@@ -108,7 +112,7 @@ class _View:
         return by, tuple(isinstance(node, ex.Sorted) and node.descending for node in nodes)
 
     def keywords(self, start: int) -> set[str]:
-        """The control words of a batch window."""
+        """The control words of a batch window; `START_EAGER` says `FORCE_UPDATE` too."""
         words: set[str] = set()
         for node in self.view.arguments[start:]:
             value = constant(node, self.scope, "a control word")
@@ -142,7 +146,13 @@ def _time_batch(view: _View) -> WindowSpec:
     if len(view.view.arguments) > 1:
         second = constant(view.view.arguments[1], view.scope, "the reference point")
         origin = second if isinstance(second, int) else None
-    return timed.TimeBatch(view.span(0), origin, "START_EAGER" in words, "FORCE_UPDATE" in words)
+    return timed.TimeBatch(view.span(0), origin, "START_EAGER" in words, bool(words))
+
+
+def _time_length_batch(view: _View) -> WindowSpec:
+    view.count(2, 3)
+    words = view.keywords(2)
+    return timed.TimeLengthBatch(view.span(0), view.number(1), "START_EAGER" in words, bool(words))
 
 
 def _external_batch(view: _View) -> WindowSpec:
@@ -221,6 +231,7 @@ _WINDOWS: dict[str, _Make] = {
     "length_batch": _length_batch,
     "time": _time,
     "time_batch": _time_batch,
+    "time_length_batch": _time_length_batch,
     "ext_timed": _external,
     "ext_timed_batch": _external_batch,
     "time_order": _order,
@@ -239,95 +250,3 @@ _WINDOWS: dict[str, _Make] = {
     "expr": _expressed,
     "expr_batch": _expressed,
 }
-
-
-# Derived values: one row of numbers over the content.
-
-_Values = tuple[Any, ...]
-
-
-def _nan(value: Any) -> Any:
-    return math.nan if value is None else value
-
-
-def _ratio(above: float, below: float) -> float:
-    return above / below if below else math.nan
-
-
-def _uni(values: _Values) -> _Values:
-    n, total, average, deviation, variance, whole = values
-    return n, _nan(total if n else 0.0), _nan(average), _nan(deviation), _nan(variance), _nan(whole)
-
-
-def _weighted(values: _Values) -> _Values:
-    return (_ratio(values[0] or 0.0, values[1] or 0.0),)
-
-
-def _sums(values: _Values) -> tuple[float, float, float, float, float, float]:
-    n, x, y, xx, yy, xy = (value or 0 for value in values)
-    return n, x, y, n * xx - x * x, n * yy - y * y, n * xy - x * y
-
-
-def _linest(values: _Values) -> _Values:
-    n, x, y, dx, _, dxy = _sums(values)
-    slope = _ratio(dxy, dx) if n > 1 else math.nan
-    return (slope, _ratio(y - slope * x, n), _ratio(x, n), _ratio(y, n), n, *(value or 0 for value in values[1:]))
-
-
-def _correl(values: _Values) -> _Values:
-    n, _, _, dx, dy, dxy = _sums(values)
-    return (_ratio(dxy, math.sqrt(dx * dy)) if n > 1 and dx > 0 and dy > 0 else math.nan,)
-
-
-_FIELDS: dict[str, list[str]] = {
-    "size": ["size"],
-    "uni": ["datapoints", "total", "average", "stddev", "variance", "stddevpa"],
-    "weighted_avg": ["average"],
-    "linest": ["slope", "YIntercept", "XAverage", "YAverage", "n", "sumX", "sumY", "sumXSq", "sumYSq", "sumXY"],
-    "correl": ["correlation"],
-}
-_DERIVED: dict[str, Callable[[_Values], _Values]] = {
-    "size": tuple,
-    "uni": _uni,
-    "weighted_avg": _weighted,
-    "linest": _linest,
-    "correl": _correl,
-}
-
-
-def _derived(view: View, inner: WindowSpec, scope: Scope) -> tuple[WindowSpec, RowType]:
-    name, source = view.name, scope.sources[0].type
-    needed = {"size": 0, "uni": 1}.get(name, 2)
-    numbers = [lower(node, scope) for node in view.arguments[:needed]]
-    if len(numbers) < needed:
-        raise problem(f"#{name} takes {needed} number(s)", view)
-    for node, number in zip(view.arguments, numbers, strict=False):
-        if not number.type.numeric:
-            raise problem(f"`{render(node)}` is {number.type}, not a number", node)
-    extra = view.arguments[needed:]
-    fields = {field: LONG if field in ("size", "datapoints", "n") else DOUBLE for field in _FIELDS[name]}
-    kept = [node for node in extra if isinstance(node, ex.Reference) and node.name in source.fields]
-    calls = _calls(name, numbers) + [
-        AggregateCall(agg.LAST_EVER, (Field(0, source.index[node.name], source.fields[node.name]),)) for node in kept
-    ]
-    n = len(_calls(name, numbers))
-    finish = _DERIVED[name]
-    every = RowType(name, {**fields, **{node.name: source.fields[node.name] for node in kept}})
-    return Derived(inner, tuple(calls), lambda v: (*finish(v[:n]), *v[n:]), quiet=name == "size"), every
-
-
-def _calls(name: str, numbers: Sequence[Expr]) -> list[AggregateCall]:
-    values = [
-        number if number.type.kind is Kind.DOUBLE else Call(op.TO_DOUBLE, (number,), DOUBLE) for number in numbers
-    ]
-    if name == "size":
-        return [AggregateCall(agg.COUNT)]
-    if name == "uni":
-        (x,) = values
-        every = (agg.COUNT, agg.SUM, agg.AVG, agg.STDDEV, agg.VARIANCE, agg.STDDEV_POPULATION)
-        return [AggregateCall(each, (x,)) for each in every]
-    x, y = values
-    products = [Call(op.MULTIPLY, pair, DOUBLE) for pair in ((x, x), (y, y), (x, y))]
-    if name == "weighted_avg":
-        return [AggregateCall(agg.SUM, (products[2],)), AggregateCall(agg.SUM, (y,))]
-    return [AggregateCall(agg.COUNT), *(AggregateCall(agg.SUM, (value,)) for value in (x, y, *products))]

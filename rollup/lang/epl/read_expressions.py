@@ -173,6 +173,9 @@ class ReadExpressions(Transformer[Token, Any]):
     def exists(self, meta: Meta, parts: Parts) -> ex.Expression:
         return ex.Exists(parts[0], at=place(meta))
 
+    def exists_value(self, meta: Meta, parts: Parts) -> ex.Expression:
+        return ex.ExistsValue(parts[0], at=place(meta))
+
     def when_then(self, meta: Meta, parts: Parts) -> tuple[ex.Expression, ex.Expression]:
         return parts[0], parts[1]
 

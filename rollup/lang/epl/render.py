@@ -143,6 +143,7 @@ _PRINT: dict[type[ex.Expression], Callable[[Any], str]] = {
     ex.Named: lambda node: f"{node.name}:{render(node.value)}",
     ex.Group: lambda node: f"({_list(node.items)})",
     ex.Lambda: _lambda,
+    ex.ExistsValue: lambda node: f"exists({render(node.value)})",
     ex.Period: lambda node: " ".join(f"{render(quantity)} {unit}" for quantity, unit in node.parts),
     ex.CronAny: lambda node: "*",
     ex.CronStep: lambda node: f"*/{render(node.step)}",

@@ -53,6 +53,15 @@ class Registry:
 
 
 @dataclass(frozen=True)
+class Sets:
+    """The grouping sets of a statement: its dimensions, those of each set, the slot that says which set a row is of."""
+
+    dimensions: tuple[Expr, ...]
+    sets: tuple[tuple[int, ...], ...]
+    slot: Slot
+
+
+@dataclass(frozen=True)
 class Scope:
     """The names that are known. `slots` are aggregates by their text; None: aggregates are not allowed, and why."""
 
@@ -70,6 +79,8 @@ class Scope:
     names: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
     """Names of one place only: the counters of an output, the built-in values of a window's expression."""
     access: bool = True
+    sets: Sets | None = None
+    """The grouping sets of the statement."""
 
     def fields(self, name: str) -> list[Field]:
         """The fields of that name: those of the innermost select, else of the ones around it."""

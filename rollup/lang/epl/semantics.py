@@ -12,8 +12,8 @@ from typing import Any
 from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
 from rollup.engine.operators import Operator
-from rollup.engine.rows.row import Row
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
+from rollup.lang.epl.accessing import LEAVING
 
 TYPES: dict[str, DataType] = {
     **dict.fromkeys(("string", "character", "char"), STRING),
@@ -179,6 +179,7 @@ AGGREGATES: dict[str, agg.Aggregate] = {
     "stddev": agg.STDDEV,
     "avedev": agg.AVEDEV,
     "countever": agg.COUNT_EVER,
+    "leaving": LEAVING,
     "firstever": replace(agg.FIRST_EVER, skips=True),
     "lastever": replace(agg.LAST_EVER, skips=True),
     "minever": agg.MINEVER,
@@ -187,87 +188,10 @@ AGGREGATES: dict[str, agg.Aggregate] = {
     "fmaxever": agg.MAXEVER,
 }
 """The aggregates of one value; `total` is our word for `sum` (the document uses it)."""
-ACCESS = {"first", "last", "window", "nth", "sorted", "minby", "maxby", "minbyever", "maxbyever", "rate", "leaving"}
+ACCESS = {"first", "last", "window", "nth", "sorted", "minby", "maxby", "minbyever", "maxbyever", "rate"}
 """The aggregates that give back rows or values of them, see `accessing.py`."""
 AGGREGATING = set(AGGREGATES) | ACCESS
 BUILT_IN = {"current_timestamp", "istream", "prev", "prior", "prevtail", "prevcount", "prevwindow", "coalesce", "cast"}
-
-
-# methods over lists
-
-
-def _rows(values: Any) -> list[Any]:
-    return list(values) if values is not None else []
-
-
-def _kept(values: Any, test: Callable[[Any], Any]) -> list[Any]:
-    return [value for value in values if test(value) is True]
-
-
-def _last(values: Sequence[Any]) -> Any:
-    return values[-1] if values else None
-
-
-def _numbers(values: Any, of: Callable[[Any], Any] | None = None) -> list[Any]:
-    found = values if of is None else [of(value) for value in values]
-    return [value for value in found if value is not None]
-
-
-def _sorted(values: Any, of: Callable[[Any], Any] | None, down: bool) -> list[Any]:
-    return sorted(values, key=of, reverse=down)
-
-
-def _folded(values: Any, start: Any, step: Callable[[Any, Any], Any]) -> Any:
-    for value in values:
-        start = step(start, value)
-    return start
-
-
-def _distinct(values: Any, of: Callable[[Any], Any] | None = None) -> list[Any]:
-    seen: dict[Any, Any] = {}
-    for value in values:
-        key = of(value) if of is not None else (value.values if isinstance(value, Row) else value)
-        seen.setdefault(key, value)
-    return list(seen.values())
-
-
-def _mean(values: Any, of: Callable[[Any], Any] | None = None) -> Any:
-    found = _numbers(values, of)
-    return agg.mean(sum(found), len(found)) if found else None
-
-
-def _best(choose: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda values, of=None: choose(_numbers(values, of), default=None)
-
-
-def _best_by(choose: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda values, of: choose([v for v in values if of(v) is not None], key=of, default=None)
-
-
-LIST_METHODS: dict[str, tuple[Callable[..., Any], str]] = {
-    "where": (_kept, "list"),
-    "take": (lambda values, n: values[:n], "list"),
-    "takelast": (lambda values, n: values[-n:] if n > 0 else [], "list"),
-    "countof": (lambda values, test=None: len(values if test is None else _kept(values, test)), "int"),
-    "anyof": (lambda values, test: any(test(value) is True for value in values), "bool"),
-    "allof": (lambda values, test: all(test(value) is True for value in values), "bool"),
-    "firstof": (lambda values, test=None: next(iter(values if test is None else _kept(values, test)), None), "element"),
-    "lastof": (lambda values, test=None: _last(values if test is None else _kept(values, test)), "element"),
-    "selectfrom": (lambda values, of: [of(value) for value in values], "mapped"),
-    "sumof": (lambda values, of=None: sum(found) if (found := _numbers(values, of)) else None, "value"),
-    "average": (_mean, "double"),
-    "min": (_best(min), "value"),
-    "max": (_best(max), "value"),
-    "minby": (_best_by(min), "element"),
-    "maxby": (_best_by(max), "element"),
-    "orderby": (lambda values, of=None: _sorted(values, of, False), "list"),
-    "orderbydesc": (lambda values, of=None: _sorted(values, of, True), "list"),
-    "reverse": (lambda values: list(values)[::-1], "list"),
-    "distinctof": (_distinct, "list"),
-    "aggregate": (_folded, "first"),
-    "listevents": (_rows, "list"),
-}
-"""By name in lower case: the function, and what its result is."""
 
 
 def decimal_of(value: Any) -> Decimal | None:

@@ -41,6 +41,8 @@ class Window(ABC):
 
     in_batches = False
     """Whether rows come when a batch is complete, and not as they arrive."""
+    moved_on = False
+    """Whether a batch that is let out is gone already when it comes, and the next has begun."""
     keyed = False
     """Whether each key has a window of its own."""
 

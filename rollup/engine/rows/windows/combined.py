@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.rows.row import NOTHING, Delta, Row
-from rollup.engine.rows.windows.base import Host, Window, WindowSpec
+from rollup.engine.rows.windows.base import Host, Window, WindowSpec, key_of
 from rollup.engine.rows.windows.counted import Batches
 
 
@@ -111,7 +112,10 @@ class _Intersection(_Several):
 
 @dataclass(frozen=True)
 class Union:
-    """Rows that at least one of the windows keeps."""
+    """Rows that at least one of the windows keeps: a row comes when it arrives, and leaves when each has let it go.
+
+    What a window has not taken in at all it does not let go either.
+    """
 
     parts: tuple[WindowSpec, ...]
 
@@ -126,17 +130,18 @@ class _Union(_Several):
         self._kept: dict[int, list[Any]] = {}
 
     def _together(self, deltas: Sequence[Delta], arrived: Sequence[Row]) -> Delta:
-        new = [row for row in arrived if any(row in delta.new for delta in deltas)]
-        for row in new:
-            self._kept[row.id] = [row, sum(row in delta.new for delta in deltas)]
+        for row in arrived:
+            self._kept[row.id] = [row, len(self._parts)]
         old = list[Row]()
         for row in (row for delta in deltas for row in delta.old):
-            entry = self._kept[row.id]
+            entry = self._kept.get(row.id)
+            if entry is None:  # taken out
+                continue
             entry[1] -= 1
             if not entry[1]:
                 del self._kept[row.id]
                 old.append(row)
-        return Delta(new, old)
+        return Delta(arrived, old)
 
     def content(self) -> Iterable[Row]:
         return (row for row, _ in self._kept.values())
@@ -157,13 +162,14 @@ class _Union(_Several):
 class Derived:
     """One row of values computed from the content of a window: a new one whenever the content changes, the old leaves.
 
-    `calls` give the values in order; `finish` makes the row's values of them. `quiet`: values that are the same as
-    before make no change.
+    `calls` give the values in order; `finish` makes the row's values of them, and `key`, the same for all rows, follows.
+    `quiet`: while the first value is the same as before there is no change.
     """
 
     inner: WindowSpec
     calls: tuple[AggregateCall, ...]
     finish: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple
+    key: tuple[Expr, ...] = ()
     quiet: bool = False
 
     def build(self, host: Host) -> Window:
@@ -175,7 +181,8 @@ class _Derived(Window):
     def __init__(self, spec: Derived, host: Host) -> None:
         self._inner, self._fold, self._host, self._finish = spec.inner.build(host), Fold(spec.calls), host, spec.finish
         self._group, self._quiet = self._fold.start(), spec.quiet
-        self._last = host.row(self._finish(self._fold.values(self._group)))
+        self._key, self._shared = key_of(spec.key, host), tuple[Any, ...]()
+        self._last: Row | None = None
 
     @property
     def due(self) -> int | None:
@@ -190,25 +197,31 @@ class _Derived(Window):
     def _changed(self, delta: Delta) -> Delta:
         if not delta:
             return NOTHING
+        if self._last is None:
+            self._shared = self._key(delta.new[0]) if delta.new else ()
+            self._last = self._made()
         for row in delta.new:
             self._fold.enter(self._group, (row,), self._host.environment)
         for row in delta.old:
             self._fold.leave(self._group, (row,), self._host.environment)
-        values = self._finish(self._fold.values(self._group))
-        if self._quiet and values == self._last.values:
+        made = self._made()
+        if self._quiet and made.values[0] == self._last.values[0]:
             return NOTHING
-        before, self._last = self._last, self._host.row(values)
-        return Delta([self._last], [before])
+        before, self._last = self._last, made
+        return Delta([made], [before])
+
+    def _made(self) -> Row:
+        return self._host.row((*self._finish(self._fold.values(self._group)), *self._shared))
 
     def content(self) -> Iterable[Row]:
-        return [self._last]
+        return [self._last or self._made()]
 
     def remove(self, row: Row) -> None:
         """A derived row cannot be taken out."""
 
     def snapshot(self) -> Any:
-        return [self._inner.snapshot(), self._group, self._last]
+        return [self._inner.snapshot(), self._group, self._last, self._shared]
 
     def restore(self, state: Any) -> None:
         self._inner.restore(state[0])
-        self._group, self._last = state[1], state[2]
+        self._group, self._last, self._shared = state[1], state[2], tuple(state[3])

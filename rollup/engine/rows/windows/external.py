@@ -61,6 +61,8 @@ class ExternalTimeBatch:
 
 
 class _ExternalTimeBatch(Batches):
+    moved_on = True
+
     def __init__(self, time: Key, span: int, origin: int | None) -> None:
         super().__init__()
         self._time, self._span, self._origin = time, span, origin

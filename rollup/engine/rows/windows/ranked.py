@@ -122,13 +122,19 @@ class _Ranked(_Sorted):
             self._of[key] = row
             left = super().enter([row], now).old
             for each in left:
-                del self._of[self._unique(each)]
+                self._forget(each)
             old += left
         return Delta(rows, old)
 
     def remove(self, row: Row) -> None:
         super().remove(row)
-        self._of.pop(self._unique(row), None)
+        self._forget(row)
+
+    def _forget(self, row: Row) -> None:
+        """The key of a row is free, unless a newer row has it."""
+        key = self._unique(row)
+        if self._of.get(key) is row:
+            del self._of[key]
 
     def restore(self, state: Any) -> None:
         super().restore(state)

@@ -244,6 +244,58 @@ class _TimeBatch(Batches):
 
 
 @dataclass(frozen=True)
+class TimeLengthBatch:
+    """Rows in batches of `size`, or of what came within `span` of the last batch or of the first row after a rest.
+
+    After a batch the clock begins anew; after an interval without rows, and nothing to let leave, it rests until a row
+    comes. `eager`: it begins with the window. `forced`: it never rests, and delivers also nothing.
+    """
+
+    span: int
+    size: int
+    eager: bool = False
+    forced: bool = False
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _TimeLengthBatch(self, host.environment.now + self.span if self.eager else None)
+
+
+class _TimeLengthBatch(Batches):
+    def __init__(self, spec: TimeLengthBatch, due: int | None) -> None:
+        super().__init__()
+        self._spec, self._due = spec, due
+
+    @property
+    def due(self) -> int | None:
+        return self._due
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        self.current += rows
+        if len(self.current) >= self._spec.size:
+            return self._let_out(now)
+        if self._due is None:
+            self._due = now + self._spec.span
+        return NOTHING
+
+    def fire(self, now: int) -> Delta:
+        return self._let_out(now)._replace(forced=self._spec.forced)
+
+    def _let_out(self, now: int) -> Delta:
+        delta = self.release()
+        goes_on = delta.new or delta.old or self._spec.forced
+        self._due = now + self._spec.span if goes_on else None
+        return delta
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._due]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._due = state[1]
+
+
+@dataclass(frozen=True)
 class Session:
     """The rows of a key until nothing of it has come for `span`; then all of it leave together. No key: one session.
 

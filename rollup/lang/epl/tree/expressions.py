@@ -170,6 +170,13 @@ class Case(Expression):
 
 
 @dataclass(frozen=True)
+class ExistsValue(Expression):
+    """`exists(a.b)`: whether there is such a property."""
+
+    value: Expression
+
+
+@dataclass(frozen=True)
 class Exists(Expression):
     """`exists (select …)`."""
 

@@ -1,0 +1,173 @@
+"""The methods of lists: what they do with values and functions of them, and what their result is. Tables, not code.
+
+A list that is null gives null. Of values that are null no number is made, and they stand before all others in an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, takewhile
+from typing import Any
+
+from rollup.engine import aggregates as agg
+from rollup.engine.rows.row import Row
+
+Of = Callable[[Any], Any]
+
+
+def _kept(values: Any, test: Of) -> list[Any]:
+    return [value for value in values if test(value) is True]
+
+
+def _chosen(values: Any, test: Of | None) -> Sequence[Any]:
+    return values if test is None else _kept(values, test)
+
+
+def _last(values: Sequence[Any]) -> Any:
+    return values[-1] if values else None
+
+
+def _mapped(values: Any, of: Of | None) -> list[Any]:
+    return list(values) if of is None else [of(value) for value in values]
+
+
+def _numbers(values: Any, of: Of | None = None) -> list[Any]:
+    return [value for value in _mapped(values, of) if value is not None]
+
+
+def _sorted(values: Any, of: Of | None, down: bool) -> list[Any]:
+    keys = _mapped(values, of)
+    places = sorted(range(len(keys)), key=lambda n: (keys[n] is not None, keys[n]), reverse=down)
+    return [values[place] for place in places]
+
+
+def _folded(values: Any, start: Any, step: Callable[[Any, Any], Any]) -> Any:
+    for value in values:
+        start = step(start, value)
+    return start
+
+
+def _identity(value: Any) -> Any:
+    return value.values if isinstance(value, Row) else value
+
+
+def _distinct(values: Any, of: Of | None = None) -> list[Any]:
+    seen: dict[Any, Any] = {}
+    for value in values:
+        seen.setdefault(_identity(value) if of is None else of(value), value)
+    return list(seen.values())
+
+
+def _mean(values: Any, of: Of | None = None) -> Any:
+    found = _numbers(values, of)
+    return agg.mean(sum(found), len(found)) if found else None
+
+
+def _sum(values: Any, of: Of | None = None) -> Any:
+    found = _numbers(values, of)
+    return sum(found) if found else None
+
+
+def _best(choose: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda values, of=None: choose(_numbers(values, of), default=None)
+
+
+def _best_by(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def best(values: Any, of: Of) -> Any:
+        keyed = [(key, value) for value in values if (key := of(value)) is not None]
+        return choose(keyed, key=lambda pair: pair[0])[1] if keyed else None
+
+    return best
+
+
+def _counts(values: Any, of: Of | None) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for value in _mapped(values, of):
+        agg.add_counts(counts, {value: 1})
+    return counts
+
+
+def _frequent(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def found(values: Any, of: Of | None = None) -> Any:
+        counts = _counts(values, of)
+        return choose(counts, key=counts.__getitem__) if counts else None
+
+    return found
+
+
+def _grouped(values: Any, of: Of, what: Of | None = None) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for value in values:
+        groups.setdefault(of(value), []).append(value if what is None else what(value))
+    return groups
+
+
+def _map(values: Any, of: Of, what: Of) -> dict[Any, Any]:
+    return {of(value): what(value) for value in values}
+
+
+def _ending(values: Any, test: Of) -> list[Any]:
+    """The values from the end backwards as long as the test holds, in their order."""
+    return list(takewhile(lambda value: test(value) is True, reversed(values)))[::-1]
+
+
+def _both(values: Any, others: Any) -> list[Any]:
+    return list(values) if others is None else [value for value in values if value in others]
+
+
+METHODS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "where": (_kept, "list"),
+    "take": (lambda values, n: values[: max(n, 0)], "list"),
+    "takelast": (lambda values, n: values[-n:] if n > 0 else [], "list"),
+    "takewhile": (lambda values, test: list(takewhile(lambda value: test(value) is True, values)), "list"),
+    "takewhilelast": (_ending, "list"),
+    "countof": (lambda values, test=None: len(_chosen(values, test)), "int"),
+    "anyof": (lambda values, test: any(test(value) is True for value in values), "bool"),
+    "allof": (lambda values, test: all(test(value) is True for value in values), "bool"),
+    "firstof": (lambda values, test=None: next(iter(_chosen(values, test)), None), "element"),
+    "lastof": (lambda values, test=None: _last(_chosen(values, test)), "element"),
+    "first": (lambda values: next(iter(values), None), "element"),
+    "last": (_last, "element"),
+    "countevents": (len, "int"),
+    "selectfrom": (_mapped, "mapped"),
+    "arrayof": (lambda values, of=None: _mapped(values, of), "mapped"),
+    "sumof": (_sum, "value"),
+    "average": (_mean, "double"),
+    "min": (_best(min), "value"),
+    "max": (_best(max), "value"),
+    "minby": (_best_by(min), "element"),
+    "maxby": (_best_by(max), "element"),
+    "mostfrequent": (_frequent(max), "value"),
+    "leastfrequent": (_frequent(min), "value"),
+    "orderby": (lambda values, of=None: _sorted(values, of, False), "list"),
+    "orderbydesc": (lambda values, of=None: _sorted(values, of, True), "list"),
+    "reverse": (lambda values: list(values)[::-1], "list"),
+    "distinctof": (_distinct, "list"),
+    "intersect": (_both, "list"),
+    "except": (lambda values, others: [value for value in values if value not in (others or ())], "list"),
+    "union": (lambda values, others: [*values, *(others or ())], "list"),
+    "sequenceequal": (lambda values, others: list(values) == others, "bool"),
+    "groupby": (_grouped, "groups"),
+    "tomap": (_map, "map"),
+    "aggregate": (_folded, "first"),
+    "listevents": (list, "list"),
+}
+"""By name in lower case: the function, and what its result is (`_Lowering._result` in lower_expressions.py)."""
+
+
+def placed(function: Callable[..., Any], more: Sequence[int]) -> Callable[..., Any]:
+    """A method whose functions also take the place of a value, and the number of values; `more`: how many of these.
+
+    A method calls each of its functions once a value, in their order.
+    """
+
+    def call(values: Any, *rest: Any) -> Any:
+        given = [_with_place(each, n, len(values)) if n else each for each, n in zip(rest, more, strict=True)]
+        return function(values, *given)
+
+    return call
+
+
+def _with_place(function: Callable[..., Any], more: int, size: int) -> Callable[..., Any]:
+    places = count()
+    return lambda *values: function(*values, *(next(places), size)[:more])
