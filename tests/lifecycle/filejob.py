@@ -144,10 +144,14 @@ class FileJob:
 
 
 def main(conf: str, pause: float, takeover: float) -> None:
-    """Run until killed or fenced; says on standard output when it holds the lease and what it committed."""
+    """Run until killed or fenced; says on standard output when it waits for the lease or holds it and what it committed."""
     found = load(conf)
     lease = lease_of(found, found.program().aggregations["TradeAgg"], "run", takeover)
+    waits = False
     while not lease.take():
+        if not waits:
+            print("waits", flush=True)
+        waits = True
         time.sleep(0.05)
     print("holds the lease", flush=True)
     job = FileJob(found, lease)
