@@ -29,9 +29,8 @@ def plan(
     """Say what would run: streams, levels, tables, columns."""
     found = load(conf)
     program = found.program()
-    from rich.console import Console
-
     from rollup.aggregation.partials import Partials
+    from rollup.cli.console import console
     from rollup.core.dialects import to_sql
     from rollup.lifecycle.readiness import ready
     from rollup.sources.lateness import policy_from
@@ -43,19 +42,18 @@ def plan(
         ServeOptions.of(found, passwords=False)
     for said in program.notices:
         print(f"rollup: warning: {said}", file=sys.stderr)
-    console = Console()
+    out = console()
     for name in program.inputs:
-        console.print(f"stream [bold]{name}[/] from {found.sources[name]['kind']}")
+        out.print(f"stream {name} from {found.sources[name]['kind']}")
     for derivation in program.derivations:
-        console.print(
-            f"stream [bold]{derivation.target}[/] from stream {derivation.source}: {to_sql(derivation.query)}"
-        )
+        out.print(f"stream {derivation.target} from stream {derivation.source}: {to_sql(derivation.query)}")
     for aggregation in program.aggregations.values():
-        console.print(_described(aggregation, policy_from(found, aggregation.name)))
+        for said in _described(aggregation, policy_from(found, aggregation.name)):
+            out.print(said, soft_wrap=isinstance(said, str))
         if sql:
-            console.print(Partials(aggregation).sql, soft_wrap=True)
+            out.print(Partials(aggregation).sql, soft_wrap=True)
     for line in _statements(found, program):
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+        out.print(line, soft_wrap=True)
 
 
 def _statements(conf: Conf, program: Program) -> Iterator[str]:
@@ -80,26 +78,22 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
             yield f"  stream {name} to {', '.join(to) or 'no sink: counted in the log'}"
 
 
-def _described(aggregation: Aggregation, policy: str) -> Table:
+def _described(aggregation: Aggregation, policy: str) -> Iterator[str | Table]:
+    """What an aggregation is, the columns of its tables, and their names."""
     from rich.table import Table
 
     from rollup.core.dialects import to_sql
 
-    title = (
+    yield (
         f"{aggregation.name}: from {aggregation.stream}, buffer {aggregation.buffer} {aggregation.root.plural}, "
         f"late events {aggregation.policy} ({policy})"
     )
-    table = Table(
-        "column",
-        "stored as",
-        "merged by",
-        title=title,
-        caption="tables: " + ", ".join(map(aggregation.table, aggregation.levels)),
-    )
+    table = Table("column", "stored as", "merged by")
     merges = {value.name: to_sql(value.merge) for value in aggregation.values}
     for name, kind in aggregation.kinds.items():
         table.add_row(name, str(kind.table), merges.get(name, "key"))
-    return table
+    yield table
+    yield "tables: " + ", ".join(map(aggregation.table, aggregation.levels))
 
 
 def ddl(conf: ConfArgument) -> None:

@@ -105,15 +105,17 @@ def show(
         for difference in differences:
             print(difference.json())
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from rollup.cli.console import console
 
     if not differences:
         return
-    table = Table("table", "bucket", "keys", "column", *columns, caption=f"{len(differences)} differences")
+    table = Table("table", "bucket", "keys", "column", *columns)
     for d in differences[:most]:
         keys = ", ".join("null" if key is None else str(key) for key in d.keys)
         table.add_row(
             f"{d.aggregation}_{d.level.table_suffix}", d.bucket, keys, d.column, str(d.stored), str(d.expected)
         )
-    Console().print(table)
+    console().print(table)
+    print(f"{len(differences)} difference{'' if len(differences) == 1 else 's'}")

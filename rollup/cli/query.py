@@ -73,8 +73,9 @@ def show(answer: pa.Table, form: Format, zone: str) -> None:
 
 def _explained(answer: pa.Table) -> None:
     """What EXPLAIN gives, a table a range and level: what all its rows share would take half of 80 columns."""
-    from rich.console import Console
     from rich.table import Table
+
+    from rollup.cli.console import console
 
     shared, shown = ("level", "start", "end", "commit"), ("reads", "rows", "version", "files_read", "files_skipped")
     tables = dict[tuple[object, ...], Table]()
@@ -85,21 +86,23 @@ def _explained(answer: pa.Table) -> None:
             tables[key] = Table(*(name.replace("_", " ") for name in shown), title=title, title_justify="left")
         tables[key].add_row(*("·" if row[name] is None else f"{row[name]}" for name in shown))
     for table in tables.values():
-        Console().print(table)
+        console().print(table)
 
 
 def _table(answer: pa.Table, zone: str) -> None:
     import pyarrow as pa
-    from rich.console import Console
     from rich.table import Table
 
+    from rollup.cli.console import console
+
     timed = "AGG_TIMESTAMP" in answer.schema.names
-    table = Table(*answer.schema.names, caption=f"{answer.num_rows} rows{f', times in {zone}' if timed else ''}")
+    table = Table(*answer.schema.names)
     for column, field in zip(table.columns, answer.schema, strict=True):
         column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(_cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
-    Console().print(table)
+    console().print(table)
+    print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
 
 
 def _cell(name: str, value: object, zone: str) -> str:

@@ -28,17 +28,18 @@ def status(conf: ConfArgument, aggregation: NameOption = None, json: JsonOption 
 
 
 def _show(found: Status) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    from rollup.cli.console import console
+
+    out = console()
     for line in _lines(found):
-        console.print(line, highlight=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
     table = Table("level", "clock", "open rows", "stored rows", "bytes", "removed before")
     for level in found.levels:
         counts = (f"{level.open_rows:,}", f"{level.stored_rows:,}", f"{level.bytes:,}")
         table.add_row(level.level, _instant(level.clock), *counts, _instant(level.purged_before))
-    console.print(table)
+    out.print(table)
 
 
 def _lines(found: Status) -> list[str]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from rollup.cli.lifecycle import chosen
-from rollup.cli.status import _lines  # pyright: ignore[reportPrivateUsage]
-from rollup.hosts.late_events import AGAIN, LateEvents
+from rollup.cli.status import _lines, _show  # pyright: ignore[reportPrivateUsage]
+from rollup.hosts.late_events import AGAIN, CURE, LateEvents
 from rollup.hosts.local import LocalHost
 from rollup.hosts.pipeline import Advance
 from rollup.hosts.progress import BatchReport, Reporter
@@ -121,3 +121,12 @@ def test_status_names_the_files_that_could_not_be_read(tmp_path: Path) -> None:
     lines = _lines(status_of(one.conf, one.aggregation, newest(one.store)))
     assert [line for line in lines if "dead file" in line] == ["dead file /in/broken.parquet: no Parquet file"]
     assert any("dead letters 2" in line for line in lines)
+
+
+def test_what_status_prints_of_late_events_has_the_whole_cure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delta_host(tmp_path, app("merge")).send("S", [*rising(30), *late(10)])
+    (one,) = chosen(tmp_path / "conf.toml", None)
+    _show(status_of(one.conf, one.aggregation, newest(one.store)))
+    assert CURE in capsys.readouterr().out

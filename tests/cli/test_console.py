@@ -1,0 +1,44 @@
+"""What is printed for people is the text as it is: a printer that takes brackets for markup leaves out what is in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import rollup
+from rollup.cli.lifecycle import show as show_differences
+from rollup.cli.query import Format, show
+from rollup.core.calendar import GMT, Duration
+from rollup.lifecycle.replay.compare import Difference
+
+ODD = ["[bold]x[/bold]", "[/]", ":warning:", "[late] policy", "a\\[b]"]
+
+
+def test_values_of_users_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    show(pa.table({"[red]name": ODD, ":x:": [1] * len(ODD)}), Format.TABLE, GMT)
+    printed = capsys.readouterr().out
+    assert [text for text in [*ODD, "[red]name", ":x:"] if text not in printed] == []
+    assert printed.endswith(f"\n{len(ODD)} rows\n")
+
+
+def test_a_row_is_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    show(pa.table({"n": [1]}), Format.TABLE, GMT)
+    assert capsys.readouterr().out.endswith("\n1 row\n")
+
+
+def test_keys_of_differences_are_printed_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    show_differences([Difference("A", Duration.DAYS, 0, GMT, (odd,), "s", 1, 2) for odd in ODD], False)
+    printed = capsys.readouterr().out
+    assert [text for text in ODD if text not in printed] == []
+
+
+def test_nothing_prints_on_another_console() -> None:
+    package = Path(rollup.__file__).parent
+    made = [path.relative_to(package) for path in package.rglob("*.py") if re.search(r"\bConsole\(", path.read_text())]
+    assert [str(path) for path in made] == ["cli/console.py"]
