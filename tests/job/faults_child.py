@@ -1,8 +1,8 @@
 """A job without Spark that is killed at fault points and started again: pipeline, Delta store and dead letters.
 
-`python -m tests.job.faults_child FOLDER` imports once and forks for every case, so a case costs its work only. It
-prints one JSON line a case: what the tables, open rows, clocks, ledger and dead letters are after the restart. What
-Spark adds (its checkpoint, its tasks) is the real job's test.
+`python -m tests.job.faults_child FOLDER` imports once and forks for every case, so a case costs its work only. It reads
+one JSON line a case, `[app, what is lost, fault]`, and answers with one: what the tables, open rows, clocks, ledger and
+dead letters are after the restart. What Spark adds (its checkpoint, its tasks) is the real job's test.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rollup.sources.base import DEAD
 from rollup.stores.base import Rewrite
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.delta.store import DeltaStore
-from rollup.stores.faults import POINTS, point
+from rollup.stores.faults import point
 from tests.job.contents import contents
 
 APP = """define stream S (k string, v double, n long, ts long);
@@ -48,7 +48,6 @@ group by k aggregate by ts every sec ... hour;
 BATCHES, EVENTS, BEGIN = 6, 40, 1_600_001_910_000
 FORGOTTEN = BEGIN + 10_000
 """Seconds before it are deleted after the fourth batch, as retention does."""
-TIMES = (1, 3)
 
 
 def events(number: int, late: bool) -> pa.Table:
@@ -176,22 +175,16 @@ def warm(folder: Path) -> None:
         compile_app(app)
 
 
-LOSSES = {"checkpoint": checkpoint_lost, "records": records_lost, "both": both_lost}
-LOST_AT = ("batch.begin:5", "commit.levels:4", "commit.record:4")
+APPS = {"late": APP, "plain": PLAIN}
+LOSSES = {None: nothing_lost, "checkpoint": checkpoint_lost, "records": records_lost, "both": both_lost}
 
 
 def main(folder: Path) -> None:
-    """All cases, one JSON line each."""
+    """Cases as they are asked for, one JSON line each."""
     warm(folder)
-    faults = [None, *(f"{name}:{count}" for name in POINTS for count in TIMES)]
-    for fault in faults:
-        print(json.dumps({"app": "late", "lost": None, **case(folder / "case", APP, fault, nothing_lost)}), flush=True)
-    print(json.dumps({"app": "plain", "lost": None, **case(folder / "case", PLAIN, None, nothing_lost)}), flush=True)
-    for lost, between in LOSSES.items():
-        for fault in LOST_AT:
-            print(
-                json.dumps({"app": "plain", "lost": lost, **case(folder / "case", PLAIN, fault, between)}), flush=True
-            )
+    for line in sys.stdin:
+        app, lost, fault = json.loads(line)
+        print(json.dumps(case(folder / "case", APPS[app], fault, LOSSES[lost])), flush=True)
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ class Job:
             **more,
         )
 
-    def finish(self, *arguments: str, fault: str | None = None, seconds: float = 180) -> tuple[int, str]:
+    def finish(self, *arguments: str, fault: str | None = None, seconds: float = 540) -> tuple[int, str]:
         """`rollup run` to its end: exit code and standard error."""
         process = self.process(*arguments, fault=fault)
         try:
