@@ -24,7 +24,6 @@ _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     # Tasks hold their results as Arrow; the driver must take a whole batch of partial rows.
