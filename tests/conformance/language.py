@@ -24,11 +24,13 @@ class Target:
 
     `run` takes a case from its beginning to its end, raises Mismatch at the first answer that differs, and returns how
     many answers it compared: a run that compared none is no pass. It gets the test's request for fixtures (`tmp_path`,
-    `postgres`, `spark`). `marks` are pytest's, by name; a target with marks needs a server.
+    `postgres`, `spark`). `marks` are pytest's, by name; a target with marks needs a server. On a `costly` one a case
+    of each topic runs in `make test`, and all of them in `make crash`.
     """
 
     run: Callable[[Case, pytest.FixtureRequest], int]
     marks: tuple[str, ...] = ()
+    costly: bool = False
 
 
 def topic_of(case: Case) -> str:
@@ -56,6 +58,14 @@ class Language:
     def own(self) -> Mapping[str, Case]:
         """The project's cases of this language, by name."""
         return load(HERE / self.name)
+
+    @property
+    def samples(self) -> frozenset[str]:
+        """One of the project's cases of each topic: of them the one of middle length."""
+        topics: dict[str, list[str]] = {}
+        for name, case in sorted(self.own.items(), key=lambda item: (len(json.dumps(item[1])), item[0])):
+            topics.setdefault(self.topic(case), []).append(name)
+        return frozenset(names[len(names) // 2] for names in topics.values())
 
     @property
     def further(self) -> Mapping[str, Case]:

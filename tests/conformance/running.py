@@ -26,15 +26,20 @@ def parametrize(metafunc: pytest.Metafunc, wanted: Callable[[Target], bool]) -> 
             target,
             own,
             id=f"{language.name}-{target}-{name}" + ("" if own else "-further"),
-            marks=[getattr(pytest.mark, mark) for mark in language.targets[target].marks],
+            marks=[getattr(pytest.mark, mark) for mark in _marks(language.targets[target], own and name in samples)],
         )
         for language in LANGUAGES.values()
+        for samples in [language.samples]
         for target in language.targets
         if wanted(language.targets[target])
         for own, cases in ((True, language.own), (False, language.further))
         for name, case in cases.items()
     ]
     metafunc.parametrize(("language", "name", "case", "target", "own"), found)
+
+
+def _marks(target: Target, sample: bool) -> tuple[str, ...]:
+    return target.marks if sample or not target.costly else (*target.marks, "slow")
 
 
 def take(language: str, name: str, case: Case, target: str, own: bool, request: pytest.FixtureRequest) -> None:

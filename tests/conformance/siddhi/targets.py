@@ -14,6 +14,7 @@ from rollup.stores.memory import MemoryStore
 from rollup.stores.sql.store import store_of
 from tests.conformance.compare import Case
 from tests.conformance.language import Language, Target
+from tests.conformance.siddhi.on_spark import run_on_spark
 from tests.conformance.siddhi.runner import Restart, Survives, restart_in_memory, run_case
 
 
@@ -32,7 +33,7 @@ class StoreKind:
         def run(case: Case, request: pytest.FixtureRequest) -> int:
             return run_case(case, self.make(request), self.restart)
 
-        return Target(run, self.marks)
+        return Target(run, self.marks, costly=bool(self.marks))
 
 
 def _delta(request: pytest.FixtureRequest) -> StoreFactory:
@@ -68,7 +69,8 @@ STORES: Mapping[str, StoreKind] = {
 SIDDHI = Language(
     name="siddhi",
     title="SiddhiQL incremental aggregation",
-    targets={name: kind.target for name, kind in STORES.items()},
+    targets={name: kind.target for name, kind in STORES.items()}
+    | {"spark": Target(run_on_spark, ("spark",), costly=True)},
     topics={
         "buffer": "Buffer: late events, gaps, jumps, too-late events merged or ignored",
         "buffer_errors": "Buffer: what is refused",
