@@ -11,10 +11,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.docs.markdown import Command, blocks, commands
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 Ran = tuple[int, Command, "subprocess.CompletedProcess[str]"]
@@ -62,6 +66,19 @@ def test_every_command_of_the_readme_does_what_the_readme_says(ran: list[Ran]) -
         assert done.returncode == (2 if command.output.startswith("rollup: ") else 0), done.stderr
         if command.output:
             assert said.replace("\r\n", "\n") == command.output, f"line {line}: {command.words}"
+
+
+@pytest.mark.spark
+def test_the_demo_prints_what_the_readme_shows_of_it(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rollup.cli.demo import demo
+
+    (shown,) = (b.text.splitlines() for b in blocks(ROOT / "README.md") if b.text.startswith("2. February 2013"))
+    assert len(shown) > 6
+    demo(tmp_path)  # on the session of the tests
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line not in printed] == []
 
 
 def test_the_python_of_the_readme_runs(folder: Path, ran: list[Ran]) -> None:
