@@ -64,6 +64,8 @@ def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
         defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {
             "spark.driver.maxResultSize": "0"
         }
+    if "PYSPARK_GATEWAY_PORT" in os.environ or "spark.driver.extraJavaOptions" not in defaults:
+        defaults["spark.log.level"] = "ERROR"  # a Java that runs already, or elsewhere, has not read our file
     own = _scratch(settings)
     if own is not None:
         defaults |= {"spark.local.dir": own}
