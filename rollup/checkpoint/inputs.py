@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rollup.core.errors import SourceError
 from rollup.core.untyped import pc
 
 Input = Mapping[str, Any]
@@ -95,4 +96,10 @@ def _digest(path: str) -> bytes:
 
 
 def _columns(batch: pa.Table) -> tuple[str | None, str]:
-    return next(pair for pair in _NUMBERED if pair[1] in batch.column_names)
+    for partition, number in _NUMBERED:
+        if number in batch.column_names:
+            return partition, number
+    raise SourceError(
+        f"the rows of a source ({', '.join(batch.column_names)}) do not say which input they are",
+        hint="`path` names a file, `__arrival` numbers rows, `kafka_partition` and `kafka_offset` do both",
+    )

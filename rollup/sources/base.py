@@ -54,7 +54,11 @@ class Source(Protocol):
         ...
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The streaming DataFrame of the driver; its rows reach `parts` as Arrow."""
+        """The streaming DataFrame of the driver; its rows reach `parts` as Arrow.
+
+        By a column of theirs a batch that comes again is known: `path`, the name of a file that comes once, or a number
+        that rises, `__arrival` alone or `kafka_offset` in each `kafka_partition`; see `rollup.checkpoint.inputs`.
+        """
         ...
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
