@@ -6,6 +6,7 @@ A select that is evaluated row by row must answer as the database does; that is 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -154,3 +155,33 @@ def test_a_key_that_is_said_twice_is_one_key() -> None:
     query = "select * from test (partition by k, k store last 2 with count(id) as n) as s where s.$row_status is new;"
     submitted(cruncher(query, found, k="str"), [(1, 0, "a"), (2, 1, "b"), (3, 2, "a")])
     assert [batch.rows for batch in found] == [[("a", 1)], [("b", 1)], [("a", 2)]]
+
+
+KEYWORDS = (
+    "select|from|where|partition|by|store|last|latest|highest|random|seconds|max|using|with|update|group|pinned|count|avg|"
+    "entrance|only|as|is|new|dead|not|and|or|in|null|to|alert|correlate|on|when|present|first|order|self"
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select Id, n from test (partition by k store last 5 seconds max 3 with pinned count(Id) as n, avg(v) entrance only "
+        "as m where v > 1 and not (k in ('last', 'a') or k is null)) as Last where Last.$row_status is not dead;",
+        "select first 3 id from test (partition store latest 2) to (partition store highest 2 using v with update group k "
+        "where $row_status is new and v is not null) as x where x.$row_status is dead order by id;",
+        "select a, b from alert p.k as a, q.k as b using test (partition store random 3) as p correlate on k, test "
+        "(partition store last 2) as q correlate on k when present(p and not q) or present(p and q);",
+        "select x.id from test (partition store last 3) as x, self#x as y where x.$row_status is new and x.id = y.id;",
+    ],
+)
+def test_words_of_the_language_may_be_written_in_capitals_and_names_stay_as_they_are(query: str) -> None:
+    pieces = re.split(r"('[^']*'|Last\b|\bas \w+)", query)
+    capitals = "".join(
+        piece if n % 2 else re.sub(rf"\b({KEYWORDS})\b", lambda found: found[0].upper(), piece)
+        for n, piece in enumerate(pieces)
+    )
+    assert capitals != query and "PARTITION" in capitals
+    small, large = read_query(query), read_query(capitals)
+    assert (small.chains, small.alert) == (large.chains, large.alert)
+    assert small.select.sql("duckdb") == large.select.sql("duckdb")

@@ -31,9 +31,20 @@ class Cursor:
         self._end = (text.count("\n") + 1, len(text) - text.rfind("\n"))
 
     def peek(self, ahead: int = 0) -> str:
-        """The text of a token that comes; '' behind the last."""
+        """A token that comes, a word in small letters as the language's own are; '' behind the last."""
+        text = self.said(ahead)
+        return text.lower() if self.kind(ahead) in ("NAME", "STATUS") else text
+
+    def said(self, ahead: int = 0) -> str:
+        """The text of a token that comes as it stands there; '' behind the last."""
         place = self.at + ahead
         return str(self.tokens[place]) if place < len(self.tokens) else ""
+
+    def word(self) -> str:
+        """Take a token, a word in small letters."""
+        found = self.peek()
+        self.next()
+        return found
 
     def kind(self, ahead: int = 0) -> str:
         """The kind of a token that comes."""
@@ -82,7 +93,7 @@ class Cursor:
 
     def problem(self, expected: str) -> SyntaxProblem:
         """What comes is not what may come."""
-        found = repr(self.peek()) if self.peek() else "the end of the query"
+        found = repr(self.said()) if self.said() else "the end of the query"
         line, column = self.place
         return SyntaxProblem(f"unexpected {found}", line=line, column=column, hint=f"expected {expected}")
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from rollup.lang.streamcruncher import tree
 from rollup.lang.streamcruncher.cursor import Cursor
+from rollup.lang.streamcruncher.semantics import AGGREGATES
 
 UNITS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 """Milliseconds of a unit; the plural is one as well."""
@@ -52,17 +53,17 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _window(cursor: Cursor) -> tree.Window:
-    place, word = cursor.place, cursor.name("last, latest, random, highest or lowest")
+    place, word = cursor.place, cursor.peek()
     if word not in ("last", "latest", "random", "highest", "lowest"):
-        cursor.at -= 1
         raise cursor.problem("last, latest, random, highest or lowest")
+    cursor.next()
     size = cursor.number("a number of rows or a length of time")
     if size < 1:
         cursor.at -= 1
         raise cursor.refuse("a window holds at least one row", "a number above 0")
     kind: Any = word
     if word == "last" and cursor.peek().removesuffix("s") in UNITS:
-        span = size * UNITS[str(cursor.next()).removesuffix("s")]
+        span = size * UNITS[cursor.word().removesuffix("s")]
         most = cursor.number("the greatest number of rows") if cursor.take("max") else None
         return tree.Window("time", span, most, None, (), place)
     if word not in ("highest", "lowest"):
@@ -84,7 +85,7 @@ def _aggregate(cursor: Cursor) -> tree.Aggregate:
     place, function = cursor.place, cursor.name("an aggregate")
     cursor.expect("(")
     column, arguments = cursor.name("a column"), list[Any]()
-    if function == "custom":
+    if function.lower() == "custom":
         function = column
         cursor.expect(",")
         column = cursor.name("a column")
@@ -95,6 +96,7 @@ def _aggregate(cursor: Cursor) -> tree.Aggregate:
     entrance = cursor.take("entrance", "only")
     cursor.take("as")
     name = cursor.name("the aggregate's name")
+    function = function.lower() if function.lower() in AGGREGATES else function
     return tree.Aggregate(function, column, tuple(arguments), difference, entrance, name, place)
 
 
@@ -213,7 +215,7 @@ class ReadCondition:
         if cursor.peek() == "exists":
             raise cursor.refuse("`exists` is not supported in a partition", "comparisons, in, is null")
         if cursor.kind(1) == "SIGN" and cursor.peek(1) == "(":
-            raise cursor.refuse(f"functions ({cursor.peek()}) are not supported in a partition", "comparisons, in")
+            raise cursor.refuse(f"functions ({cursor.said()}) are not supported in a partition", "comparisons, in")
         if cursor.take("null"):
             return tree.Literal_(None, place)
         name = cursor.name("a column, a number or a text")

@@ -74,11 +74,11 @@ class _Reader:
             self._words.append(self._read_alert())
         elif cursor.kind() == "STATUS" or (cursor.peek(1) == "." and cursor.kind(2) == "STATUS"):
             self._words.append(self._status())
-        elif cursor.peek() == "first" and self._words and self._words[-1] == "select":
+        elif cursor.peek() == "first" and self._words and self._words[-1].lower() == "select":
             cursor.next()
             self._first = cursor.number("a number of rows")
         else:
-            self._words.append({"minus": "except"}.get(cursor.peek(), cursor.peek()))
+            self._words.append({"minus": "except"}.get(cursor.peek(), cursor.said()))
             cursor.next()
 
     def _chain(self) -> str:
@@ -131,7 +131,7 @@ class _Reader:
             alias = cursor.name("an alias")
             cursor.expect(".")
         if cursor.peek() != "$row_status":
-            raise cursor.refuse(f"unknown word {cursor.peek()}", "did you mean $row_status?")
+            raise cursor.refuse(f"unknown word {cursor.said()}", "did you mean $row_status?")
         if alias is None:
             alias = next(iter(self._tables), "")
         if alias not in self._tables:

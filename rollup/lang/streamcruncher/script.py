@@ -122,7 +122,7 @@ def _weights(cursor: Cursor) -> dict[str, str]:
 
 
 def _policy(cursor: Cursor) -> Policy:
-    kind = str(cursor.next())
+    kind = cursor.word()
     count = cursor.number("a length of time, as 5 seconds")
     unit = cursor.peek().removesuffix("s")
     if unit not in UNITS or count < 1:
