@@ -18,6 +18,7 @@ from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.dialect import Calcite
 from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
+from rollup.lang.calcite.tabled import relational_windows
 from rollup.lang.calcite.translation import duck
 
 FROM, UNTIL = "__from", "__until"
@@ -161,8 +162,6 @@ class Catalog:
 
     def relational(self, query: exp.Query, ctes: Mapping[str, exp.Query], now: datetime | None) -> exp.Query:
         """A bound query over tables, as DuckDB answers it. Raises PlanError for a stream that has no table."""
-        from rollup.lang.calcite.windows import relational_windows
-
         tree: exp.Query = query.copy()
         self._check_history(tree, now)
         for select in tree.find_all(exp.Select):

@@ -12,9 +12,9 @@ from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import NUMBER, Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.frames import Frames, Keep, Wait
-from rollup.engine.flows.grouping import WINDOW, start_of
+from rollup.engine.flows.grouping import WINDOW
 from rollup.lang.calcite.grouping import NO_GROUP, Grouping
-from rollup.lang.calcite.semantics import AUXILIARY, interval, refused, time_of_day
+from rollup.lang.calcite.semantics import AUXILIARY, refused
 
 if TYPE_CHECKING:
     from rollup.lang.calcite.lowering import Lowering
@@ -28,7 +28,7 @@ __all__ = [
     "in_window",
     "limit_of",
     "of_duckdb",
-    "relational_windows",
+    "stamp",
 ]
 
 _ALL = (exp.RowNumber, exp.Rank, exp.DenseRank)
@@ -99,29 +99,13 @@ def _replace_auxiliary(root: exp.Expr, group: Grouping, window: exp.Expr) -> Non
                 f"Call to auxiliary group function '{name}' must have matching call to group function '{function}' in GROUP BY clause",
                 group.window.sql(),
             )
-        node.replace(_stamp(window.copy(), group.hops.width if name.endswith("END") else 0))
+        node.replace(stamp(window.copy(), group.hops.width if name.endswith("END") else 0))
 
 
-def _stamp(window: exp.Expr, ahead: int) -> exp.Expr:
+def stamp(window: exp.Expr, ahead: int) -> exp.Expr:
+    """The time of a window's start in microseconds, so many of them ahead."""
     value = exp.Add(this=window, expression=exp.Literal.number(ahead)) if ahead else window
     return exp.Anonymous(this="make_timestamp", expressions=[value])
-
-
-def relational_windows(tree: exp.Expr) -> None:
-    """TUMBLE in a query over tables is the start of its bucket; HOP would need a row for each window."""
-    for node in list(tree.find_all(exp.Anonymous)):
-        name = node.name.upper()
-        if name in ("HOP", "HOP_START", "HOP_END"):
-            raise refused(node, f"{name} is for streaming queries", "SELECT STREAM, or TUMBLE")
-        if name in ("TUMBLE", "TUMBLE_START", "TUMBLE_END"):
-            if len(node.expressions) < 2:
-                raise refused(node, f"{name} needs its interval in a query over tables")
-            size = interval(node.expressions[1])
-            align = time_of_day(node.expressions[2]) if len(node.expressions) > 2 else 0
-            start = start_of(node.expressions[0], size, align)
-            ahead = exp.Interval(this=exp.Literal.string(str(size)), unit=exp.var("MICROSECOND"))
-            end = exp.Add(this=_stamp(start, 0), expression=ahead)  # over the very key that is grouped by
-            node.replace(end if name.endswith("END") else _stamp(start, 0))
 
 
 def check_known(expr: exp.Expr, node: Node) -> None:
