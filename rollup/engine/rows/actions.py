@@ -214,6 +214,11 @@ class _Work:
         """Whether anything is to be done."""
         return bool(self.coming or self.leaving or self.updates or self.resets)
 
+    def as_updated(self, row: Row) -> Row:
+        """A row with what the actions before have changed."""
+        values = next((known for each, known in self.updates if each is row), None)
+        return row if values is None else Row(row.id, tuple(values.get(n, old) for n, old in enumerate(row.values)))
+
     def reset(self, store: Any) -> list[Row]:
         """Begin columns again; the rows concerned."""
         rows: dict[int, Row] = {}
@@ -240,10 +245,11 @@ class _Doing:
     def do(self, r: Rows, work: _Work) -> None:
         """For one row of the store, or none."""
         e, row = self._home.environment, r[1]
-        if not self._where(r, (), e):
+        seen = r if row is None else (r[0], work.as_updated(row), *r[2:])
+        if not self._where(seen, (), e):
             return
         if self._columns is not None and isinstance(self._action, InsertAction):
-            made = self._home.row(self._columns(r, (), e))
+            made = self._home.row(self._columns(seen, (), e))
             if self._action.target is None:
                 work.coming.append(made)
             else:
