@@ -39,3 +39,8 @@ def test_every_mark_is_about_a_case_and_a_target_that_exist() -> None:
 def test_every_language_has_cases_and_runs_them_somewhere(of: Language) -> None:
     assert of.own, f"no case under tests/conformance/{of.name}"
     assert of.targets
+
+
+@pytest.mark.parametrize("of", LANGUAGES.values(), ids=LANGUAGES)
+def test_the_samples_for_costly_targets_are_a_case_of_each_topic(of: Language) -> None:
+    assert sorted(of.topic(of.own[name]) for name in of.samples) == sorted({of.topic(case) for case in of.own.values()})

@@ -25,6 +25,7 @@ class StoreKind:
     make: Callable[[pytest.FixtureRequest], StoreFactory]
     restart: Restart
     marks: tuple[str, ...] = ()
+    costly: bool = False
 
     @property
     def target(self) -> Target:
@@ -33,7 +34,7 @@ class StoreKind:
         def run(case: Case, request: pytest.FixtureRequest) -> int:
             return run_case(case, self.make(request), self.restart)
 
-        return Target(run, self.marks, costly=bool(self.marks))
+        return Target(run, self.marks, self.costly)
 
 
 def _delta(request: pytest.FixtureRequest) -> StoreFactory:
@@ -63,8 +64,8 @@ def _reopened(store: Any, survives: Survives, anew: Callable[[], Any]) -> Any:
 STORES: Mapping[str, StoreKind] = {
     "memory": StoreKind(lambda request: MemoryStore, restart_in_memory),
     "delta": StoreKind(_delta, _reopened),
-    "sqlite": StoreKind(_sqlite, _reopened),
-    "postgresql": StoreKind(_postgres, _reopened, ("postgres",)),
+    "sqlite": StoreKind(_sqlite, _reopened, costly=True),
+    "postgresql": StoreKind(_postgres, _reopened, ("postgres",), costly=True),
 }
 SIDDHI = Language(
     name="siddhi",
