@@ -116,7 +116,7 @@ STREAMCRUNCHER = Language(
     {
         "rows": _target(False),
         "rows, a new process before every input": _target(True),
-        "columns, a new process before every input": _target(True, True),
+        "tables, over columns where they cover, a new process before every input": _target(True, True),
     },
     topic=lambda case: str(case["name"]).removeprefix("doc_").split("_")[0],
 )
