@@ -140,8 +140,10 @@ class Instance:
         self.ask_timers()
 
     def _matched(self, number: int, matches: Iterable[Any]) -> None:
-        if self.alive:
-            self._change({number: self.inputs[number].arrive([self.row(match) for match in matches])})
+        """Each match is a change of its own, also where one event makes several."""
+        for match in matches:
+            if self.alive:
+                self._change({number: self.inputs[number].arrive([self.row(match)])})
 
     def _change(self, deltas: dict[int, Delta]) -> None:
         self._forget()
