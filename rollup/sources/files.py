@@ -7,7 +7,8 @@ the JVM. The order of arrival is (modification time, path, row).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -26,13 +27,15 @@ from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import json_looked, looked, objects, optional
-from rollup.sources.content.records import cast, check_paths, literal, quoted, text, view
+from rollup.sources.content.records import Readers, cast, check_paths, literal, quoted, text, view
 from rollup.sources.file_log import Listed, planned, verbatim
+from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64())])
+_NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64()), ("place", pa.int64())])
+"""`place`: of a small file, which one of the batch it is; -1 for others."""
 BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 ANY_AGE = "3650000d"
 """Spark passes over a file that is this much older than the newest it knows; a modification time may be anything."""
@@ -80,7 +83,7 @@ class Files:
         self.stream = stream
         self.options = options
         self.kind: str = options["kind"]
-        self._renamed: Mapping[str, str] = options.get("columns", {})
+        self.renamed: Mapping[str, str] = options.get("columns", {})
         self._optional = frozenset[str](options.get("optional", ()))
 
     def frame(self, spark: SparkSession) -> DataFrame:
@@ -95,7 +98,7 @@ class Files:
     def check(self) -> None:
         """See `Source.check`."""
         optional(self.stream, self.options)
-        check_paths(self.stream, self._renamed if self.kind == "json" else {})
+        check_paths(self.stream, self.renamed if self.kind == "json" else {})
         folder = Path(self.options["path"])
         if not folder.is_dir() and not self.options.get("create", False):
             raise ConfigError(
@@ -115,11 +118,14 @@ class Files:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
         """The files of a batch as the query's log has them, dealt to one task a core."""
-        found = [(self._size(file), file) for file in planned(checkpoint, batch)]
-        spark, dealt = frame.sparkSession, [file for _, file in sorted(found, key=lambda one: -one[0])]
-        tasks = max(1, spark.sparkContext.defaultParallelism)
-        rows = [file for task in range(tasks) for file in dealt[task::tasks]]
-        columns = {"path": [file.path for file in rows], "modified": [file.modified * 1000 for file in rows]}
+        found = sorted(planned(checkpoint, batch), key=lambda file: (file.modified, file.path))
+        spark = frame.sparkSession
+        shares = dealt([self._size(file) for file in found], max(1, spark.sparkContext.defaultParallelism))
+        columns = {
+            "path": [found[at].path for at, _ in shares],
+            "modified": [found[at].modified * 1000 for at, _ in shares],
+            "place": [place for _, place in shares],
+        }
         return spark.createDataFrame(pa.table(columns, schema=_NAMES))  # type: ignore[arg-type]
 
     @staticmethod
@@ -130,9 +136,25 @@ class Files:
             return 0  # the task that is to read it says so
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
-        for row in batch.to_pylist():
-            with Unchanged(row["path"]):
-                yield self._part(engine, row["path"], row["modified"])
+        for rows in runs(batch):
+            part = None
+            if len(rows) > 1:
+                with ExitStack() as unchanged:
+                    for row in rows:
+                        unchanged.enter_context(Unchanged(row["path"]))
+                    part = self._together(engine, rows)
+                    if part is not None:
+                        yield part
+            for row in rows if part is None else ():
+                with Unchanged(row["path"]):
+                    yield self._part(engine, row["path"], row["modified"])
+
+    def _together(self, engine: ColumnEngine, rows: Sequence[Row]) -> Part | None:
+        """Small files as one part; None where they are to be read one by one, which also says what is wrong with which."""
+        try:
+            return together(self, engine, rows)
+        except (Odd, duckdb.Error, *PASSING):
+            return None
 
     def damaged(self, place: str, problem: BaseException) -> str:
         """See `Source.damaged`."""
@@ -146,7 +168,7 @@ class Files:
         return Part("__batch", rows, path, modified, dead, looked=found, parsed=self.kind != "parquet")
 
     def _column(self, name: str) -> str:
-        return self._renamed.get(name, name)
+        return self.renamed.get(name, name)
 
     def _parquet(
         self, engine: ColumnEngine, path: str, received: int, partition: Mapping[str, str | None] | None = None
@@ -174,8 +196,8 @@ class Files:
             if name not in types
         ]
         types |= {name: "VARCHAR" for name in beside if name not in types}
-        found = self._looked(types, path)
-        if missing := self._missing(types):
+        found = self.looked(types, path)
+        if missing := self.missing(types):
             return self._nothing(engine), self._dead(self._lacks(missing, types), path), found
         readers = {name: self._typed(name, kind, types) for name, kind in self.stream.attributes.items()}
         more = [*constants, "file_row_number AS __arrival", f"CAST({received} AS BIGINT) AS __received"]
@@ -189,14 +211,15 @@ class Files:
         raw = "CAST(TO_JSON(r) AS VARCHAR)"
         return *view(engine, self.stream, f"{relation} AS r", readers, raw, "true", self._place(path)), found
 
-    def _missing(self, there: Container[str]) -> list[str]:
+    def missing(self, there: Container[str]) -> list[str]:
+        """The attributes that must be there and have no column."""
         return [
             name for name in self.stream.attributes if self._column(name) not in there and name not in self._optional
         ]
 
-    def _looked(self, there: Collection[str], path: str) -> pa.Table:
+    def looked(self, there: Collection[str], path: str) -> pa.Table:
         """Of a file that names its columns, if it has any: what it has of those that the configuration names."""
-        wanted = [name for name in self._renamed if there and name not in self._optional]
+        wanted = [name for name in self.renamed if there and name not in self._optional]
         return looked({name: self._column(name) in there for name in wanted}, path)
 
     def _lacks(self, missing: Iterable[str], there: Iterable[str]) -> str:
@@ -220,25 +243,41 @@ class Files:
             return _instant(column, stored), has
         return cast(column, kind), has
 
-    def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
+    @property
+    def own_names(self) -> list[str]:
+        """The columns that the attributes are read from."""
+        return [self._column(name) for name in self.stream.attributes]
+
+    def delimited(self, path: str) -> Delimited:
+        """A CSV file as it is configured."""
         header = bool(self.options.get("header", True))
-        file = Delimited(path, header, self.options.get("separator", ","), self.options.get("null", ""))
-        found = file.names() if header else [self._column(name) for name in self.stream.attributes]
-        if missing := self._missing(found):
+        return Delimited(path, header, self.options.get("separator", ","), self.options.get("null", ""))
+
+    def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
+        file = self.delimited(path)
+        found = file.names() if file.header else self.own_names
+        if missing := self.missing(found):
             dead = self._dead(self._lacks(missing, found), path)
-            return self._nothing(engine), dead, self._looked(found, path)
-        readers = {
-            name: self._text(name, kind) if self._column(name) in found else (f"CAST(NULL AS {_EXACT[kind]})", "false")
-            for name, kind in self.stream.attributes.items()
-        }
+            return self._nothing(engine), dead, self.looked(found, path)
+        readers, raw = self.text_readers(found), Delimited.text(found)
 
         def read(records: str) -> tuple[int, pa.Table]:
             relation = f"(SELECT *, CAST({received} AS BIGINT) AS __received FROM {records}) AS r"
-            raw = "CAST(TO_JSON(r) AS VARCHAR)"
             return view(engine, self.stream, relation, readers, raw, "true", self._place(path))
 
         rows, dead, broken = file.load(engine, found, read)
-        letters = [
+        return rows, pa.concat_tables([dead, self.letters(path, broken)]), self.looked(found, path)
+
+    def text_readers(self, there: Container[str]) -> Readers:
+        """How attributes are read of texts in columns; one that is not there is null."""
+        nothing = {name: (f"CAST(NULL AS {_EXACT[kind]})", "false") for name, kind in self.stream.attributes.items()}
+        return nothing | {
+            name: self._text(name, kind) for name, kind in self.stream.attributes.items() if self._column(name) in there
+        }
+
+    def letters(self, path: str, broken: pa.Table) -> pa.Table:
+        """The dead letters of the lines of a CSV file that are no record."""
+        rows = [
             {
                 "stream": self.stream.name,
                 "reason": row["reason"],
@@ -247,8 +286,7 @@ class Files:
             }
             for row in broken.to_pylist()
         ]
-        letters = pa.concat_tables([dead, pa.Table.from_pylist(letters, schema=DEAD)])
-        return rows, letters, self._looked(found, path)
+        return pa.Table.from_pylist(rows, schema=DEAD)
 
     @staticmethod
     def _place(path: str) -> str:
@@ -259,7 +297,7 @@ class Files:
         return cast(column, kind), f"{column} IS NOT NULL"
 
     def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
-        documents = Documents(self.stream, self._renamed)
+        documents = Documents(self.stream, self.renamed)
         read = f"(SELECT raw, readable, record AS __arrival, CAST({received} AS BIGINT) AS __received FROM json_lines)"
         raw = f"RTRIM(raw, {text(chr(10) + chr(13))})"
         with engine.tables({"json_lines": lines(path)}):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.sources.content.lines import blocks
-from rollup.sources.content.records import literal, text
+from rollup.sources.content.records import literal, quoted, text
 
 _BROKEN = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("raw", pa.string())])
 _REJECTS = ("__scans", "__rejects")
@@ -43,6 +43,14 @@ class Delimited:
         found = next(self._parsed(most=_SPAN + 1), (0, "", []))[2]
         names = found if isinstance(found, list) else []
         return [f"{name}:{number}" if name in names[:number] else name for number, name in enumerate(names)]
+
+    @staticmethod
+    def text(columns: Sequence[str]) -> str:
+        """SQL for a record of a relation `r` with some columns, as JSON."""
+        if len({name.lower() for name in columns}) < len(columns):
+            return "CAST(TO_JSON(r) AS VARCHAR)"
+        fields = ", ".join(f"{text(name)}: r.{quoted(name)}" for name in columns)
+        return f"CAST(TO_JSON({{{fields}}}) AS VARCHAR)"
 
     def load(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
         """What `read` makes of the records, and the lines that are none: `line`, `reason`, `raw`.
@@ -98,6 +106,13 @@ class Delimited:
         return count
 
     def _one_by_one(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
+        found, broken = self.records(columns)
+        placed = found.append_column("__arrival", pa.array(range(found.num_rows), pa.int64()))
+        with engine.tables({"csv_rows": placed}):
+            return *read("csv_rows"), broken
+
+    def records(self, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+        """The records, their fields as texts by the names given, and the lines that are none, as `load` returns them."""
         rows, broken = list[list[str | None]](), list[dict[str, object]]()
         for line, raw, fields in self._parsed(skip=self.header):
             if isinstance(fields, str):
@@ -108,9 +123,7 @@ class Delimited:
             else:
                 rows.append([None if field == self.null else field for field in fields])
         found = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(columns)}
-        placed = pa.table(found | {"__arrival": pa.array(range(len(rows)), pa.int64())})
-        with engine.tables({"csv_rows": placed}):
-            return *read("csv_rows"), pa.Table.from_pylist(broken, schema=_BROKEN)
+        return pa.table(found), pa.Table.from_pylist(broken, schema=_BROKEN)
 
     def _parsed(self, skip: bool = False, most: int | None = None) -> Iterator[tuple[int, str, list[str] | str]]:
         """Of every record the number of its first line, its text, and its fields or why there are none.

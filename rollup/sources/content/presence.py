@@ -48,13 +48,15 @@ def looked(has: Mapping[str, bool], place: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=LOOKED)
 
 
-def objects(relation: str, ok: str, arrival: str, origin: str, *place: str) -> exp.Select:
-    """What `json_looked` reads, of a relation with `raw`: whether it is an object, its arrival, and its place (an origin
-    and columns that say where in it)."""
+def objects(relation: str, ok: str, arrival: str, origin: str | None, *place: str) -> exp.Select:
+    """What `json_looked` reads, of a relation with `raw`: whether it is an object, its arrival, and its place (an origin,
+    where it is the same for all, and columns that say where in it)."""
     raw = exp.Case().when(exp.maybe_parse(ok, dialect="duckdb"), exp.column("raw"))
-    where: exp.Expr = exp.Literal.string(origin)
-    for name in place:
-        where = exp.DPipe(this=exp.DPipe(this=where, expression=exp.Literal.string(":")), expression=exp.column(name))
+    parts: list[exp.Expr] = [] if origin is None else [exp.Literal.string(origin)]
+    parts += [exp.column(name) for name in place]
+    where = parts[0]
+    for part in parts[1:]:
+        where = exp.DPipe(this=exp.DPipe(this=where, expression=exp.Literal.string(":")), expression=part)
     columns = [exp.alias_(raw, "raw"), exp.alias_(exp.column(arrival), "__arrival"), exp.alias_(where, "place")]
     return exp.select(*columns).from_(exp.to_table(relation))
 
