@@ -17,12 +17,13 @@ from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.query_log import beyond, query_of
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.lease.places import lease_of
-from rollup.lifecycle.remake import remake
+from rollup.lifecycle.remake import mend, remake
 from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import FiledStore, Store
 from rollup.stores.delta.missing import damage
 from rollup.stores.registry import open_store
+from rollup.stores.sql.store import SqlStore
 
 
 @dataclass(frozen=True)
@@ -140,16 +141,37 @@ def _database(
             f"a database keeps one commit of {aggregation.name}, the newest", hint="--rebuild uses the tables alone"
         )
     try:
-        loaded = None if rebuild and named else store.load()
-    except StoreError:
+        loaded = store.load()
+    except StoreError as problem:
         if not rebuild:
             raise
+        mended = _mended(conf, aggregation, store, problem)
+        if mended is not None:
+            return mended
         loaded = None
-    if loaded is not None:
+    if loaded is not None and not (rebuild and named):
         return Recovered(aggregation.name, _whole(aggregation, loaded.number, rebuild))
     if rebuild:
         store.forget()
     return _rebuild(conf, aggregation, RecordFolder(folder(conf, aggregation.name)), Found((), {}))
+
+
+def _mended(conf: Conf, aggregation: Aggregation, store: Store, problem: StoreError) -> Recovered | None:
+    """Beside what a database still has, what is gone made anew; None where only the tables of levels can be gone by.
+
+    Raises the problem where it is of another kind.
+    """
+    if not isinstance(store, SqlStore):
+        return None
+    found = store.salvage()
+    if found.whole:
+        raise problem
+    page = Book.of(conf, aggregation.name)
+    lines = mend(store, page.page(), found)
+    if lines is None:
+        return None
+    page.note("recover", remade=lines, damaged={"": problem.message})
+    return Recovered(aggregation.name, tuple(lines))
 
 
 def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found, number: int) -> Recovered:

@@ -65,6 +65,12 @@ def damage_database(place: Place) -> None:
     engine.dispose()
 
 
+def remove_three(place: Place) -> None:
+    """Take tables of a database away that can be made anew."""
+    for table in ("HOURS", "LATE", "YEARS"):
+        remove_table(place, table)
+
+
 COMMANDS = {
     "change": Command(
         ("change", "--accept"),
@@ -75,6 +81,14 @@ COMMANDS = {
     "recover to a commit": Command(("recover", "--to-commit", "3"), damage_newest, stores=("delta",)),
     "recover the records": Command(("recover", "--rebuild"), damage_newest, stores=("delta",)),
     "recover a database": Command(("recover", "--rebuild"), damage_database, stores=("sqlite",)),
+    "recover tables of a database": Command(
+        ("recover", "--rebuild"),
+        remove_three,
+        stores=("sqlite",),
+    ),
+    "recover open rows": Command(
+        ("recover", "--rebuild"), lambda place: remove_table(place, "OPEN"), stores=("sqlite",)
+    ),
     "recover what is whole": Command(("recover", "--rebuild", "--aggregation", "TradeAgg")),
     "recover a table": Command(("recover", "--rebuild"), lambda place: remove_table(place, "HOURS")),
     "maintain": Command(("maintain",), annotations=CORRECT + PURGE),

@@ -41,4 +41,5 @@ def test_a_change_killed_in_a_few_places_is_given_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_killed_before_each_side_effect_is_given_again(tmp_path: Path, name: str) -> None:
     found = survived(tmp_path, name, seconds=3500)
+    print(*found, sep="\n")
     assert all(each["killed"] >= 10 for each in found), "nearly all of them were reached"

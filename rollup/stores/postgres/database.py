@@ -195,6 +195,9 @@ class PostgresSession:
         message, self._ahead = f"{self._ahead}; {sql}" if self._ahead else sql, ""
         return message
 
+    def make(self) -> None:
+        Preparation(self.tables, self.cursor).run(self.partitions.on, anew=True)
+
     def claim(self, record: Record) -> bool:
         """Of two jobs with one number, the second waits here for the first and then gets False."""
         table = name(self.tables.commit)

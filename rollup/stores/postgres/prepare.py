@@ -24,8 +24,11 @@ class Preparation:
         self.tables = tables
         self.cursor = cursor
 
-    def run(self, partitioned: bool) -> None:
-        """Do only what is missing, so that a job without the right to create runs on tables that are there."""
+    def run(self, partitioned: bool, anew: bool = False) -> None:
+        """Do only what is missing, so that a job without the right to create runs on tables that are there.
+
+        A table that is gone although there are commits is refused, unless it is to be made `anew`.
+        """
         schema = self._schema()
         found = self._found(schema)
         wanted = self.tables.all()
@@ -33,7 +36,7 @@ class Preparation:
             if table in found:
                 self._check(table, columns, found[table])
         missing = [table for table in wanted if table not in found]
-        if missing and self.tables.commit in found and self._committed():
+        if missing and not anew and self.tables.commit in found and self._committed():
             raise gone(missing[0])
         answers, mark = self._wanted_answers(schema)
         if set(wanted) <= set(found) and self._mark(schema) == mark:
@@ -41,7 +44,7 @@ class Preparation:
         self.cursor.execute("select pg_advisory_xact_lock(hashtext('rollup ddl'))")  # two jobs may start at once
         for statement in table_ddl(self.tables.aggregation, "postgresql", partitioned):
             self.cursor.execute(statement)
-        if self._mark(schema) != mark:
+        if anew or self._mark(schema) != mark:  # what depends on a table goes with it
             self._answers(schema, answers, mark)
 
     def add(self, added: Sequence[str]) -> None:

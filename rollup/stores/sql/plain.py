@@ -47,15 +47,10 @@ class CoreDatabase:
     def prepare(self) -> None:
         """Make the tables that are missing."""
         with self.writing() as session:
-            there = {table: found for table in self.meta if (found := session.kinds(table))}
-            for table, found in there.items():
-                self.check(table, list(self.tables.all()[table]), found)
-            missing = [table for table in self.meta if table not in there]
-            if missing and self.tables.commit in there and session.latest() is not None:
+            missing = [table for table in self.meta if not session.columns(table)]
+            if missing and self.tables.commit not in missing and session.latest() is not None:
                 raise gone(missing[0])
-            for statement in table_ddl(self.tables.aggregation, self.tables.dialect) if missing else ():
-                if not any(f" {self.tables.quote(table)} " in statement for table in there):
-                    session.connection.exec_driver_sql(statement)
+            session.make()
 
     def check(self, table: str, columns: Sequence[str], found: Mapping[str, str]) -> None:
         """Raise StoreError unless a table has columns, in SQLite (which keeps a type as it was written) of our types."""
@@ -121,6 +116,15 @@ class CoreSession:
         self.tables = database.tables
         self.meta = database.meta
         self.connection = connection
+
+    def make(self) -> None:
+        there = {table: found for table in self.meta if (found := self.kinds(table))}
+        for table, found in there.items():
+            self.database.check(table, list(self.tables.all()[table]), found)
+        missing = len(there) < len(self.meta)
+        for statement in table_ddl(self.tables.aggregation, self.tables.dialect) if missing else ():
+            if not any(f" {self.tables.quote(table)} " in statement for table in there):
+                self.connection.exec_driver_sql(statement)
 
     def claim(self, record: Record) -> bool:
         latest = self.latest()

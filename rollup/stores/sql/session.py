@@ -47,6 +47,10 @@ class Range:
 class Session(Protocol):
     """One transaction."""
 
+    def make(self) -> None:
+        """Make tables that are gone anew, empty, although there are commits."""
+        ...
+
     def claim(self, record: Record) -> bool:
         """Write a commit record behind the newest one; False when that is not the one before it."""
         ...

@@ -31,6 +31,7 @@ from rollup.stores.sql.lease import lease_ddl
 from rollup.stores.sql.ledger import thin
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.plain import CoreDatabase
+from rollup.stores.sql.salvage import Salvage, look
 from rollup.stores.sql.session import AlreadyThere, Database, Range, Record, Result, Session, patiently
 from rollup.stores.sql.snapshot import SqlSnapshot, read_newest
 
@@ -52,6 +53,7 @@ class SqlStore:
         self._open: dict[Duration, pa.Table] = {}
         self._newest: dict[Duration, int] = {}
         self._prepared = False
+        self._gone: frozenset[str] = frozenset()
         self.whole: set[str] = set()
 
     filed = None
@@ -72,6 +74,18 @@ class SqlStore:
     def _newest_commit(self) -> Loaded | None:
         with self.database.reading() as session:
             return read_newest(session, self.aggregation, self.tables)
+
+    def salvage(self) -> Salvage:
+        """What there is although `load` raises. Tables that are gone count as empty, and the next commit makes them."""
+
+        def read() -> Salvage:
+            with self.database.reading() as session:
+                return look(session, self.aggregation, self.tables)
+
+        self._patiently("read", self.database.end_others)
+        found = self._patiently("read", read)
+        self._prepared, self._gone, self._open = True, found.gone, {}
+        return found
 
     def _prepare(self) -> None:
         if not self._prepared:
@@ -131,6 +145,8 @@ class SqlStore:
     def newest(self, level: Duration) -> dict[str, int]:
         """For each zone, the newest AGG_TIMESTAMP in a level's table."""
         self._prepare()
+        if self.aggregation.table(level) in self._gone:
+            return {}
 
         def read() -> dict[str, int]:
             with self.database.reading() as session:
@@ -142,6 +158,8 @@ class SqlStore:
         """Rows of a level's table with AGG_TIMESTAMP > start (all when None)."""
         within = None if start is None else Range(TIMESTAMP, start + 1)
         self._prepare()
+        if self.aggregation.table(level) in self._gone:
+            return self.aggregation.table_schema.empty_table()
 
         def read() -> pa.Table:
             with self.database.reading() as session:
@@ -166,7 +184,7 @@ class SqlStore:
 
         self._patiently(what, self.database.end_others)
         self._patiently(what, delete)
-        self._open, self._newest, self._prepared = {}, {}, False
+        self._open, self._newest, self._prepared, self._gone = {}, {}, False, frozenset()
 
     def _patiently(self, what: str, action: Callable[[], Result]) -> Result:
         return patiently(f"{self.aggregation.name}: {what}", self.patience, action)
@@ -175,6 +193,8 @@ class SqlStore:
         """One try; the number of open rows deleted. Doing nothing is right when an earlier try has landed."""
         point("commit.begin")
         with self.database.writing() as session:
+            if self._gone:
+                session.make()
             if not session.claim(_record(commit, token)):
                 self._landed(session, commit.number, token)
                 return 0
@@ -195,7 +215,7 @@ class SqlStore:
                 session.append(self.tables.late, self._ledger(commit.ledger, commit.number))
             point("commit.ledger")
         point("commit.record")
-        self._newest = newest
+        self._newest, self._gone = newest, frozenset()
         return deleted
 
     def _landed(self, session: Session, number: int, token: str) -> None:
