@@ -12,6 +12,7 @@ import math
 import random
 import struct
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -128,41 +129,84 @@ def _csv_field(value: Any) -> str:
     return value if isinstance(value, str) else repr(value) if isinstance(value, (int, float)) else json.dumps(value)
 
 
-def arrow(chance: random.Random, count: int) -> tuple[pa.Table, list[bool]]:
-    """Records as a table whose columns have types that a writer may choose; which of them are events beyond doubt."""
+def arrow(chance: random.Random, count: int, delta: bool = False) -> pa.Table:
+    """Records as a table whose columns have types that a writer may choose, also those that no attribute has.
+
+    `delta`: only types that a Delta table has.
+    """
     rows = [good(chance) for _ in range(count)]
     for row in rows:
         row["s"] = None if row["s"] is None else row["s"].replace("\x00", "")
-    columns: dict[str, pa.Array] = {}
-    sure = [True] * count
-    for name in NAMES:
-        values = [row[name] for row in rows]
-        columns[name] = _column(name, values, chance, sure)
-    return pa.table(columns), sure
+    return pa.table({name: _column(name, [row[name] for row in rows], chance, delta) for name in NAMES})
 
 
-def _column(name: str, values: list[Any], chance: random.Random, sure: list[bool]) -> pa.Array:
-    exact = {
-        "s": pa.string(),
-        "b": pa.bool_(),
-        "i": pa.int32(),
-        "l": pa.int64(),
-        "f": pa.float32(),
-        "d": pa.float64(),
-        "ts": pa.int64(),
-    }[name]
-    kind = chance.randrange(4)
+_EXACT = dict(
+    zip(NAMES, (pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.int64()), strict=True)
+)
+_INSTANTS = [None, 0, 1, -1, 1_514_764_800, 253_402_300_799, -62_135_596_800]
+_LISTS: list[Any] = [None, [], [1, None], [2**31 - 1]]
+_BYTES: list[Any] = [None, b"", b"7", b"\xff\x00", b"1514764800000"]
+_FOREIGN: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.int8(), [None, -128, 127]),
+    (pa.int16(), [None, -(2**15), 2**15 - 1]),
+    (pa.float64(), [None, math.nan, math.inf, -math.inf, 1e300, 0.5, -0.0, 2.0**63]),
+    (pa.decimal128(38, 10), [None, "1.5", "-" + "9" * 28, "9" * 28 + ".9999999999", "7"]),
+    (pa.decimal128(5, 0), [None, "99999", "-1"]),
+    (pa.date32(), [None, 0, -719_162, 2_932_896]),
+    (pa.timestamp("us", "UTC"), [None, 0, -1, 1_514_764_800_000_999, 253_402_300_799_999_999]),
+    (pa.timestamp("us"), [None, 0, -1, 1_514_764_800_000_999]),
+    (pa.string(), [None, "", "1", "1e3", "0x10", "true", "2018-01-01", "9" * 30, "NaN"]),
+    (pa.binary(), _BYTES),
+    (pa.list_(pa.int32()), _LISTS),
+    (pa.struct([("a", pa.int64())]), [None, {"a": None}, {"a": 2**63 - 1}]),
+    (pa.bool_(), [None, True, False]),
+]
+_ONLY_PARQUET: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.uint8(), [None, 255]),
+    (pa.uint32(), [None, 2**32 - 1]),
+    (pa.uint64(), [None, 0, 2**63, 2**64 - 1]),
+    (pa.float16(), [None, 1.5, math.inf, 65504.0]),
+    (pa.timestamp("s"), _INSTANTS),
+    (pa.timestamp("ms", "+05:30"), [None, *_TIMES]),
+    (pa.timestamp("ns"), [None, 0, -1, 2**62]),
+    (pa.time32("ms"), [None, 0, 86_399_999]),
+    (pa.time64("us"), [None, 0, 86_399_999_999]),
+    (pa.duration("ms"), [None, -1, 2**40]),
+    (pa.large_string(), [None, "", "12"]),
+    (pa.dictionary(pa.int8(), pa.string()), [None, "a", "12"]),
+    (pa.large_binary(), _BYTES),
+    (pa.binary(4), [None, b"\xff\x00\x01\x02", b"1234"]),
+    (pa.map_(pa.string(), pa.int32()), [None, [], [("a", 1)]]),
+    (pa.null(), [None]),
+]
+"""Types of columns, and values at their limits."""
+
+
+def _column(name: str, values: list[Any], chance: random.Random, delta: bool) -> pa.Array:
+    """An attribute's values, most often as they are; or texts some of which are no numbers; or what another type has."""
+    kind = chance.randrange(8)
     if kind == 0 and name not in ("s", "b"):
         texts = [None if v is None else repr(v) for v in values]
         for at in range(0, len(texts), 7):
             texts[at] = chance.choice(["x", "", "1.5e", "--"])
-            sure[at] = False
         return pa.array(texts, pa.string())
     if kind == 1 and name == "ts":
         return pa.array(values, pa.timestamp("ms", tz=chance.choice([None, "UTC", "+05:30"])))
     if kind == 2 and name in ("i", "l"):
-        return pa.array(values, pa.decimal128(38, 2).__class__ and pa.decimal128(25, 0))
-    return pa.array(values, exact)
+        return pa.array(values, pa.decimal128(25, 0))
+    if kind == 3:
+        return _foreign(len(values), chance, delta)
+    return pa.array(values, _EXACT[name])
+
+
+def _foreign(count: int, chance: random.Random, delta: bool) -> pa.Array:
+    type_, limits = chance.choice(_FOREIGN if delta else [*_FOREIGN, *_ONLY_PARQUET])
+    found = [chance.choice(limits) for _ in range(count)]
+    if pa.types.is_decimal(type_):
+        return pa.array([None if value is None else Decimal(value) for value in found], type_)
+    if pa.types.is_dictionary(type_):
+        return pa.array(found, pa.string()).cast(type_)
+    return pa.array(found, type_)
 
 
 def same(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
