@@ -311,6 +311,21 @@ def test_the_least_long_is_a_number_and_divides_by_minus_one_to_null() -> None:
     assert answer(app, [("a", 1, -(2**63), 0.0, 0)], question) == [{"x": True, "y": None, "z": 0, "w": None}]
 
 
+def test_an_event_whose_expression_leaves_its_type_counts_and_one_more_column_tells_how_many_did() -> None:
+    """As docs/language.md says: the value is null, as in SQL, and the event is in every other column."""
+    app = (
+        D + "define aggregation A from S select count() as events, count(l * 4) as known, sum(l * 4) as total,"
+        " sum(l) as whole aggregate by ts every sec ... year;"
+    )
+    rows = [("a", 1, 2**62, 0.0, 0), ("a", 1, 1, 0.0, 1000), ("a", 1, 2, 0.0, 86_400_000)]
+    for level, left in (("sec", [1, 0, 0]), ("days", [1, 0]), ("years", [1])):
+        question = f"from A within 0, 100000000 per '{level}' select events - known as left, total, whole"
+        found = answer(app, rows, f"{question} order by AGG_TIMESTAMP")
+        assert [row["left"] for row in found] == left
+        assert sum(row["whole"] for row in found) == 2**62 + 3
+        assert sum(row["total"] or 0 for row in found) == 12
+
+
 def test_quantiles_of_nothing_but_nan_are_null_and_hll_counts_the_empty_text_and_one_zero() -> None:
     app = (
         "define stream S (d double, s string, ts long); define aggregation A from S select quantiles(d) as q,"
