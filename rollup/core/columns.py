@@ -80,14 +80,26 @@ class ColumnEngine:
         """The Arrow table a query gives over the tables given by name; `parameters` fill its `$name` places."""
         sql = query if isinstance(query, str) else to_sql(query)
         self.prepare(sql)
-        with self.tables(tables):
+        with self.tables(tables), _interruptible():
             return self.connection.sql(sql, params=parameters).to_arrow_table()
 
     def count(self, sql: str) -> int:
         """The one number a query gives; 0 for null or no row."""
         self.prepare(sql)
-        rows = self.connection.execute(sql).fetchall()
+        with _interruptible():
+            rows = self.connection.execute(sql).fetchall()
         return int(rows[0][0] or 0) if rows else 0
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Ctrl-C in a query is Ctrl-C, and no fault of what was asked: DuckDB makes an error of its own of it."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if str(problem) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 class Closing(Protocol):

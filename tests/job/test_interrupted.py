@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rollup.core.columns import ColumnEngine
 from tests.job.jobs import Job, answers
 
 APP = """define stream S (k string, n long, ts long);
@@ -56,6 +60,15 @@ def interrupted(found: Job, seconds: float, number: signal.Signals) -> tuple[int
         return process.returncode, said
     finally:
         process.kill()
+
+
+@pytest.mark.parametrize("ask", [ColumnEngine.run, ColumnEngine.count])
+def test_an_interrupt_in_a_query_is_one_and_no_error_of_what_was_asked(ask: Callable[[ColumnEngine, str], Any]) -> None:
+    """DuckDB makes an error of it, which the look at an app took for a reason why it cannot run."""
+    engine, endless = ColumnEngine(threads=1), "SELECT SUM(a.range * b.range) FROM range(9999999) a, range(9999999) b"
+    with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        ask(engine, endless)
 
 
 @pytest.mark.slow
