@@ -95,6 +95,8 @@ class ContextRuntime:
         self.statements: dict[str, tuple[Build, int]] = {}
         self.partitions: dict[int, Partition] = {}
         self._root: Node | None = None
+        self.opening = False
+        """Whether a partition is being opened: what begins within it is told of the event by the level that opens it."""
         self.next = 0
 
     def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
@@ -351,13 +353,15 @@ class Node:
     def _show(self, open: Callable[[], None]) -> None:
         """Begin a partition, and give it the event that began it: what listens to it now did not before."""
         current = self._runner.current
-        if current is None:
+        if current is None or self.runtime.opening:
             open()
             return
         stream, row = current
         index = self._runner.indexes[stream]
         self._heard = index.number
+        self.runtime.opening = True
         open()
+        self.runtime.opening = False
         fresh = [entry for entry in index.matches(row) if entry.number > self._heard]
         own = [each for each in fresh if not (isinstance(each.receiver, Instance) and each.receiver.asks(each.input))]
         self._runner.tell(own, row)
