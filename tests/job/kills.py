@@ -297,8 +297,11 @@ def go_back(found: Job, name: str, how_far: float) -> None:
 
 def progress(found: Job) -> int:
     """When Spark has last noted a batch as done, in ns."""
-    logs = found.folder.glob("checkpoint/*/commits/[0-9]*")
-    return max((path.stat().st_mtime_ns for path in logs), default=0)
+    newest = 0
+    for path in found.folder.glob("checkpoint/*/commits/[0-9]*"):
+        with contextlib.suppress(FileNotFoundError):  # a start that goes back takes entries of the log away
+            newest = max(newest, path.stat().st_mtime_ns)
+    return newest
 
 
 def write_events(folder: Path, moments: random.Random, files: int) -> None:
