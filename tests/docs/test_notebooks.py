@@ -31,7 +31,7 @@ def test_the_cells_of_the_page_run_one_after_the_other_and_show_the_days(
     notebook: dict[str, Any] = {"spark": spark}
     for cell in cells:
         exec(compile("\n" * cell.line + cell.text, str(PAGE), "exec"), notebook)
-    assert notebook["spark"] is spark, "the session that is there is used"
+    assert notebook["spark"].sparkContext is spark.sparkContext, "what is there is used"
     days = [{"symbol": "IBM", "total": 180}, {"symbol": "WSO2", "total": 30}]
     assert sorted(notebook["days"].to_pylist(), key=lambda row: row["symbol"]) == days
     shown = capsys.readouterr().out

@@ -140,10 +140,12 @@ class Instance:
         self.ask_timers()
 
     def _matched(self, number: int, matches: Iterable[Any]) -> None:
-        """Each match is a change of its own, also where one event makes several."""
+        """Each match is a change of its own, also where one event makes several; what comes of them is one delivery."""
+        begin = len(self.runner.deliveries)
         for match in matches:
             if self.alive:
                 self._change({number: self.inputs[number].arrive([self.row(match)])})
+        self.runner.deliver_together(self.name, begin)
 
     def _change(self, deltas: dict[int, Delta]) -> None:
         self._forget()

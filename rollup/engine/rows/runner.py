@@ -129,9 +129,21 @@ class Runner:
             self._waiting.append(work)
 
     def deliver(self, statement: str, delta: Delta) -> None:
-        """What a statement gives its listeners; deliveries of one statement in one cycle are one."""
+        """What a statement gives its listeners."""
         if delta:
             self.deliveries.append(Delivery(statement, self.now, delta))
+
+    def deliver_together(self, statement: str, begin: int) -> None:
+        """Make one of a statement's deliveries from a place on, where the first of them stands."""
+        places = [at for at in range(begin, len(self.deliveries)) if self.deliveries[at].statement == statement]
+        if len(places) < 2:
+            return
+        deltas = [self.deliveries[at].delta for at in places]
+        new, old = [row for each in deltas for row in each.new], [row for each in deltas for row in each.old]
+        first = self.deliveries[places[0]]
+        for at in reversed(places[1:]):
+            del self.deliveries[at]
+        self.deliveries[places[0]] = Delivery(statement, first.at, Delta(new, old, any(each.forced for each in deltas)))
 
     def advance(self, to: int) -> None:
         """The clock jumps: each timer that is due fires once, late, in the order of its instants."""
