@@ -218,6 +218,7 @@ def killed(real: Job, fault: str) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_the_real_job_killed_three_times_on_its_way_ends_as_if_it_never_was(
     tmp_path: Path, whole: dict[str, Any]
 ) -> None:

@@ -137,6 +137,7 @@ def test_folders_of_jobs_that_are_gone_are_swept_and_others_left_alone(tmp_path:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_what_a_killed_job_left_among_temporary_files_is_gone_after_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
