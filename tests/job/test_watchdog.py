@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from rollup.hosts.exchange import place, sweep
-from rollup.hosts.spark.processes import spent
+from rollup.hosts.spark.processes import ended_on_error, spent
 from rollup.hosts.spark.watchdog import ENDED, SAID, Watchdog
 from tests.job.jobs import ROOT, Job
 
@@ -100,6 +100,21 @@ def test_processor_time_is_that_of_a_process_and_all_below_it() -> None:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
     assert spent(shell.pid) is None
+
+
+def test_what_was_started_ends_with_the_error_that_stops_its_start_and_nothing_else() -> None:
+    before = subprocess.Popen(["sleep", "300"])
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_on_error():
+            started = subprocess.Popen(["sh", "-c", "sleep 300 & wait"])
+            raise KeyboardInterrupt
+        assert started.wait(30) == -signal.SIGKILL and before.poll() is None
+        with ended_on_error():
+            pass
+        assert before.poll() is None
+    finally:
+        before.kill()
+        before.wait()
 
 
 def test_results_go_through_memory_only_where_it_has_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

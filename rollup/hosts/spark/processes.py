@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,16 +54,36 @@ def _nothing(self: object, request: object, client_address: object) -> None:
 def spent(pid: int) -> float | None:
     """Seconds of processor time of a process and all below it that live; None where the system does not say."""
     times = _processes()
-    if pid not in times:
-        return None
+    return sum(times[one][1] for one in (pid, *_below(pid, times))) if pid in times else None
+
+
+@contextmanager
+def ended_on_error() -> Generator[None]:
+    """End what was started in here when it ends with an error, Ctrl-C among them.
+
+    Java that is being started does not hear Ctrl-C, and waits for ever for a Python that is gone.
+    """
+    there = set(_below(os.getpid(), _processes()))
+    try:
+        yield
+    except BaseException:
+        for pid in _below(os.getpid(), _processes()):
+            if pid not in there:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        raise
+
+
+def _below(pid: int, processes: Mapping[int, tuple[int, float]]) -> list[int]:
+    """The children of a process, their children, and so on."""
     children: dict[int, list[int]] = {}
-    for one, (parent, _) in times.items():
+    for one, (parent, _) in processes.items():
         children.setdefault(parent, []).append(one)
-    found, left = 0.0, [pid]
+    found, left = list[int](), [pid]
     while left:
-        one = left.pop()
-        found += times[one][1]
-        left += children.get(one, ())
+        below = children.get(left.pop(), [])
+        found += below
+        left += below
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rollup.hosts.exchange import Scratch
+from rollup.hosts.spark.processes import ended_on_error
 from rollup.jars import spark_jars_option
 from rollup.java import use_java
 
@@ -72,7 +73,8 @@ def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
         defaults["spark.driver.extraJavaOptions"] += f" -Djava.io.tmpdir={own}"
     for name, value in {**defaults, **settings}.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    with ended_on_error():
+        made = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
 
