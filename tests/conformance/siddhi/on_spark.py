@@ -99,6 +99,8 @@ class SparkRun(Runs):
         self.case, self.folder, self.spark = case, folder, spark
         self.program: Program = program("\n".join(case["app"]))
         self._sent = 0
+        self._batches: dict[str, int] = {}
+        """The newest batch of each stream."""
         self._read = set[Path]()
         self._reopened: dict[str, Pipeline] | None = None
         self.host = self._begin()
@@ -137,6 +139,9 @@ class SparkRun(Runs):
         draft.rename(folder / f"{self._sent:06d}.json")  # hidden until it is whole
         self._sent += 1
         report = self.host.batch()
+        if self._batches.get(report.stream) == report.number:
+            report = self.host.batch()  # after a restart Spark sends again the batch whose end it had not noted
+        self._batches[report.stream] = report.number
         self._reopened = None
         if not report.events <= len(rows) <= report.events + report.dead:  # a request that is refused is both
             raise Mismatch(f"{len(rows)} events were sent, a batch took {report.events} and refused {report.dead}")
@@ -173,6 +178,7 @@ class SparkRun(Runs):
             assert isinstance(pipeline.store, DeltaStore)
             survives = self.program.aggregations[pipeline.aggregation.name].store.get("type") == "survives"
             (pipeline.store.forget if survives else pipeline.store.drop)()
+        self._batches.clear()
         for name in ("checkpoint", "in"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
