@@ -25,7 +25,7 @@ from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.damage import PASSING, damaged, unreadable
-from rollup.sources.content.presence import optional
+from rollup.sources.content.presence import check_names
 from rollup.sources.file_log import verbatim
 from rollup.sources.files import ANY_AGE, BINARY_FILE, Files
 
@@ -58,7 +58,7 @@ class Delta(Files):
 
     def check(self) -> None:
         """See `Source.check`."""
-        optional(self.stream, self.options)
+        check_names(self.stream, self.options)
         if not (self._table / "_delta_log").is_dir():
             raise ConfigError(
                 f"[sources.{self.stream.name}]: {self._table} is no Delta table",

@@ -26,7 +26,7 @@ from rollup.sources.content.damage import PASSING, Unchanged, damaged
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents
 from rollup.sources.content.lines import lines
-from rollup.sources.content.presence import json_looked, looked, objects, optional
+from rollup.sources.content.presence import check_names, json_looked, looked, objects
 from rollup.sources.content.records import Readers, cast, check_paths, literal, quoted, text, view
 from rollup.sources.file_log import Listed, planned, verbatim
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
@@ -97,7 +97,7 @@ class Files:
 
     def check(self) -> None:
         """See `Source.check`."""
-        optional(self.stream, self.options)
+        check_names(self.stream, self.options)
         check_paths(self.stream, self.renamed if self.kind == "json" else {})
         folder = Path(self.options["path"])
         if not folder.is_dir() and not self.options.get("create", False):

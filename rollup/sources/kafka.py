@@ -20,7 +20,7 @@ from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents
-from rollup.sources.content.presence import json_looked, objects, optional
+from rollup.sources.content.presence import check_names, json_looked, objects
 from rollup.sources.content.records import check_paths, text, view
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Kafka:
 
     def check(self) -> None:
         """See `Source.check`."""
-        optional(self.stream, self.options)
+        check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
     def frame(self, spark: SparkSession) -> DataFrame:

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.epl.reader import read_module, read_request
@@ -25,6 +24,7 @@ from rollup.lang.epl.tree.expressions import Expression
 from rollup.lang.epl.tree.node import Node
 from rollup.lang.epl.tree.statements import Assignment, Grouping, Query
 from rollup.lang.epl.tree.streams import Annotation, Item, View
+from tests.lang.breaking import broken
 from tests.profiles import examples
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "epl"
@@ -160,26 +160,8 @@ JUNK = ["(", ")", "[", "]", "'", '"', ";", ",", ".", "*", "-", "->", "every", "s
         "null", "9" * 30, "#", "@", "/*", "*/", "//", "?", "::", "5 sec", "0x", "\\", "`", "pattern [", "case", "=>"]  # fmt: skip
 
 
-@st.composite
-def broken(draw: st.DrawFn) -> str:
-    """A right text with a few of its tokens removed, doubled, swapped or replaced."""
-    tokens = TOKEN.findall(draw(st.sampled_from(RIGHT)))
-    for _ in range(draw(st.integers(1, 4))):
-        at, other = draw(st.integers(0, len(tokens) - 1)), draw(st.integers(0, len(tokens) - 1))
-        how = draw(st.sampled_from(["drop", "double", "swap", "junk", "junk"]))
-        if how == "drop" and len(tokens) > 1:
-            del tokens[at]
-        elif how == "double":
-            tokens.insert(other, tokens[at])
-        elif how == "swap":
-            tokens[at], tokens[other] = tokens[other], tokens[at]
-        elif how == "junk":
-            tokens[at] = draw(st.sampled_from(JUNK))
-    return draw(st.sampled_from([" ", "\n"])).join(tokens)
-
-
 @examples(300)
-@given(broken())
+@given(broken(RIGHT, TOKEN, JUNK))
 @example("'\\u12'")
 @example("select '\\")
 @example(";")

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 
 from rollup.core.errors import RollupError
 from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program, compile_app
 from rollup.retrieval.questions import Ask, plan
+from tests.lang.breaking import broken
 from tests.profiles import examples
 
 FOR_QUERIES = (
@@ -157,26 +157,8 @@ JUNK = [
 ]
 
 
-@st.composite
-def broken(draw: st.DrawFn) -> str:
-    """A right text with a few of its tokens removed, doubled, swapped or replaced."""
-    tokens = TOKEN.findall(draw(st.sampled_from(RIGHT)))
-    for _ in range(draw(st.integers(1, 4))):
-        at, other = draw(st.integers(0, len(tokens) - 1)), draw(st.integers(0, len(tokens) - 1))
-        how = draw(st.sampled_from(["drop", "double", "swap", "junk", "junk"]))
-        if how == "drop" and len(tokens) > 1:
-            del tokens[at]
-        elif how == "double":
-            tokens.insert(other, tokens[at])
-        elif how == "swap":
-            tokens[at], tokens[other] = tokens[other], tokens[at]
-        elif how == "junk":
-            tokens[at] = draw(st.sampled_from(JUNK))
-    return draw(st.sampled_from([" ", "\n"])).join(tokens)
-
-
 @examples(400)
-@given(broken())
+@given(broken(RIGHT, TOKEN, JUNK))
 @example("")
 @example(";")
 @example("define aggregation")

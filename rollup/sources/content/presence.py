@@ -22,11 +22,8 @@ LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", p
 """An attribute that records should have, whether one of a part has it, and where the first record of the part stands."""
 
 
-def optional(stream: StreamDef, options: Mapping[str, Any]) -> frozenset[str]:
-    """The attributes that records need not have.
-
-    Raises ConfigError when `optional` or `columns` names what is no attribute of the stream.
-    """
+def check_names(stream: StreamDef, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError when `optional` or `columns` names what is no attribute of the stream."""
     for key in ("columns", "optional"):
         for name in options.get(key, ()):
             if name not in stream.attributes:
@@ -34,7 +31,6 @@ def optional(stream: StreamDef, options: Mapping[str, Any]) -> frozenset[str]:
                     f"[sources.{stream.name}]: {key} names {name}, which is no attribute of the stream",
                     hint=f"attributes are {', '.join(stream.attributes)}",
                 )
-    return frozenset(options.get("optional", ()))
 
 
 def expected(stream: StreamDef, options: Mapping[str, Any]) -> list[str]:
