@@ -13,22 +13,9 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import (
-    change,
-    demo,
-    inspect,
-    maintain,
-    query,
-    recover,
-    replay,
-    run,
-    serve,
-    sql,
-    status,
-    try_,
-    uql,
-    verify,
-)
+from rollup.cli import demo, inspect, query, run, serve
+from rollup.cli.languages import sql, try_, uql
+from rollup.cli.lifecycle import change, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError
 
 # Help is plain text: rich takes longer to load than everything else that help needs together.

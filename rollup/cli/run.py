@@ -36,9 +36,9 @@ def run(
     from pyspark.errors import PySparkException
 
     from rollup.hosts.progress import Reporter
-    from rollup.hosts.spark.failures import cause
     from rollup.hosts.spark.ownership import claim
-    from rollup.hosts.spark.processes import quiet
+    from rollup.hosts.spark.watching.failures import cause
+    from rollup.hosts.spark.watching.processes import quiet
     from rollup.lifecycle.job import Job
 
     claim(found, program)

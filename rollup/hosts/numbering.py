@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rollup.aggregation.partials import FIRST, LAST
 from rollup.core.untyped import pc
-from rollup.hosts.spark.results import Kind, Result
+from rollup.hosts.spark.tasks.results import Kind, Result
 
 _ROOM = (1 << 63) - (1 << 60)
 """Arrivals beyond this number leave too little of 64 bits for what follows."""

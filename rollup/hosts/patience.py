@@ -9,7 +9,7 @@ from typing import TypeVar
 import structlog
 
 from rollup.core.errors import RollupError, SourceError
-from rollup.hosts.spark.failures import cause
+from rollup.hosts.spark.watching.failures import cause
 
 Result = TypeVar("Result")
 WAITS: Sequence[float] = (1, 2, 4, 8)

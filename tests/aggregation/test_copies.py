@@ -21,9 +21,9 @@ from rollup.core.packing import pack
 from rollup.hosts.local import LocalHost
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.spark.results import Kind, Result, read
-from rollup.hosts.spark.shard_step import shifted
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.results import Kind, Result, read
+from rollup.hosts.spark.tasks.shard_step import shifted
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
 from rollup.retrieval.questions import plan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import rollup
-from rollup.cli.lifecycle import show as show_differences
+from rollup.cli.lifecycle.shared import show as show_differences
 from rollup.cli.query import Format, show
 from rollup.core.calendar import GMT, Duration
 from rollup.lifecycle.replay.compare import Difference

@@ -78,7 +78,7 @@ _INTERRUPTED = """
 import sys
 class Signal:
     def find_spec(self, name, *given):
-        if name == "rollup.cli.change":
+        if name == "rollup.cli.lifecycle.change":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Signal())
 from rollup.cli.main import app

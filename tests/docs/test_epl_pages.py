@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rollup.cli.try_ import try_
+from rollup.cli.languages.try_ import try_
 from tests.docs.markdown import Command, blocks, commands
 
 DOCS = Path(__file__).parents[2] / "docs"

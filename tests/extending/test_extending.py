@@ -9,8 +9,8 @@ import pytest
 
 from rollup.core.errors import RollupError, SourceError
 from rollup.hosts.local import LocalHost
-from rollup.hosts.spark.results import Kind, read
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.results import Kind, read
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan import aggregates, functions
 from rollup.plan.aggregation import EVENTS
 from rollup.program import compile_app

@@ -21,7 +21,7 @@ import pytest
 
 from rollup.core.errors import RollupError
 from rollup.hosts import patience
-from rollup.hosts.spark.failures import cause
+from rollup.hosts.spark.watching.failures import cause
 from tests.job.jobs import ROOT, Job, answers
 from tests.job.test_files import ODD_NAMES, written
 from tests.job.test_sources import delta

@@ -23,7 +23,7 @@ from rollup.aggregation.partials import FIRST, LAST
 from rollup.core.columns import ColumnEngine
 from rollup.core.packing import unpack
 from rollup.hosts.numbering import Numbering
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
 from rollup.sources.kafka import BY_OFFSET
 from tests.job.jobs import Job, answers

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rollup.cli.lifecycle import chosen
-from rollup.cli.status import _lines, _show  # pyright: ignore[reportPrivateUsage]
+from rollup.cli.lifecycle.shared import chosen
+from rollup.cli.lifecycle.status import _lines, _show  # pyright: ignore[reportPrivateUsage]
 from rollup.hosts.late_events import AGAIN, CURE, LateEvents
 from rollup.hosts.local import LocalHost
 from rollup.hosts.pipeline import Advance

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rollup.hosts.spark.collecting import Tasks
-from rollup.hosts.spark.kept import Kept
+from rollup.hosts.spark.tasks.kept import Kept
 from tests.job.jobs import Job, answers
 from tests.job.kills import once
 

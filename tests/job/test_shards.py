@@ -26,7 +26,15 @@ from rollup.aggregation.cascade import Cascade
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
 from rollup.hosts.spark.placement import Placing, ShardedState, SizedPipeline, shift
-from rollup.hosts.spark.shard_step import ShardResult, ShardSpec, Split, fingerprint, open_skeleton, run_shard, split
+from rollup.hosts.spark.tasks.shard_step import (
+    ShardResult,
+    ShardSpec,
+    Split,
+    fingerprint,
+    open_skeleton,
+    run_shard,
+    split,
+)
 from rollup.stores.delta.store import DeltaStore
 from tests.aggregation.rig import ALL_SETUPS, Outputs, Rig, Row, Setup, events, rig
 from tests.aggregation.test_invariance import run, same

@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.core.packing import unpack
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.program import compile_app
 from rollup.sources.base import Part, Source
 from rollup.sources.registry import source

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 import pytest
 
 from rollup.hosts.exchange import place, sweep
-from rollup.hosts.spark.processes import ended_on_error, spent
-from rollup.hosts.spark.watchdog import ENDED, SAID, Watchdog
+from rollup.hosts.spark.watching.processes import ended_on_error, spent
+from rollup.hosts.spark.watching.watchdog import ENDED, SAID, Watchdog
 from tests.job.jobs import ROOT, Job
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.rows.actions import (
+from rollup.engine.rows.contexts.nodes import Context, ContextRuntime
+from rollup.engine.rows.contexts.partitions import Partition
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.plans import Select
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.selects.select import SelectInstance
+from rollup.engine.rows.stores.actions import (
     Merge,
     MergeInstance,
     OnSelect,
@@ -18,14 +25,7 @@ from rollup.engine.rows.actions import (
     StreamUpdate,
     StreamUpdateInstance,
 )
-from rollup.engine.rows.contexts import Context, ContextRuntime
-from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.partitions import Partition
-from rollup.engine.rows.plans import Select
-from rollup.engine.rows.row import Delta, Row
-from rollup.engine.rows.runner import Runner
-from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.stores import NamedWindow, Store, Table, TableStore, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.named import NamedWindow, Store, Table, TableStore, UniqueIndex, WindowStore
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order
 

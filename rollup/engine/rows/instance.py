@@ -15,8 +15,8 @@ from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
     from rollup.engine.rows.component import Component
-    from rollup.engine.rows.partitions import Partition
-    from rollup.engine.rows.stores import Store
+    from rollup.engine.rows.contexts.partitions import Partition
+    from rollup.engine.rows.stores.named import Store
 
 
 class Instance:

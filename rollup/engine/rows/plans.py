@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.grouping import Level
-from rollup.engine.rows.joining import JoinSpec
 from rollup.engine.rows.patterns.algebra import Pattern
-from rollup.engine.rows.rates import Rate
 from rollup.engine.rows.row import Row
-from rollup.engine.rows.selecting import Grouping, Projection
+from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.joining import JoinSpec
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.selecting import Grouping, Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.types import RowType
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 from rollup.checkpoint.inputs import Input, together
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.patience import patiently
-from rollup.hosts.spark.kept import Kept
 from rollup.hosts.spark.placement import shift
-from rollup.hosts.spark.results import RESULT, RESULT_SCHEMA, KeptFiles, Kind, Result, read
-from rollup.hosts.spark.shard_step import Split, shifted
-from rollup.hosts.spark.task import TaskSpec, by_offset, run
-from rollup.hosts.spark.watchdog import Watchdog
+from rollup.hosts.spark.tasks.kept import Kept
+from rollup.hosts.spark.tasks.results import RESULT, RESULT_SCHEMA, KeptFiles, Kind, Result, read
+from rollup.hosts.spark.tasks.shard_step import Split, shifted
+from rollup.hosts.spark.tasks.task import TaskSpec, by_offset, run
+from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.program import Program
 from rollup.sources.base import DEAD
 

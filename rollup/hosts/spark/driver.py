@@ -38,17 +38,17 @@ from rollup.hosts.patience import STOPPED
 from rollup.hosts.pipeline import Advance, Pipeline, Prepared
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.spark.collecting import Collected, Tasks
-from rollup.hosts.spark.kept import Kept
 from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
 from rollup.hosts.spark.placement import pipeline_of, shift
-from rollup.hosts.spark.processes import java_ended, java_of, spent
 from rollup.hosts.spark.query_log import newest_done
-from rollup.hosts.spark.results import Kind
 from rollup.hosts.spark.rewind import Marked, rewind
 from rollup.hosts.spark.session import session
 from rollup.hosts.spark.statements import JobStatements
-from rollup.hosts.spark.task import TaskSpec, look_again
-from rollup.hosts.spark.watchdog import Watchdog
+from rollup.hosts.spark.tasks.kept import Kept
+from rollup.hosts.spark.tasks.results import Kind
+from rollup.hosts.spark.tasks.task import TaskSpec, look_again
+from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
+from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
 from rollup.hosts.trailing import Made, TrailingStore
 from rollup.plan.aggregation import Clock

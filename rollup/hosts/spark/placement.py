@@ -35,7 +35,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Advance, Pipeline
-from rollup.hosts.spark.shard_step import (
+from rollup.hosts.spark.tasks.shard_step import (
     ShardResult,
     ShardSpec,
     Split,

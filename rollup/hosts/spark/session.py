@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rollup.hosts.exchange import Scratch
-from rollup.hosts.spark.processes import ended_on_error
+from rollup.hosts.spark.watching.processes import ended_on_error
 from rollup.jars import spark_jars_option
 from rollup.java import use_java
 

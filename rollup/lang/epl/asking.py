@@ -8,16 +8,16 @@ from typing import Any
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Const
-from rollup.engine.rows.partitions import Partition
+from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.plans import Select, StoreInput
 from rollup.engine.rows.row import Row
-from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.select import SelectInstance
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.deployer import Deployer
-from rollup.lang.epl.lower_expressions import condition, lower
-from rollup.lang.epl.lower_select import check_fits, lower_query, target_of
-from rollup.lang.epl.lower_streams import columns_of
+from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.select import check_fits, lower_query, target_of
+from rollup.lang.epl.lowering.streams import columns_of
 from rollup.lang.epl.reader import read_request
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -194,7 +194,7 @@ class _Asking:
 
 
 def _identity(kinds: RowType, scope: Scope) -> Any:
-    from rollup.engine.rows.selecting import Projection
+    from rollup.engine.rows.selects.selecting import Projection
 
     return Projection(tuple(scope.field(0, name) for name in kinds.fields), whole=True)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.stores import TableStore, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, problem, unknown
-from rollup.lang.epl.lower_actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
-from rollup.lang.epl.lower_aggregates import collect
-from rollup.lang.epl.lower_contexts import lower_context
-from rollup.lang.epl.lower_expressions import condition, constant, lower
-from rollup.lang.epl.lower_select import lower_query, target_of
-from rollup.lang.epl.lower_streams import columns_of
-from rollup.lang.epl.lower_windows import windows
+from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
+from rollup.lang.epl.lowering.aggregates import collect
+from rollup.lang.epl.lowering.contexts import lower_context
+from rollup.lang.epl.lowering.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.select import lower_query, target_of
+from rollup.lang.epl.lowering.streams import columns_of
+from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import contexts as cx
@@ -334,7 +334,7 @@ class Deployer:
         kind = self.catalog.data_type(body.type)
         value = constant(body.value, scope, "the first value") if body.value is not None else None
         if body.value is not None:
-            from rollup.lang.epl.lower_select import check_fits
+            from rollup.lang.epl.lowering.select import check_fits
 
             check_fits(lower(body.value, scope).type, kind, body.name, body)
         self.catalog.variables[body.name] = VariableInfo(kind, body.constant)

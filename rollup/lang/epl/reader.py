@@ -10,8 +10,8 @@ from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
 
 from rollup.core.errors import RollupError
-from rollup.lang.epl.mistakes import explained
-from rollup.lang.epl.read_statements import ReadStatements
+from rollup.lang.epl.reading.mistakes import explained
+from rollup.lang.epl.reading.statements import ReadStatements
 from rollup.lang.epl.tree.statements import Ask, Module
 
 

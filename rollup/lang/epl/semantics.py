@@ -13,7 +13,7 @@ from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
-from rollup.lang.epl.accessing import LEAVING
+from rollup.lang.epl.lowering.accessing import LEAVING
 
 TYPES: dict[str, DataType] = {
     **dict.fromkeys(("string", "character", "char"), STRING),

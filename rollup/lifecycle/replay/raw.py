@@ -19,9 +19,9 @@ from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.packing import pack
 from rollup.hosts.numbering import Numbering
-from rollup.hosts.spark.results import Kind, Result
-from rollup.hosts.spark.shard_step import shifted
-from rollup.hosts.spark.task import TaskSpec, by_offset
+from rollup.hosts.spark.tasks.results import Kind, Result
+from rollup.hosts.spark.tasks.shard_step import shifted
+from rollup.hosts.spark.tasks.task import TaskSpec, by_offset
 from rollup.lifecycle.replay.raw_files import FILES, FileReader, RawFile
 from rollup.lifecycle.replay.raw_kafka import KafkaReader
 from rollup.lifecycle.replay.rebuild import Span

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import query_of
-from rollup.hosts.spark.results import Result, read
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.results import Result, read
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.app import StreamDef
 from rollup.sources.delta import Delta

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rollup.conf import Conf
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import entries
-from rollup.hosts.spark.results import RESULT, RESULT_SCHEMA, Result, read
 from rollup.hosts.spark.session import session
-from rollup.hosts.spark.task import TaskSpec, run
+from rollup.hosts.spark.tasks.results import RESULT, RESULT_SCHEMA, Result, read
+from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.raw_files import logged_offset
 from rollup.lifecycle.replay.rebuild import Span

@@ -28,7 +28,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr, Field, Slot, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Filter, Select, StreamInput
-from rollup.engine.rows.selecting import Projection
+from rollup.engine.rows.selects.selecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique

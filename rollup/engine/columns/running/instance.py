@@ -30,7 +30,7 @@ from rollup.engine.timers import Order, Phase
 from rollup.engine.types import RowType
 
 if TYPE_CHECKING:
-    from rollup.engine.rows.partitions import Partition
+    from rollup.engine.rows.contexts.partitions import Partition
 
 _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""

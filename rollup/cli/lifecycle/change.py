@@ -1,0 +1,46 @@
+"""`rollup change`: what a changed app means for the tables there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen
+from rollup.core.errors import StoreError
+
+
+def change(
+    conf: ConfArgument,
+    aggregation: NameOption = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Do it, also where rows from now on mean something else.")
+    ] = False,
+) -> None:
+    """Say what is different from the declaration of the tables. Exit code 1 when something is refused."""
+    refused = False
+    for one in chosen(conf, aggregation):
+        from rollup.lifecycle.change import compare, declaration, settle
+        from rollup.lifecycle.lease.places import lease_of
+        from rollup.lifecycle.status import newest_state
+
+        before = one.book.page().declaration
+        found = None if before is None else compare(before, declaration(one.aggregation))
+        for line in found.lines if found else ["nothing has changed"]:
+            print(f"{one.aggregation.name}: {line}")
+        refused |= bool(found and found.refused)
+        if found and not accept and not found.refused:
+            print(
+                f"{one.aggregation.name}: not done yet: `rollup change {conf} --accept` does it"
+                + ("" if found.meaning else ", and so does the next start of the job")
+                + "; until then every command reads the tables as they are"
+            )
+        if found and accept:
+            lease = lease_of(one.conf, one.aggregation, "change")
+            if not lease.take():
+                raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
+            try:
+                settle(one.book, one.store, one.aggregation, newest_state(one.store), accept=True)
+            finally:
+                lease.release()
+    raise SystemExit(1 if refused else 0)

@@ -1,0 +1,80 @@
+"""`rollup status`: how the aggregations of a configuration are doing."""
+
+from __future__ import annotations
+
+import json as jsons
+from typing import TYPE_CHECKING
+
+from rollup.cli.lifecycle.shared import ConfArgument, JsonOption, NameOption, chosen
+
+if TYPE_CHECKING:
+    from rollup.lifecycle.status import Status
+
+_FILES = 10
+"""Dead files that are named."""
+
+
+def status(conf: ConfArgument, aggregation: NameOption = None, json: JsonOption = False) -> None:
+    """Show clocks, last commit, open and stored rows, late events and lag, from the store alone."""
+    for one in chosen(conf, aggregation):
+        from rollup.lifecycle.status import newest
+        from rollup.lifecycle.status import status as status_of
+
+        found = status_of(one.conf, one.aggregation, newest(one.store))
+        if json:
+            print(jsons.dumps(found.plain()))
+        else:
+            _show(found)
+
+
+def _show(found: Status) -> None:
+    from rich.table import Table
+
+    from rollup.cli.console import console
+
+    out = console()
+    for line in _lines(found):
+        out.print(line, soft_wrap=True)
+    table = Table("level", "clock", "open rows", "stored rows", "bytes", "removed before")
+    for level in found.levels:
+        counts = (f"{level.open_rows:,}", f"{level.stored_rows:,}", f"{level.bytes:,}")
+        table.add_row(level.level, _instant(level.clock), *counts, _instant(level.purged_before))
+    out.print(table)
+
+
+def _lines(found: Status) -> list[str]:
+    from rollup.hosts.late_events import CURE, SHARE, misplaced, share
+    from rollup.lifecycle.replay.compare import readable
+
+    late = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.late.items())) or "none"
+    # Dropped events are in no row.
+    wrong, events = misplaced(found.late), found.events + found.late.get("dropped", 0)
+    lag = "unknown" if found.lag is None else _seconds(found.lag)
+    lines = [
+        f"{found.aggregation}: commit {found.commit}"
+        + ("" if found.commit_age is None else f", {_seconds(found.commit_age)} ago"),
+        f"written by {found.holder or 'nobody now'}"
+        + ("" if found.heartbeat_age is None else f", heartbeat {_seconds(found.heartbeat_age)} ago"),
+        f"lag {lag}; late events {late} of {events:,} (policy {found.policy}); dead letters {found.dead_letters:,}",
+    ]
+    if wrong > SHARE * events:
+        lines.append(f"warning: {share(wrong, events)} of the events are not in their own buckets; {CURE}")
+    lines += [f"dead file {file}: {reason}" for file, reason in list(found.dead_files.items())[:_FILES]]
+    if len(found.dead_files) > _FILES:
+        lines.append(f"and {len(found.dead_files) - _FILES} more dead files, see the table DEAD_LETTERS")
+    if found.resume is not None:
+        lines.append(f"after a rebuild: events before {readable(found.resume)} are re-sent ones and dropped")
+    lines += [f"column {name}: complete from {readable(since)} on" for name, since in found.valid_from.items()]
+    return [*lines, *(f"column {name}: dropped, kept in the tables" for name in found.dropped)]
+
+
+def _seconds(value: float) -> str:
+    from rollup.hosts.late_events import length
+
+    return f"{value:,.0f} s" if value < 120 else length(int(value * 1000))
+
+
+def _instant(value: int | None) -> str:
+    from rollup.lifecycle.replay.compare import readable
+
+    return "·" if value is None else readable(value)

@@ -1,0 +1,486 @@
+"""Contexts at work: levels of nodes that begin and end partitions, by keys, by events and patterns, by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.contexts.conditions import Condition, NowCondition, ScheduleCondition, Watch
+from rollup.engine.rows.contexts.partitions import Partition, key_narrowing
+from rollup.engine.rows.inputs import Listening, entry_of
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.lookups import ask
+from rollup.engine.rows.plans import Filter, Lookup, Narrow, Narrowing
+from rollup.engine.rows.row import Row
+from rollup.engine.timers import Order
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.component import Component
+
+ALL: Narrowing = ({}, None)
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """The events of a stream and where their keys stand."""
+
+    filter: Filter
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A partition a key. `initiated`: only these events begin one; `end`: what ends one, else it lives on."""
+
+    streams: tuple[KeyedStream, ...]
+    initiated: tuple[tuple[Filter, str | None], ...] = ()
+    end: Condition | None = None
+    lookups: tuple[Lookup, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """A partition a remainder of a hash: for each stream its events and the hash of one."""
+
+    streams: tuple[tuple[Filter, Expr], ...]
+    granularity: int
+    preallocate: bool = False
+    end: None = None
+    lookups: tuple[Lookup, ...] = ()
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A partition a condition; an event may fulfil several, or none."""
+
+    filter: Filter
+    categories: tuple[tuple[str, Expr], ...]
+    end: None = None
+    lookups: tuple[Lookup, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lived:
+    """Partitions that begin and end. `overlap`: one for each beginning, else none begins while one lives."""
+
+    start: tuple[Condition, ...]
+    end: Condition | None
+    overlap: bool
+    distinct: tuple[Expr, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+
+
+Level = Keyed | Hashed | Categories | Lived
+
+
+@dataclass(frozen=True)
+class Context:
+    """A context: its levels with their names, outermost first."""
+
+    name: str
+    levels: tuple[tuple[str, Level], ...]
+
+
+Build = Callable[[Partition, Order], Instance]
+
+
+class ContextRuntime:
+    """A context and the statements that use it; partitions live while there is one."""
+
+    def __init__(self, context: Context, component: Component, order: int) -> None:
+        self.context, self.component, self.order = context, component, order
+        self.statements: dict[str, tuple[Build, int]] = {}
+        self.partitions: dict[int, Partition] = {}
+        self._root: Node | None = None
+        self.opening = False
+        """Whether a partition is being opened: what begins within it is told of the event by the level that opens it."""
+        self.next = 0
+
+    def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
+        """A statement begins in every partition; the first one makes the context begin."""
+        self.statements[name] = (build, order)
+        if not start:
+            return
+        if self._root is None:
+            self._root = self.node(0, {}, ())
+            self._root.begin()
+        else:
+            for partition in list(self.partitions.values()):
+                self._instance(partition, name).start()
+
+    def detach(self, name: str) -> None:
+        """A statement ends in every partition; the last one takes the partitions with it."""
+        del self.statements[name]
+        for partition in self.partitions.values():
+            found = partition.instances.pop(name, None)
+            if found is not None:
+                found.stop()
+        if not self.statements and self._root is not None:
+            self._root.quit()
+            self._root, self.next = None, 0
+
+    def node(self, depth: int, properties: dict[str, Any], narrowings: Sequence[Narrow]) -> Node:
+        """A node of a level."""
+        return Node(self, depth, properties, narrowings)
+
+    def number(self) -> int:
+        """The next partition's number."""
+        self.next += 1
+        return self.next - 1
+
+    def open(self, number: int, properties: dict[str, Any], narrowings: Sequence[Narrow], start: bool) -> Partition:
+        """A partition with all statements."""
+        partition = Partition(self.component, self.context.name, number, properties, narrowings)
+        self.partitions[number] = partition
+        made = [self._instance(partition, name) for name in self.statements]
+        if start:
+            for instance in made:
+                instance.start()
+        return partition
+
+    def close(self, partition: Partition, ending: bool) -> None:
+        """A partition is over; `ending`: by itself, so statements say what they have to."""
+        if ending:
+            for instance in partition.instances.values():
+                instance.end()
+        for instance in reversed(partition.instances.values()):
+            instance.stop()
+        self.partitions.pop(partition.number, None)
+
+    def _instance(self, partition: Partition, name: str) -> Instance:
+        build, order = self.statements[name]
+        partition.instances[name] = build(partition, (order, partition.number))
+        return partition.instances[name]
+
+    def snapshot(self) -> Any:
+        """The nodes; instances are kept apart."""
+        return [self.next, None if self._root is None else self._root.snapshot()]
+
+    def restore(self, state: Any) -> None:
+        """Nodes and partitions, whose instances are to be restored then."""
+        self.next = state[0]
+        if state[1] is not None:
+            self._root = self.node(0, {}, ())
+            self._root.restore(state[1])
+
+
+class Child:
+    """What a node has begun: a partition, or a node of the next level; and what waits for its end."""
+
+    def __init__(self, node: Node, number: int, properties: dict[str, Any], key: Any) -> None:
+        self.node, self.number, self.properties, self.key = node, number, properties, key
+        self.partition: Partition | None = None
+        self.inner: Node | None = None
+        self.environment = node.environment(properties)
+        self.watch: Watch | None = None
+
+    def listen(self) -> None:
+        """Wait for the end."""
+        end = self.node.level.end
+        if end is not None:
+            self.watch = self._watch(end)
+            due = self.watch.starts()
+            if due is not None:
+                self.properties["endTime"] = due
+
+    def listen_again(self, state: Any) -> None:
+        """Wait for the end as before."""
+        end = self.node.level.end
+        if end is not None:
+            self.watch = self._watch(end)
+            self.watch.restore(state)
+
+    def _watch(self, end: Condition) -> Watch:
+        node = self.node
+        order = (node.runtime.order, -1, self.number)
+        narrow = node.narrowing(self.key)
+        return Watch(end, node.runtime.component.runner, order, self.environment, narrow, self._ended)
+
+    def _ended(self, match: dict[str, Any]) -> None:
+        self.node.close(self, True)
+
+
+class Node:
+    """A level of a context within one partition of the level above."""
+
+    def __init__(
+        self, runtime: ContextRuntime, depth: int, properties: dict[str, Any], narrowings: Sequence[Narrow]
+    ) -> None:
+        self.runtime, self.depth, self._above, self._narrowings = runtime, depth, properties, narrowings
+        self.name, self.level = runtime.context.levels[depth]
+        self.order: Order = (runtime.order, depth)
+        self.children: dict[Any, Child] = {}
+        self._runner = runtime.component.runner
+        self._environment = self.environment(properties)
+        self._listening = Listening(self._runner)
+        self._starts: list[Watch] = []
+        self._ended_by: Row | None = None
+        self._count = 0
+        self._heard = 0
+        """The last entry in the index that the event at hand is not to be told to."""
+
+    # life
+
+    def begin(self) -> None:
+        """Wait for the first partitions, or begin them."""
+        level = self.level
+        if isinstance(level, Categories):
+            for place, (label, _) in enumerate(level.categories):
+                self._open(place, {"label": label})
+        elif isinstance(level, Hashed) and level.preallocate:
+            for shard in range(level.granularity):
+                self._open(shard, {})
+        self._listen()
+        if isinstance(level, Lived):
+            self._wait(level)
+            if self._under_way(level):
+                self._started({})
+
+    def _under_way(self, level: Lived) -> bool:
+        """Whether a life by the calendar would have begun before: its next end comes before its next beginning."""
+        end = level.end
+        if level.overlap or len(level.start) != 1 or not isinstance(end, ScheduleCondition):
+            return False
+        start, now = level.start[0], self._runner.now
+        if not isinstance(start, ScheduleCondition):
+            return False
+        begins, ends = start.after(now), end.after(now)
+        return begins is not None and ends is not None and ends <= begins
+
+    def quit(self) -> None:
+        """Everything ends, unsaid."""
+        self._listening.stop()
+        for watch in self._starts:
+            watch.stop()
+        for child in list(self.children.values()):
+            self._drop(child, False)
+
+    def close(self, child: Child, ending: bool) -> None:
+        """A partition ends; where only one may live, the next is waited for."""
+        if self.children.get(child.key) is not child:
+            return
+        self._ended_by = self._runner.current[1] if self._runner.current is not None else None
+        self._drop(child, ending)
+        if isinstance(self.level, Lived) and not self.level.overlap and not self.children:
+            self._wait(self.level)
+
+    def _drop(self, child: Child, ending: bool) -> None:
+        if child.watch is not None:
+            child.watch.stop()
+        if child.inner is not None:
+            for inner in list(child.inner.children.values()):
+                child.inner._drop(inner, ending)
+            child.inner.quit()
+        if child.partition is not None:
+            self.runtime.close(child.partition, ending)
+        self.children.pop(child.key, None)
+
+    # beginnings
+
+    def _listen(self) -> None:
+        for number, filter in enumerate(self._filters()):
+            self._listening.add(filter.stream, entry_of(filter, self, number, self._environment, self._outer))
+
+    def _filters(self) -> list[Filter]:
+        level = self.level
+        if isinstance(level, Keyed):
+            return [filter for filter, _ in level.initiated] or [stream.filter for stream in level.streams]
+        if isinstance(level, Hashed):
+            return [filter for filter, _ in level.streams]
+        return []
+
+    def _wait(self, level: Lived) -> None:
+        for watch in self._starts:
+            watch.stop()
+        self._starts = [
+            Watch(condition, self._runner, self.order, self._environment, self._outer, self._started)
+            for condition in level.start
+            if not isinstance(condition, NowCondition)
+        ]
+        if len(self._starts) < len(level.start):
+            self._started({})
+        for watch in self._starts:
+            watch.starts()
+
+    def _started(self, match: dict[str, Any]) -> None:
+        level = self.level
+        assert isinstance(level, Lived)
+        if not level.overlap:
+            if self.children:
+                return
+            for watch in self._starts:
+                watch.stop()
+        properties = {"startTime": self._runner.now, **match}
+        key: Any = self._count
+        if level.distinct:
+            e = self.environment(properties)
+            key = compiled_row(level.distinct)((), (), e)
+            if key in self.children:
+                return
+        self._count += 1
+        self._show(lambda: self._open(key, properties))
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event that may begin a partition of its key or shard."""
+        if row is self._ended_by:
+            return
+        level = self.level
+        if isinstance(level, Keyed):
+            self._keyed(level, inputs, row)
+        elif isinstance(level, Hashed):
+            for number in inputs:
+                shard = compiled(level.streams[number][1])((row,), (), self._environment) % level.granularity
+                if shard not in self.children:
+                    self._show(lambda shard=shard: self._open(shard, {}))
+
+    def _keyed(self, level: Keyed, inputs: Sequence[int], row: Row) -> None:
+        stream = self._runner.current[0] if self._runner.current is not None else ""
+        places = next((each.places for each in level.streams if each.filter.stream == stream), None)
+        if places is None:
+            return
+        key = tuple(row.values[place] for place in places)
+        if key in self.children:
+            return
+        properties: dict[str, Any] = {f"key{place + 1}": value for place, value in enumerate(key)}
+        if level.initiated:
+            tag = level.initiated[inputs[0]][1]
+            properties |= {tag: row} if tag else {}
+        self._show(lambda: self._open(key, properties))
+
+    def _show(self, open: Callable[[], None]) -> None:
+        """Begin a partition, and give it the event that began it: what listens to it now did not before."""
+        current = self._runner.current
+        if current is None or self.runtime.opening:
+            open()
+            return
+        stream, row = current
+        index = self._runner.indexes[stream]
+        self._heard = index.number
+        self.runtime.opening = True
+        open()
+        self.runtime.opening = False
+        fresh = [entry for entry in index.matches(row) if entry.number > self._heard]
+        own = [each for each in fresh if not (isinstance(each.receiver, Instance) and each.receiver.asks(each.input))]
+        self._runner.tell(own, row)
+        self._runner.tell([each for each in fresh if each not in own], row)  # sub-queries see it afterwards
+
+    def _open(self, key: Any, properties: dict[str, Any]) -> None:
+        last = self.depth + 1 == len(self.runtime.context.levels)
+        number = self.runtime.number() if last else self._count
+        child = Child(self, number, self._all(properties, number), key)
+        self.children[key] = child
+        child.listen()
+        if self._runner.current is not None:  # the event that begins a partition does not end it
+            self._heard = self._runner.indexes[self._runner.current[0]].number
+        self._inside(child, True)
+
+    def _inside(self, child: Child, start: bool) -> None:
+        narrowings = [*self._narrowings, self.narrowing(child.key)]
+        if self.depth + 1 < len(self.runtime.context.levels):
+            child.inner = self.runtime.node(self.depth + 1, child.properties, narrowings)
+            if start:
+                child.inner.begin()
+        else:
+            child.partition = self.runtime.open(child.number, child.properties, narrowings, start)
+
+    def _all(self, properties: dict[str, Any], number: int) -> dict[str, Any]:
+        """The properties of this level, also under its name, with those of the levels above."""
+        own: dict[str, Any] = {"name": self.name, "id": number, **properties}
+        nested = {f"{self.name}.{name}": value for name, value in own.items()}
+        return {**self._above, **own, "name": self.runtime.context.name, **nested}
+
+    # what a partition sees of the streams
+
+    def narrowing(self, key: Any) -> Narrow:
+        """What a partition of this level adds to filters."""
+        level, e = self.level, self._environment
+        if isinstance(level, Keyed):
+            places = {each.filter.stream: each for each in level.streams}
+
+            def keyed(stream: str) -> Narrowing:
+                if stream not in places:
+                    return ALL
+                equals, test = key_narrowing(places[stream].places, key)
+                own = entry_of(places[stream].filter, self, 0, e, lambda _: ALL)
+                return {**equals, **own.equals}, _all_tests(test, own.test)
+
+            return keyed
+        if isinstance(level, Hashed):
+            hashes = {filter.stream: compiled(value) for filter, value in level.streams}
+            n = level.granularity
+
+            def hashed(stream: str) -> Narrowing:
+                value = hashes.get(stream)
+                return ALL if value is None else ({}, lambda row: value((row,), (), e) % n == key)
+
+            return hashed
+        if isinstance(level, Categories):
+            test, own = predicate(level.categories[key][1]), entry_of(level.filter, self, 0, e, lambda _: ALL)
+
+            def category(stream: str) -> Narrowing:
+                if stream != level.filter.stream:
+                    return ALL
+                return own.equals, _all_tests(own.test, lambda row: test((row,), (), e))
+
+            return category
+        return lambda stream: ALL
+
+    def _outer(self, stream: str) -> Narrowing:
+        return Partition(self.runtime.component, narrowings=self._narrowings).narrow(stream)
+
+    def environment(self, properties: dict[str, Any]) -> Any:
+        """An environment with the look-ups of this level."""
+        e = self.runtime.component.runner.environment.child(properties)
+        e.ask = [ask(lookup, _Nowhere()) for lookup in self.level.lookups]  # pyright: ignore[reportArgumentType]
+        return e
+
+    # state
+
+    def snapshot(self) -> Any:
+        """What lives, what is waited for, and what lives within."""
+        children = [
+            [
+                child.key,
+                child.number,
+                child.properties,
+                child.watch.snapshot() if child.watch is not None else None,
+                child.inner.snapshot() if child.inner is not None else None,
+            ]
+            for child in self.children.values()
+        ]
+        return [self._count, [watch.snapshot() for watch in self._starts], children]
+
+    def restore(self, state: Any) -> None:
+        """Go on."""
+        self._count, starts, children = state
+        self._listen()
+        if isinstance(self.level, Lived):
+            conditions = [each for each in self.level.start if not isinstance(each, NowCondition)]
+            for condition, kept in zip(conditions, starts, strict=False):
+                watch = Watch(condition, self._runner, self.order, self._environment, self._outer, self._started)
+                watch.restore(kept)
+                self._starts.append(watch)
+        for key, number, properties, watch, inner in children:
+            child = Child(self, number, dict(properties), key)
+            self.children[key] = child
+            child.listen_again(watch)
+            self._inside(child, False)
+            if child.inner is not None:
+                child.inner.restore(inner)
+
+
+class _Nowhere:
+    """Look-ups of a context see nothing but its own properties."""
+
+    def row(self, values: Iterable[Any]) -> Row:
+        """Not asked for."""
+        raise NotImplementedError
+
+
+def _all_tests(one: Callable[[Row], bool] | None, other: Callable[[Row], bool] | None) -> Callable[[Row], bool] | None:
+    if one is None or other is None:
+        return one or other
+    return lambda row: one(row) and other(row)

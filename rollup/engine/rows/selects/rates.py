@@ -1,0 +1,291 @@
+"""When rows leave: at once, or when an output is due (every so often, at times of day, when something holds, at the end)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from rollup.engine.compiling import compiled, predicate
+from rollup.engine.expressions import Expr, Variable, walk
+from rollup.engine.rows.row import Rows
+from rollup.engine.rows.runner import Environment
+from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Shown, collector, outs
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow
+
+INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
+"""The slots that a condition of an output sees: rows since the last output and ever, the time of the last output."""
+
+
+class Schedule(Protocol):
+    """Instants by a calendar."""
+
+    def after(self, instant: int) -> int | None:
+        """The first instant strictly after that one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable that is set."""
+
+    variable: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`after`: nothing before; then an output every `span`, every `events` rows, by `schedule`, or `when`; and at the end.
+
+    `at_end`: an output when the partition ends, if `end_when` holds; alone, it is the only one.
+    """
+
+    mode: Literal["default", "all", "first", "last", "snapshot"] = "default"
+    span: int | None = None
+    events: Expr | None = None
+    schedule: Schedule | None = None
+    when: Expr | None = None
+    then: tuple[Setting, ...] = ()
+    after_span: int | None = None
+    after_events: Expr | None = None
+    at_end: bool = False
+    end_when: Expr | None = None
+    end_then: tuple[Setting, ...] = ()
+    starts_at_once: bool = False
+
+    @property
+    def limited(self) -> bool:
+        """Whether rows wait for an output."""
+        return self.at_end or any(part is not None for part in (self.span, self.events, self.schedule, self.when))
+
+
+class Outputs:
+    """The rate of one partition of a statement. `emit` gets every output, `set_variable` what a condition sets.
+
+    `update` makes rows of a change of the input. Where the aggregates are not needed before an output, the changes wait
+    for it as they are, and are evaluated then: what a row shows of its surroundings is what holds at the output.
+    """
+
+    def __init__(
+        self,
+        rate: Rate,
+        kind: Kind,
+        update: Callable[[Sequence[Rows], Sequence[Rows]], Changes],
+        content: Callable[[], Sequence[Change]],
+        environment: Environment,
+        emit: Callable[[Shown, bool], None],
+        set_variable: Callable[[str, Any], None],
+        emitted: Literal["new", "both", "old"] = "new",
+        ordered: bool = False,
+    ) -> None:
+        self._rate, self._kind, self._environment, self._emit = rate, kind, environment, emit
+        self._update, self._set, self._emitted = update, set_variable, emitted
+        self.variables = {each.name for each in walk(rate.when) if isinstance(each, Variable)} if rate.when else set()
+        """The variables that the condition of an output reads."""
+        self._plain = isinstance(kind, PerRow) and kind.plain
+        self._policy = _policy(rate, kind, self._plain, ordered)
+        self._events = compiled(rate.events) if rate.events is not None else None
+        self._when = predicate(rate.when) if rate.when is not None else None
+        self._end_when = predicate(rate.end_when)
+        self._after_events = compiled(rate.after_events) if rate.after_events is not None else None
+        firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
+        self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered)
+        self._counts: list[Any] = [0, 0, 0, 0, environment.now]
+        self._open = True
+        self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0
+        self._begun = self._since = environment.now
+        self._units: dict[Any, list[Any]] = {}
+        self._pending: list[tuple[Sequence[Rows], Sequence[Rows]]] = []
+        self._asked = False
+        self.due: int | None = None
+        if rate.starts_at_once:
+            self._start_clock()
+
+    def take(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
+        """The input has changed."""
+        if self._policy == "direct":
+            changes = self._update(new, old)
+            if self._let(len(changes.new)) and (changes.new or changes.old or forced):
+                self._emit(Shown(outs(changes.new), outs(changes.old)), forced)
+        elif self._policy == "first":
+            if self._let(len(new)) and self._first(new, old):
+                self._count(new, old)
+        elif self._keep(new, old):
+            self._count(new, old)
+
+    def fire(self, now: int) -> None:
+        """The clock of the outputs is due; what was shown already at this instant is not shown again."""
+        if self.due is None or self.due > now:
+            return
+        if self._asked:
+            self._asked, self.due = False, None
+            self._show()
+        elif self._rate.span is not None:
+            periods = (now - self._since) // self._rate.span + 1
+            self.due = self._since + periods * self._rate.span
+            self._show()
+        elif self._rate.schedule is not None:
+            self.due = self._rate.schedule.after(now)
+            self._show()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether changes wait as they are."""
+        return bool(self._pending)
+
+    def variable_changed(self) -> None:
+        """A variable has another value: a condition that holds now is shown when the clock moves next."""
+        if self._when is not None and not self._asked and self._when((), self._counts, self._environment):
+            self._asked, self.due = True, self._environment.now
+            self._assign(self._rate.then)
+
+    def end(self) -> None:
+        """The partition ends."""
+        if self._rate.at_end and self._end_when((), self._counts, self._environment):
+            self._show()
+            self._assign(self._rate.end_then)
+
+    def snapshot(self) -> Any:
+        units = list(self._units.items())
+        kept = [self._collector.snapshot(), self._counts, self._open, self._waits, self._seen, self._begun, self._since]
+        pending = [[list(new), list(old)] for new, old in self._pending]
+        return [*kept, units, pending, self._asked, self.due]
+
+    def restore(self, state: Any) -> None:
+        kept, self._counts, self._open, self._waits, self._seen, self._begun, self._since = state[:7]
+        units, pending, self._asked, self.due = state[7:]
+        self._collector.restore(kept)
+        self._units = {unit: list(counts) for unit, counts in units}
+        self._pending = [(new, old) for new, old in pending]
+
+    def _keep(self, new: Sequence[Rows], old: Sequence[Rows]) -> bool:
+        """Keep a change for the next output; whether it counts, `after` being over."""
+        at_once = self._policy in ("snapshot", "units") or (self._policy == "kept" and not self._plain)
+        let = self._let(len(new))
+        if self._policy == "snapshot":
+            self._update(new, old)
+        elif at_once and self._policy == "kept":
+            self._collector.take(self._update(new, old))
+        elif let or not self._plain or self._policy == "kept":
+            self._pending.append((new, old))
+        return let
+
+    def _let(self, arrived: int) -> bool:
+        """Whether `after` is over: the change that ends it passes whole."""
+        if not self._waits:
+            return True
+        if self._rate.after_span is not None:
+            self._waits = self._environment.now < self._begun + self._rate.after_span
+        elif self._after_events is not None:
+            self._seen += arrived
+            self._waits = self._seen <= self._after_events((), (), self._environment)
+        return not self._waits
+
+    def _start_clock(self) -> None:
+        if self.due is not None:
+            return
+        now = self._environment.now
+        if self._rate.span is not None:
+            self._since, self.due = now, now + self._rate.span
+        elif self._rate.schedule is not None:
+            self.due = self._rate.schedule.after(now)
+
+    def _count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        """Count a change; the output that it brings about."""
+        if self._policy == "units":
+            self._show(False)
+            return
+        self._start_clock()
+        arrived, left = len(new), len(old)
+        for place, n in zip(
+            (INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER), (arrived, arrived, left, left), strict=True
+        ):
+            self._counts[place] += n
+        if self._events is not None:
+            limit = self._events((), (), self._environment)
+            if self._counts[INSERTED] >= limit or self._counts[REMOVED] >= limit:
+                self._show(False)
+        elif self._when is not None and self._when((), self._counts, self._environment):
+            self._assign(self._rate.then)
+            self._show()
+
+    def _show(self, forced: bool = True) -> None:
+        self._open = True
+        if self._policy != "first":
+            pending, self._pending = self._pending, []
+            for new, old in pending:
+                self._collector.take(self._update(new, old))
+            self._emit(self._collector.show(), forced)
+        self._counts[INSERTED] = self._counts[REMOVED] = 0
+        self._counts[LAST_OUTPUT] = self._environment.now
+
+    def _assign(self, settings: Sequence[Setting]) -> None:
+        for setting in settings:
+            self._set(setting.variable, compiled(setting.value)((), self._counts, self._environment))
+
+    # `first`: what comes first goes through, the rest of the interval does not.
+
+    def _first(self, new: Sequence[Rows], old: Sequence[Rows]) -> bool:
+        """Let a change through that is the first of its interval; one that shows nothing begins no interval."""
+        changes = self._update(new, old)
+        if not self._open:
+            return True
+        if not ((changes.new and self._emitted != "old") or (changes.old and self._emitted != "new")):
+            return False
+        self._open = False
+        self._emit(Shown(outs(changes.new), outs(changes.old)), True)
+        return True
+
+    def _passes(self, unit: Any, arrived: int, left: int) -> bool:
+        """Whether an interval of the unit begins: its first row, or enough rows or time since its last one."""
+        now = self._environment.now
+        known = self._units.get(unit)
+        if self._when is not None:
+            return self._unit_holds(unit, known, arrived, left)
+        if known is None:
+            self._units[unit] = [0, 0, now]
+            return True
+        known[0] += arrived
+        known[1] += left
+        if self._events is not None:
+            limit = self._events((), (), self._environment)
+            passes = known[0] >= limit or known[1] >= limit
+        elif self._rate.schedule is not None:
+            edge = self._rate.schedule.after(known[2])
+            passes = edge is not None and edge <= now
+        else:
+            passes = self._rate.span is not None and now - known[2] >= self._rate.span
+        if passes:
+            self._units[unit] = [0, 0, now]
+        return passes
+
+    def _unit_holds(self, unit: Any, known: list[Any] | None, arrived: int, left: int) -> bool:
+        """Whether the condition holds for the rows of a unit."""
+        counts = self._units[unit] = known or [0, 0, 0, 0, self._environment.now]
+        for place, n in zip(
+            (INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER), (arrived, arrived, left, left), strict=True
+        ):
+            counts[place] += n
+        if self._when is None or not self._when((), counts, self._environment):
+            return False
+        counts[INSERTED] = counts[REMOVED] = 0
+        counts[LAST_OUTPUT] = self._environment.now
+        self._assign(self._rate.then)
+        return True
+
+
+Policy = Literal["direct", "snapshot", "first", "units", "kept", "pending"]
+"""How changes wait: not at all; for what is there; not at all but the first; the first of each unit; as rows (`kept`);
+as they are (`pending`)."""
+
+
+def _policy(rate: Rate, kind: Kind, plain: bool, ordered: bool) -> Policy:
+    if not rate.limited:
+        return "direct"
+    if rate.mode == "snapshot":
+        return "snapshot"
+    if rate.mode == "first":
+        return "units" if kind.grouped else "first"
+    if (plain and rate.mode == "last") or (rate.mode in ("last", "all") and not ordered):
+        return "kept"
+    return "pending"

@@ -1,0 +1,294 @@
+"""A select in one partition: inputs → join → condition → rows → rate → listeners and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.compiling import compiled, predicate
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.plans import Select, StoreInput, StreamInput
+from rollup.engine.rows.row import Delta, Row, Rows
+from rollup.engine.rows.selects.collecting import Shown, outs
+from rollup.engine.rows.selects.grouping import Aggregation, groups_of
+from rollup.engine.rows.selects.joining import Join
+from rollup.engine.rows.selects.pairing import pairs
+from rollup.engine.rows.selects.rates import Outputs
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, Out, PerGroup, PerRow, Projector, Total
+from rollup.engine.rows.stores.tabling import TableGroups
+from rollup.engine.timers import Order, Phase
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.contexts.partitions import Partition
+
+
+class SelectInstance(Instance):
+    """A select at work."""
+
+    def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
+        super().__init__(name, (*plan.inputs, *plan.own_inputs), plan.lookups, where, order)
+        self.plan = plan
+        self._width = len(plan.inputs)
+        self._where = predicate(plan.where) if plan.where is not None else None
+        self._join = Join(plan.join, self.environment) if plan.join is not None else None
+        self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
+        self.kind = self._kind()
+        self._released: dict[int, Sequence[Row]] = {}
+        """What comes in the change at hand: the content of a window that has just let a batch out."""
+        self._alone = type(self) is SelectInstance and _alone(plan)
+        self.outputs = Outputs(
+            plan.rate,
+            self.kind,
+            self._update,
+            self.content,
+            self.environment,
+            self._emit,
+            self.component.set_variable,
+            plan.emitted,
+            bool(plan.finish.descending),
+        )
+
+    def _kind(self) -> Kind:
+        plan, e = self.plan, self.environment
+        projector = Projector(plan.projection, e, self.row)
+        kept = [TableGroups(plan.into, self)] if plan.into is not None else None
+        if plan.grouping is not None:
+            ever = plan.unbounded or plan.rate.mode in ("all", "last")
+            levels = Aggregation(kept or groups_of(plan.grouping.levels, e))
+            own = Aggregation(groups_of(plan.grouping.own, e))
+            return PerGroup(projector, plan.grouping, levels, own, ever, self._says_what_leaves())
+        found = Aggregation(kept or groups_of(plan.levels, e)) if kept or plan.levels else None
+        if plan.total and found is not None:
+            return Total(projector, found, self._width, self._says_what_leaves())
+        return PerRow(projector, found, plan.grouped, plan.rate.mode == "all", self._says_what_leaves())
+
+    def _says_what_leaves(self) -> bool:
+        """Whether anybody gets rows that leave, so that they are made at all."""
+        plan = self.plan
+        if plan.emitted != "new" or plan.rate.limited or plan.rate.mode != "default":
+            return True
+        return plan.target is not None and plan.target.leaving
+
+    def start(self) -> None:
+        """Hear of variables where an output depends on them."""
+        super().start()
+        self._hear(True)
+
+    def stop(self) -> None:
+        """Hear of nothing."""
+        super().stop()
+        self._hear(False)
+
+    def _hear(self, hears: bool) -> None:
+        if self.plan.rate.when is not None:
+            self.component.hears_variables(self, hears)
+
+    def asks(self, number: int) -> bool:
+        """Whether an input is that of a sub-query."""
+        return number >= self._width
+
+    @property
+    def joins(self) -> bool:
+        """Whether inputs that change at one instant make one change together."""
+        return self._join is not None
+
+    # changes
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event; where nothing is kept of it, what it makes leaves at once."""
+        if not self._alone:
+            super().receive(inputs, row)
+        elif self.alive:
+            new = self._passing(((row,),))
+            if new:
+                changes = self.kind.update(new, ())
+                if changes.new:
+                    self._emit(Shown([change.out for change in changes.new]), False)
+
+    def changed(self, deltas: dict[int, Delta]) -> None:
+        """The statement's own inputs have changed; those of sub-queries matter only when they are asked."""
+        own = {number: delta for number, delta in deltas.items() if number < self._width}
+        new, old = self._rows(own)
+        only = self.plan.join.only if self.plan.join is not None else None
+        forced = any(delta.forced for number, delta in own.items() if only is None or number == only)
+        if new or old or forced:
+            self._released = {number: delta.new for number, delta in own.items() if delta.new}
+            self.outputs.take(new, old, forced)
+            self._released = {}
+
+    def _update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
+        if self.plan.join is not None and self.plan.join.only is not None:
+            self.kind.clear()
+        return self.kind.update(new, old)
+
+    def fill(self, number: int, rows: Sequence[Row]) -> None:
+        """What a store held counts for the aggregates; in a join it is looked at when it is needed."""
+        if self._join is None and number < self._width:
+            self.kind.fill(self._passing([(row,) for row in rows]))
+
+    def _rows(self, deltas: dict[int, Delta]) -> tuple[list[Rows], list[Rows]]:
+        if self._pairs is not None:
+            new, old = self._pairs.change(deltas)
+        elif self._join is not None:
+            new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
+        else:
+            new = [(row,) for delta in deltas.values() for row in delta.new]
+            old = [(row,) for delta in deltas.values() for row in delta.old]
+        return self._passing(new), self._passing(old, False)
+
+    def _content_of(self, number: int, deltas: dict[int, Delta]) -> Sequence[Row]:
+        """What an input of a join holds; without a window it is what comes now, while all inputs come together."""
+        state = self.inputs[number]
+        if state.window is None and not isinstance(state.spec, StoreInput):
+            return deltas[number].new if number in deltas else ()
+        return self.held(number)
+
+    def _passing(self, rows: Sequence[Rows], arriving: bool = True) -> list[Rows]:
+        where, e = self._where, self.environment
+        e.arriving = arriving
+        return list(rows) if where is None else [r for r in rows if where(r, (), e)]
+
+    # outputs
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """Timers. An output of a join shows what was joined before the windows of that instant let rows out.
+
+        So does one over a window a key: those windows were made after the clock of the outputs.
+        """
+        if phase is Phase.WINDOW and self.alive and (self._join is not None or self._shows_first()):
+            self.outputs.fire(now)
+        super().fire(phase, now)
+
+    def _shows_first(self) -> bool:
+        window, due = self.inputs[0].window, self.outputs.due
+        if window is None or not window.keyed or due is None:
+            return False
+        return window.due is not None and due <= window.due
+
+    def fire_outputs(self, now: int) -> None:
+        """The clock of the outputs."""
+        self.outputs.fire(now)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether changes wait for an output that evaluates them."""
+        return self.outputs.waiting
+
+    def due_output(self) -> int | None:
+        """The clock of the outputs."""
+        return self.outputs.due
+
+    def variables_set(self, names: Collection[str]) -> None:
+        """An output may depend on them."""
+        if self.outputs.variables & set(names):
+            self.outputs.variable_changed()
+            self.ask_timers()
+
+    def end(self) -> None:
+        """What is shown at the end."""
+        self.outputs.end()
+
+    def _emit(self, shown: Shown, forced: bool) -> None:
+        new, old = self.finished(shown.new), self.finished(shown.old)
+        target = self.plan.target
+        if target is not None:
+            for row in [*(new if target.arriving else ()), *(old if target.leaving else ())]:
+                values = [None if place is None else row.values[place] for place in target.columns]
+                self.component.insert(target.name, self.partition, self.row(values))
+        emitted = self.plan.emitted
+        if emitted == "old":
+            new, old = old, []
+        self.runner.deliver(self.name, Delta(new, old if emitted == "both" else (), forced))
+
+    def finished(self, found: Sequence[Out]) -> list[Row]:
+        """The rows of one output, distinct, in order, within the limit."""
+        finish = self.plan.finish
+        rows = list(found)
+        if finish.distinct:
+            seen: dict[Any, Out] = {}
+            for out in rows:
+                seen.setdefault(comparable(out.row.values), out)
+            rows = list(seen.values())
+        if finish.descending and len(rows) > 1:
+            rows.sort(key=cmp_to_key(lambda a, b: compare(a.order, b.order, finish.descending)))
+        if finish.limit is not None:
+            start = compiled(finish.offset)((), (), self.environment) if finish.offset is not None else 0
+            count = compiled(finish.limit)((), (), self.environment)
+            rows = rows[start or 0 : None if count is None or count < 0 else (start or 0) + count]
+        return [out.row for out in rows]
+
+    # what is there
+
+    def content(self) -> list[Change]:
+        """The rows as they are now."""
+        if self._join is not None:
+            rows = self._join.all(lambda number: self._content_of(number, {}))
+        elif self.inputs[0].window is None and not isinstance(self.inputs[0].spec, StoreInput):
+            return self.kind.content(None)
+        else:
+            rows = [(row,) for row in self._kept_now()]
+        return self.kind.content(self._passing(rows))
+
+    def _kept_now(self) -> Sequence[Row]:
+        """What the input holds; a batch that is being let out is there until the change is over."""
+        window, released = self.inputs[0].window, self._released.get(0, ())
+        if window is None:
+            return self.held(0)
+        if not released or not window.in_batches or window.moved_on:
+            return list(window.content())
+        return [*window.content(), *released] if window.keyed else released
+
+    def rows(self) -> list[Row]:
+        """What the statement would show now; of groups without a window nothing is known."""
+        unbounded = isinstance(self.inputs[0].spec, StreamInput) and self.inputs[0].window is None
+        if isinstance(self.kind, PerGroup) and unbounded and self._join is None and self.plan.rate.mode != "snapshot":
+            return []
+        return self.finished(outs(self.content()))
+
+    def kept(self) -> Any:
+        """Aggregates and outputs."""
+        return [self.kind.snapshot(), self.outputs.snapshot()]
+
+    def restore_kept(self, state: Any) -> None:
+        """Aggregates and outputs."""
+        if self._pairs is not None:
+            for place in range(self._width):
+                self._pairs.fill(place, self.held(place))
+        self.kind.restore(state[0])
+        self.outputs.restore(state[1])
+        self._hear(True)
+
+
+def _alone(plan: Select) -> bool:
+    """Whether each event is answered by itself: no window, no aggregate, no rate, so no clock and nothing to forget."""
+    match plan.inputs:
+        case (StreamInput(window=None, unnest=(), prior=0),):
+            pass
+        case _:
+            return False
+    rate = plan.rate
+    waits = rate.limited or rate.mode != "default" or rate.after_span is not None or rate.after_events is not None
+    return not (waits or plan.own_inputs or plan.levels or plan.grouping is not None or plan.into is not None)
+
+
+def comparable(value: Any) -> Any:
+    """A value that can be a key: rows by identity of content, lists as tuples."""
+    if isinstance(value, Row):
+        return ("row", comparable(value.values))
+    if isinstance(value, (list, tuple)):
+        return tuple(comparable(each) for each in value)
+    return value
+
+
+def compare(a: Sequence[Any], b: Sequence[Any], descending: Sequence[bool]) -> int:
+    """The order of two rows; null stands before all else, after all else when descending."""
+    for one, other, down in zip(a, b, descending, strict=True):
+        if one == other:
+            continue
+        if one is None or other is None:
+            less = one is None
+        else:
+            less = one < other
+        return (1 if less else -1) if down else (-1 if less else 1)
+    return 0

@@ -1,0 +1,280 @@
+"""Named windows and tables: rows that several statements share. Unique indexes are checked before anything changes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rollup.core.errors import QueryError
+from rollup.engine.compiling import predicate
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import Fold
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.timers import Order
+from rollup.engine.types import RowType
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.contexts.partitions import Partition
+
+Key = tuple[Any, ...]
+Updates = Sequence[tuple[Row, Mapping[int, Any]]]
+"""Rows, and their new values by place."""
+
+
+@dataclass(frozen=True)
+class WindowStore:
+    """A named window: its rows' type, the window, and from which other store it is filled at its start."""
+
+    type: RowType
+    window: WindowSpec
+    filled_from: str | None = None
+    filled_where: Expr | None = None
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """A table: its rows' type, the places of its keys, and the aggregated columns."""
+
+    type: RowType
+    keys: tuple[int, ...]
+    aggregated: tuple[str, ...] = ()
+    starts: tuple[tuple[int, Any], ...] = ()
+    """The values, by place, that aggregated columns of a new row have; the others are null."""
+
+
+@dataclass(frozen=True)
+class UniqueIndex:
+    """No two rows of a store have the same values at these places."""
+
+    name: str
+    places: tuple[int, ...]
+
+
+def updated(row: Row, values: Mapping[int, Any]) -> tuple[Any, ...]:
+    """The values of a row with some of them replaced."""
+    return tuple(values.get(place, old) for place, old in enumerate(row.values))
+
+
+class Store(Instance, ABC):
+    """What a named window and a table have in common. A store is an instance in every partition of its context."""
+
+    def __init__(self, name: str, where: Partition, order: Order) -> None:
+        super().__init__(name, (), (), where, order)
+        self.consumers: list[tuple[Instance, int]] = []
+        self.unique: list[UniqueIndex] = []
+
+    @abstractmethod
+    def content(self) -> Sequence[Row]:
+        """The rows, in order."""
+
+    def shown(self) -> Sequence[Row]:
+        """The rows that joins and sub-queries find: those that have come and not left."""
+        return self.content()
+
+    def asked(self, filtered: bool) -> Sequence[Row]:
+        """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
+        return self.content()
+
+    @abstractmethod
+    def find(self, key: Key) -> Row | None:
+        """The row of a key."""
+
+    @abstractmethod
+    def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
+        """Rows come, get other values by place, and leave, all as one change; the delta of what was asked for.
+
+        Raises QueryError when a unique index or key forbids it; nothing has changed then.
+        """
+
+    def leave(self, consumer: Instance) -> None:
+        """A consumer follows no longer."""
+        self.consumers = [each for each in self.consumers if each[0] is not consumer]
+
+    def changed(self, deltas: dict[int, Delta]) -> None:
+        """A store has no inputs."""
+
+    def check(self, coming: Iterable[Row], leaving: Iterable[Row] = ()) -> None:
+        """Raise QueryError when rows that come break a unique index."""
+        gone, rows = {row.id for row in leaving}, list(coming)
+        for index in self.unique:
+            known = {self._key(index, row) for row in self.content() if row.id not in gone}
+            for row in rows:
+                key = self._key(index, row)
+                if key in known:
+                    shown = ", ".join(repr(value) for value in key)
+                    raise QueryError(
+                        f"{self.name} has a row{' with ' if key else ''}{shown} already, and index {index.name} is unique",
+                        hint="nothing was changed; update the row, or delete it first",
+                    )
+                known.add(key)
+
+    def _key(self, index: UniqueIndex, row: Row) -> Key:
+        return tuple(row.values[place] for place in index.places)
+
+
+class NamedWindow(Store):
+    """A window that statements fill, change and follow."""
+
+    def __init__(self, name: str, statement: str, spec: WindowStore, where: Partition, order: Order) -> None:
+        super().__init__(name, where, order)
+        self.spec, self.statement = spec, statement
+        self.window = spec.window.build(self)
+
+    def start(self) -> None:
+        """Rows of another store come in, silently."""
+        super().start()
+        if self.spec.filled_from is not None:
+            test = predicate(self.spec.filled_where)
+            held = self.component.store(self.spec.filled_from, self.partition).content()
+            rows = [self.row(row.values) for row in held if test((row,), (), self.environment)]
+            self.window.enter(rows, self.runner.now)
+            self.ask_timers()
+
+    def content(self) -> Sequence[Row]:
+        """In the window's order."""
+        return list(self.window.content())
+
+    def shown(self) -> Sequence[Row]:
+        return list(self.window.shown())
+
+    def asked(self, filtered: bool) -> Sequence[Row]:
+        return [*self.shown(), *self.content()] if filtered and self.window.in_batches else self.content()
+
+    def find(self, key: Key) -> Row | None:
+        """A window has no keys."""
+        return None
+
+    def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
+        """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
+        old = [*leaving, *(row for row, _ in updates)]
+        new = [*coming, *(self.row(updated(row, values)) for row, values in updates)]
+        if self.unique:
+            self.check(new, old)
+        for row in old:
+            self.window.remove(row)
+        entered = self.window.enter(new, self.runner.now) if new else Delta((), ())
+        self._moved(Delta(entered.new, [*old, *entered.old]))
+        return Delta(new, old)
+
+    def fire(self, phase: Any, now: int) -> None:
+        """The window's timer."""
+        while self.alive and self.window.due is not None and self.window.due <= now:
+            self._moved(self.window.fire(now))
+
+    def ask_timers(self) -> None:
+        """The window's next instant."""
+        from rollup.engine.timers import Phase
+
+        self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
+
+    def rows(self) -> list[Row]:
+        """The content."""
+        return list(self.content())
+
+    def _moved(self, delta: Delta) -> Delta:
+        self.ask_timers()
+        if delta:
+            self.runner.deliver(self.statement, delta)
+            self.runner.later(lambda: self._tell(delta), first=True)
+        return delta
+
+    def _tell(self, delta: Delta) -> None:
+        for consumer, number in list(self.consumers):
+            consumer.followed(number, delta)
+        if self.name in self.runner.indexes:  # patterns may wait for its rows
+            for row in delta.new:
+                self.runner.route(self.name, row)
+
+    def kept(self) -> Any:
+        """The window."""
+        return self.window.snapshot()
+
+    def restore_kept(self, state: Any) -> None:
+        """The window."""
+        self.window.restore(state)
+
+
+class Table(Store):
+    """Rows by key, or one row at most. A row never changes: an update puts another with its number in its place."""
+
+    def __init__(self, name: str, statement: str, spec: TableStore, where: Partition, order: Order) -> None:
+        super().__init__(name, where, order)
+        self.spec, self.statement = spec, statement
+        self.unique.append(UniqueIndex(name, spec.keys))
+        self._rows: dict[Key, Row] = {}
+        self._slots: dict[Key, dict[str, list[Any]]] = {}
+
+    def content(self) -> Sequence[Row]:
+        """In the order in which keys came."""
+        return list(self._rows.values())
+
+    def find(self, key: Key) -> Row | None:
+        """The row of a key."""
+        return self._rows.get(key)
+
+    def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
+        """A row that is updated keeps its number and its place."""
+        coming = [self._started(row) for row in coming]
+        before = [row for row, _ in updates]
+        after = [Row(row.id, updated(row, values)) for row, values in updates]
+        self.check([*coming, *after], [*leaving, *before])
+        for row in leaving:
+            self._rows.pop(self._key_of(row), None)
+            self._slots.pop(self._key_of(row), None)
+        for (row, _), changed in zip(updates, after, strict=True):
+            slots = self._slots.pop(self._key_of(row), None)
+            if self._key_of(row) != self._key_of(changed):
+                self._rows.pop(self._key_of(row), None)
+            self._rows[self._key_of(changed)] = changed
+            if slots is not None:
+                self._slots[self._key_of(changed)] = slots
+        self._rows.update((self._key_of(row), row) for row in coming)
+        return Delta([*coming, *after], [*leaving, *before])
+
+    def slots(self, key: Key, columns: Sequence[str], folds: Sequence[Fold]) -> list[list[Any]]:
+        """The slots of aggregated columns of a row, which is made when it is not there."""
+        if key not in self._rows:
+            values: list[Any] = [None] * len(self.spec.type.fields)
+            for place, value in zip(self.spec.keys, key, strict=True):
+                values[place] = value
+            self._rows[key] = self._started(self.row(values))
+        found = self._slots.setdefault(key, {})
+        return [found.setdefault(column, fold.start()) for column, fold in zip(columns, folds, strict=True)]
+
+    def _started(self, row: Row) -> Row:
+        values = list(row.values)
+        for place, start in self.spec.starts:
+            values[place] = start if values[place] is None else values[place]
+        return Row(row.id, tuple(values))
+
+    def put(self, key: Key, column: str, value: Any) -> None:
+        """The value of one column."""
+        row, place = self._rows[key], self.spec.type.index[column]
+        self._rows[key] = Row(row.id, (*row.values[:place], value, *row.values[place + 1 :]))
+
+    def reset(self, row: Row, column: str, start: Callable[[], list[Any]], value: Any) -> Row:
+        """An aggregated column begins again; the row as it is then."""
+        key = self._key_of(row)
+        self._slots.setdefault(key, {})[column] = start()
+        self.put(key, column, value)
+        return self._rows[key]
+
+    def rows(self) -> list[Row]:
+        """The content."""
+        return list(self.content())
+
+    def kept(self) -> Any:
+        """Rows and slots."""
+        return [list(self._rows.items()), [[key, list(slots.items())] for key, slots in self._slots.items()]]
+
+    def restore_kept(self, state: Any) -> None:
+        """Rows and slots."""
+        self._rows = dict(state[0])
+        self._slots = {key: dict(slots) for key, slots in state[1]}
+
+    def _key_of(self, row: Row) -> Key:
+        return tuple(row.values[place] for place in self.spec.keys)

@@ -1,0 +1,224 @@
+"""What runs inside Spark tasks: a task's share of a batch becomes partial rows, with DuckDB, in one pass.
+
+The function is sent to Spark with plain data only; each worker process compiles the app once and keeps its engine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.ipc
+from sqlglot import exp
+
+from rollup.aggregation.partials import Partials
+from rollup.checkpoint.inputs import Input, held, rest
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import SourceError
+from rollup.core.packing import unpack
+from rollup.core.untyped import pc
+from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result, kept, of_part
+from rollup.hosts.spark.tasks.shard_step import Split, split
+from rollup.plan.aggregation import column
+from rollup.program import PASSED, Program, compile_app, renumbered
+from rollup.sources.base import DEAD, Part, Source
+from rollup.sources.content.damage import PASSING
+from rollup.sources.content.records import quoted
+from rollup.sources.kafka import BY_OFFSET, COPIES
+from rollup.sources.registry import source
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What a task needs: the app, its stream, the source's options, and for a second look the steps of the clock."""
+
+    app: str
+    zone: str
+    stream: str
+    options: Mapping[str, Any]
+    exchange: str | None = None
+    forwards: tuple[str, ...] = ()
+    threads: int = 1
+    refold: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict[str, tuple[bytes, bytes]])
+    bases: Mapping[str, int] = field(default_factory=dict[str, int])
+    split: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """For aggregations whose step runs in shards: the folder their partial rows go to, and how many shards there are."""
+    only: tuple[str, ...] | None = None
+    """The aggregations that are asked for; all when it is None."""
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The columns of streams whose events statements take, in the driver."""
+    taken: Input = field(default_factory=dict[str, Any])
+    """What of the batch is passed over, see `rollup.checkpoint.inputs`."""
+    keep: bool = False
+    """Whether events that had to be parsed are left in the exchange, for `look_again`."""
+
+
+def by_offset(spec: TaskSpec) -> TaskSpec:
+    """For a batch whose arrivals are `Numbering.too_wide`: the same task, its events numbered by their offsets."""
+    return replace(spec, options={**spec.options, BY_OFFSET: True})
+
+
+def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row a result: partial rows of an aggregation over one part, dead letters, forwarded events, counts of a part,
+    what it has of the attributes, and which input the batches are."""
+    received = list(batches)
+    if not received:
+        return
+    worker = _worker(spec.app, spec.zone, spec.threads)
+    options = {**spec.options, COPIES: worker.program.scale(spec.stream)}
+    origin = source(worker.program.streams[spec.stream], options)
+    batch = pa.Table.from_batches(received)
+    yield Result(Kind.INPUT, spec.stream, payload=json.dumps(held(batch)).encode()).row()
+    try:
+        for part in origin.parts(worker.engine, rest(batch, spec.taken)):
+            for kind, name, table in _whole(spec, worker, origin, part):
+                if kind is not Kind.KEPT:
+                    yield of_part(kind, name, part, table, spec.exchange).row()
+                elif table is not None and (result := kept(name, part, table, str(spec.exchange))) is not None:
+                    yield result.row()
+    except SourceError:
+        _worker.cache_clear()  # what a fault may have left of an engine does not meet the next try
+        raise
+
+
+def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
+    """What the tasks of a batch would give for a second look, from the events that they have kept. Raises OSError."""
+    worker, found = _worker(spec.app, spec.zone, spec.threads), list[pa.Table | Split]()
+    for origin, file in files:
+        with pa.memory_map(file) as mapped, worker.engine.tables({"__kept": pa.ipc.open_file(mapped).read_all()}):
+            part = Part("__kept", 0, origin, 0, DEAD.empty_table())
+            results = _results(replace(spec, keep=False), worker, part)
+            found += [table for kind, _, table in results if kind is Kind.PARTIALS and table is not None]
+    return found
+
+
+def _whole(
+    spec: TaskSpec, worker: _Worker, origin: Source, part: Part
+) -> list[tuple[Kind, str, pa.Table | Split | None]]:
+    """The results of a part. A file may turn out to be damaged only when it is read to its end: then all of it is a
+    dead letter and none of it counts."""
+    try:
+        return list(_results(spec, worker, part))
+    except (duckdb.Error, *PASSING) as problem:
+        reason = origin.damaged(part.origin, problem)
+    row = [[spec.stream], [reason], [part.origin], [""]]
+    return [(Kind.PART, spec.stream, None), (Kind.DEAD, spec.stream, pa.table(row, schema=DEAD))]
+
+
+@dataclass(frozen=True)
+class _Worker:
+    program: Program
+    engine: ColumnEngine
+    partials: Mapping[str, Partials]
+
+
+@lru_cache(maxsize=4)
+def _worker(app: str, zone: str, threads: int) -> _Worker:
+    program = compile_app(app, zone)
+    made = _Worker(
+        program, ColumnEngine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()}
+    )
+    # Spark collects garbage after every task, 50 ms over all that was imported; what lives for ever is left out of it.
+    gc.freeze()
+    atexit.register(
+        gc.unfreeze
+    )  # what is frozen when the process ends is never let go, and DuckDB reports it as leaked
+    return made
+
+
+def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[Kind, str, pa.Table | Split | None]]:
+    yield Kind.PART, spec.stream, None
+    if part.dead.num_rows:
+        yield Kind.DEAD, spec.stream, part.dead
+    if part.looked is not None and part.looked.num_rows and not spec.refold:
+        yield Kind.LOOKED, spec.stream, part.looked
+    if spec.keep and part.parsed and spec.exchange is not None:
+        names = ", ".join(map(quoted, (*worker.program.streams[spec.stream].attributes, "__arrival", "__received")))
+        yield Kind.KEPT, spec.stream, worker.engine.run(f"SELECT {names} FROM {part.view}")
+    views = _derive(spec, worker, part)
+    for name, partials in worker.partials.items():
+        view = views.get(partials.aggregation.stream)
+        if view is None or (spec.only is not None and name not in spec.only):
+            continue
+        if spec.refold:
+            if name in spec.refold:
+                yield (
+                    Kind.PARTIALS,
+                    name,
+                    _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view)),
+                )
+            continue
+        rows = partials.fold(worker.engine, view)
+        yield Kind.PARTIALS, name, _shared(spec, worker, partials, rows)
+        if view == part.view and partials.hold_all(rows, part.rows):
+            continue
+        refused = partials.refused(worker.engine, view)
+        if refused.num_rows:
+            scale = worker.program.scale(spec.stream)
+            yield Kind.DEAD, name, _letters(worker.engine, part, partials.aggregation.stream, refused, scale)
+    for stream in spec.forwards if not spec.refold else ():
+        if stream in views:
+            yield Kind.EVENTS, stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
+    for stream, names in spec.rows.items() if not spec.refold else ():
+        if stream in views:
+            asked = exp.select(*map(column, (*names, *PASSED))).from_(exp.to_table(views[stream], quoted=True))
+            yield Kind.ROWS, stream, worker.engine.run(asked)
+
+
+def _derive(spec: TaskSpec, worker: _Worker, part: Part) -> dict[str, str]:
+    """The views of all streams that the part's events reach."""
+    scale, steps = worker.program.scale(spec.stream), worker.program.numbered(spec.stream)
+    views, parts = {spec.stream: part.view}, dict[str, list[str]]()
+    if scale > 1:
+        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __sent AS {renumbered(part.view, scale)}")
+        views[spec.stream] = "__sent"
+    for number, step in enumerate(steps):
+        derivation, name = step.derivation, f"__derived_{number}"
+        made = derivation.statement(views[derivation.source], step.copies, scale)
+        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {made}")
+        parts.setdefault(derivation.target, []).append(name)
+        union = " UNION ALL ".join(f"SELECT * FROM {each}" for each in parts[derivation.target])
+        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __all_{number} AS {union}")
+        views[derivation.target] = f"__all_{number}"
+    return views
+
+
+def _second_look(spec: TaskSpec, worker: _Worker, partials: Partials, part: Part, view: str) -> pa.Table:
+    steps, suspects = (unpack(blob) for blob in spec.refold[partials.aggregation.name])
+    base = spec.bases.get(part.origin, 0)
+    numbered = f"(SELECT * REPLACE (__arrival + {base} AS __arrival) FROM {view})"
+    worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __numbered AS {numbered}")
+    return partials.fold_by_step(worker.engine, "__numbered", steps, suspects)
+
+
+def _shared(spec: TaskSpec, worker: _Worker, partials: Partials, table: pa.Table) -> pa.Table | Split:
+    """Partial rows as the step wants them: together, or split for its shards."""
+    name = partials.aggregation.name
+    return split(worker.engine, partials.aggregation, table, *spec.split[name]) if name in spec.split else table
+
+
+def _letters(engine: ColumnEngine, part: Part, stream: str, refused: pa.Table, scale: int) -> pa.Table:
+    """The dead letters of events that an aggregation refuses; they stand where the source says, as those it refuses."""
+    own = pc.divide(refused["__arrival"], scale)  # a copy stands where its event does
+    refused = refused.set_column(refused.schema.get_field_index("__arrival"), "__arrival", own)
+    places = dict[int, str]()
+    if part.places:
+        found = f"SELECT __arrival, MIN(__position) AS position FROM {part.places} SEMI JOIN refused USING (__arrival) GROUP BY 1"
+        places = {row["__arrival"]: row["position"] for row in engine.run(found, refused=refused).to_pylist()}
+    rows = [
+        {
+            "stream": stream,
+            "reason": row["reason"],
+            "position": places.get(row["__arrival"], f"{part.origin}:{row['__arrival']}"),
+            "raw": str(row["raw"]),
+        }
+        for row in refused.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows, schema=DEAD)

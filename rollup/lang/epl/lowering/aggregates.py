@@ -1,0 +1,169 @@
+"""Aggregate calls of the tree → calls of the engine, and the slots in which expressions find their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from rollup.core.errors import PlanError
+from rollup.engine import operators as op
+from rollup.engine.aggregates import rate as RATE
+from rollup.engine.aggregates import rate_by as RATE_BY
+from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
+from rollup.engine.folding import AggregateCall
+from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
+from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.lowering.accessing import IDENTITY, KEY, RANKED, kept, ranked
+from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Collected, Scope, aggregates
+from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING
+from rollup.lang.epl.times import span
+from rollup.lang.epl.tree import expressions as ex
+
+
+def collect(
+    nodes: Iterable[Any], scope: Scope, base: int, dimensions: tuple[Expr, ...]
+) -> tuple[list[Collected], dict[str, Slot]]:
+    """The aggregate calls of expressions, those of the statement's own grouping first, and their slots from `base` on.
+
+    Raises PlanError for arguments that do not fit.
+    """
+    inside = replace(scope, slots=None, no_aggregates="inside another aggregate")
+    found = [_collected(node, inside, dimensions) for node in aggregates(nodes, scope)]
+    found.sort(key=lambda each: each.keys is not None)
+    groups = list(dict.fromkeys(each.keys for each in found))
+    ordered = [each for keys in groups for each in found if each.keys == keys]
+    slots = {each.text: Slot(base + place, each.call.type) for place, each in enumerate(ordered)}
+    return ordered, slots
+
+
+def _collected(node: ex.Call, scope: Scope, dimensions: tuple[Expr, ...]) -> Collected:
+    named = {each.name: each.value for each in node.arguments if isinstance(each, ex.Named)}
+    extra = set(named) - {"group_by", "filter"}
+    if extra:
+        raise unknown("parameter of an aggregate", min(extra), ["group_by", "filter"], node)
+    plain = [each for each in node.arguments if not isinstance(each, ex.Named)]
+    where = condition(named["filter"], scope) if "filter" in named else None
+    if where is None and len(plain) == 2 and _takes_condition(node.name.lower()):
+        where = condition(plain.pop(), scope)
+    try:
+        call = _call(node, plain, where, scope)
+        _ = call.type
+    except PlanError as found:
+        raise found.at(*node.at) from None
+    keys: tuple[Expr, ...] | None = None
+    if "group_by" in named:
+        by = named["group_by"]
+        keys = tuple(lower(each, scope) for each in (by.items if isinstance(by, ex.Group) else (by,)))
+        keys = None if keys == dimensions else keys
+    return Collected(render(node), call, keys)
+
+
+def _takes_condition(name: str) -> bool:
+    return name in AGGREGATES and name not in ("min", "max")
+
+
+def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
+    name = node.name.lower()
+    if name in ("first", "last", "nth", "window"):
+        return _access(node, name, plain, where, scope)
+    if name in RANKED:
+        return _ranked(node, name, plain, where, scope)
+    if name == "rate":
+        return _rate(node, plain, where, scope)
+    if name not in AGGREGATES:
+        raise unknown("aggregate", node.name, AGGREGATING, node)
+    if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
+        return AggregateCall(AGGREGATES[name], (), where=where)
+    if any(isinstance(each, ex.Star) for each in plain):
+        raise problem(f"`{render(node)}` needs a property, not `*`", node)
+    args = tuple(lower(each, scope) for each in plain)
+    if name == "avg" and args and args[0].type.integral:
+        args = (args[0],)
+    return AggregateCall(AGGREGATES[name], args, node.distinct, where)
+
+
+def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
+    """`rate(10)`: of what comes, by the engine's clock; `rate(time)` and `rate(time, amount)`: of what a window holds."""
+    if not 1 <= len(plain) <= 2:
+        raise problem("`rate` takes a number of seconds, or a property with a time", node, "rate(10)")
+    values = [lower(each, scope) for each in plain]
+    second = scope.catalog.second
+    if isinstance(values[0], Const) and len(values) == 1:
+        return AggregateCall(RATE(second, span(plain[0], scope, "`rate`")), (Now(),), where=where)
+    if not _windowed(scope):
+        raise problem("`rate` of a property needs a window on the stream", node, "rate(10), Stream#time(10)")
+    if values[0].type.kind not in (Kind.LONG, Kind.ANY):
+        raise problem(f"`{render(plain[0])}` is {values[0].type}, not a time of type long", plain[0])
+    amount = to_double(values[1]) if len(values) > 1 else Const(1.0, DOUBLE)
+    return AggregateCall(RATE_BY(second), (values[0], amount), where=where)
+
+
+def _windowed(scope: Scope) -> bool:
+    return scope.sources[scope.outer].windowed or len(scope.sources) - scope.outer > 1
+
+
+def _identity(scope: Scope) -> Expr:
+    rows = tuple(scope.row(place) for place in range(scope.outer, len(scope.sources)))
+    return Call(IDENTITY, rows, ANY)
+
+
+def _value(node: ex.Expression, scope: Scope) -> Expr:
+    if not isinstance(node, ex.Star):
+        return lower(node, scope)
+    if len(scope.sources) - scope.outer != 1:
+        raise problem("`*` is the row of one stream, and there are several", node, "first(a.*)")
+    return scope.row(scope.outer)
+
+
+def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
+    place = 0
+    if len(plain) == 2 and name != "window":
+        offset = plain.pop()
+        if not isinstance(offset, ex.Constant) or not isinstance(offset.value, int):
+            raise problem(f"the place in `{render(node)}` must be a constant number", offset)
+        place = offset.value
+    if len(plain) != 1:
+        raise problem(f"`{node.name}` takes a property or `*`", node, f"{node.name}(price)")
+    windowed = _windowed(scope)
+    if name == "window" and not windowed:
+        raise problem("`window` needs a window on the stream", node, "Stream#length(10)")
+    value = _value(plain[0], scope)
+    if name in ("first", "last") and not windowed:
+        return AggregateCall(AGGREGATES[f"{name}ever"], (value,), where=where)
+    streams = {each.input for each in walk(value) if isinstance(each, (Field, RowOf)) and each.input >= scope.outer}
+    if len(scope.sources) - scope.outer > 1 and len(streams) == 1 and name != "nth":
+        row = scope.row(streams.pop())
+        return AggregateCall(kept(name, place, True), (Call(IDENTITY, (row,), ANY), value), where=where)
+    return AggregateCall(kept(name, place), (_identity(scope), value), where=where)
+
+
+def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
+    if not plain:
+        raise problem(f"`{node.name}` needs something to sort by", node, f"{node.name}(price)")
+    down = [isinstance(each, ex.Sorted) and each.descending for each in plain]
+    keys = tuple(lower(each.value if isinstance(each, ex.Sorted) else each, scope) for each in plain)
+    if name == "sorted" and not _windowed(scope):
+        raise problem("`sorted` needs a window on the stream", node, "Stream#length(10)")
+    if not _windowed(scope) and not name.endswith("ever"):
+        name += "ever"  # nothing leaves
+    joined = len(scope.sources) - scope.outer > 1
+    streams = {each.input for key in keys for each in walk(key) if isinstance(each, (Field, RowOf))}
+    inputs = sorted(place for place in streams if place >= scope.outer) if joined else [scope.outer]
+    if len(inputs) != 1:
+        raise problem(f"`{render(node)}` sorts by properties of one stream", node)
+    row = scope.row(inputs[0])
+    identity = Call(IDENTITY, (row,), ANY) if joined else _identity(scope)
+    return AggregateCall(ranked(name, down, joined), (identity, Call(KEY, keys, ANY), row), where=where)
+
+
+def number_of(kind: DataType) -> DataType:
+    """The type that an aggregated number has."""
+    return DECIMAL if kind == DECIMAL else (kind if kind.numeric else INT)
+
+
+def to_double(value: Expr) -> Expr:
+    """A number as a double."""
+    return Call(op.TO_DOUBLE, (value,), DOUBLE)

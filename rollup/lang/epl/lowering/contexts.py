@@ -1,0 +1,183 @@
+"""create context → the engine's contexts, and the properties that statements see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollup.engine.expressions import Expr, Field
+from rollup.engine.rows.contexts.conditions import (
+    AfterCondition,
+    Condition,
+    EventCondition,
+    NowCondition,
+    PatternCondition,
+    ScheduleCondition,
+)
+from rollup.engine.rows.contexts.nodes import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
+from rollup.engine.types import INT, LONG, STRING, DataType, RowType
+from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
+from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.patterns import lower_pattern
+from rollup.lang.epl.lowering.streams import filter_of, source_filter
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Registry, Scope, Source
+from rollup.lang.epl.semantics import HASHES
+from rollup.lang.epl.times import crontab, span_expr
+from rollup.lang.epl.tree import contexts as cx
+from rollup.lang.epl.tree import expressions as ex
+
+
+def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, ContextInfo]:
+    """A context with its levels."""
+    if body.name in catalog.contexts:
+        raise problem(f"context `{body.name}` is declared already", body, "undeploy it first")
+    info = ContextInfo(body.name, {"name": STRING, "id": INT}, {})
+    levels: list[tuple[str, Level]] = []
+    for name, form in body.levels:
+        lowering = _Level(name, catalog, info)
+        levels.append((name, lowering.lower(form)))
+        lowering.declare()
+    return Context(body.name, tuple(levels)), info
+
+
+class _Level:
+    """One level; the properties of the levels above are known in it."""
+
+    def __init__(self, name: str, catalog: Catalog, info: ContextInfo) -> None:
+        self.name, self.catalog, self.info = name, catalog, info
+        self.own: dict[str, DataType] = {"name": STRING, "id": INT}
+        self.registry = Registry()
+
+    @property
+    def scope(self) -> Scope:
+        """What conditions see: the properties of this level and those above; tags also by their bare names."""
+        known = {**self.info.properties, **self.own}
+        visible = ContextInfo(self.info.name, known, self.info.keys)
+        scope = Scope(self.catalog, (), self.registry, visible)
+        rows = {name: kind for name, kind in self.own.items() if kind.row is not None}
+        from rollup.engine.rows.plans import ContextValue
+
+        names: dict[str, Expr] = {name: self.registry.ask(ContextValue(name), kind) for name, kind in rows.items()}
+        return replace(scope, names=names, no_aggregates="in a context")
+
+    def declare(self) -> None:
+        """The properties are seen by statements, also under the level's name."""
+        for name, kind in self.own.items():
+            self.info.properties.setdefault(name, kind)
+            self.info.properties[f"{self.name}.{name}"] = kind
+
+    def lower(self, form: cx.ContextForm) -> Level:
+        match form:
+            case cx.Keyed():
+                return self._keyed(form)
+            case cx.Hashed():
+                return self._hashed(form)
+            case cx.Categories():
+                return self._categories(form)
+            case cx.StartEnd():
+                return self._lived(form.start, form.end, False, ())
+            case cx.Overlapping():
+                return self._lived(form.start, form.end, True, form.distinct)
+
+    # keys
+
+    def _keyed(self, form: cx.Keyed) -> Level:
+        streams: list[KeyedStream] = []
+        width = len(form.streams[0].keys)
+        for stream in form.streams:
+            kinds, tests = source_filter(stream.source, self.scope)
+            if len(stream.keys) != width:
+                raise problem(f"{len(stream.keys)} key(s) of {stream.source.type}, {width} before", stream)
+            places: list[int] = []
+            for number, key in enumerate(stream.keys, start=1):
+                found = lower(key, replace(self.scope, sources=(Source(stream.source.type, kinds),)))
+                if not isinstance(found, Field):
+                    raise problem(f"`{render(key)}` is no property", key, "partition by a property of the event")
+                places.append(found.index)
+                self.own.setdefault(f"key{number}", found.type)
+                name = list(kinds.fields)[found.index]
+                nested = f"{self.name}.key{number}"
+                self.info.keys.setdefault(stream.source.type, {})[name] = nested
+            streams.append(KeyedStream(filter_of(stream.source.type, tests, self.registry), tuple(places)))
+            if stream.alias:
+                self.own[stream.alias] = kinds.data_type
+        initiated = [self._event(each) for each in form.initiated]
+        end = self._condition(form.terminated) if form.terminated is not None else None
+        pairs = tuple((each.filter, each.tag) for each in initiated)
+        return Keyed(tuple(streams), pairs, end, tuple(self.registry.lookups))
+
+    def _hashed(self, form: cx.Hashed) -> Level:
+        streams = []
+        for stream in form.streams:
+            call = stream.function
+            if not isinstance(call, ex.Call) or call.name.lower() not in HASHES:
+                raise unknown("hash function", render(call), HASHES, stream)
+            kinds, tests = source_filter(stream.source, self.scope)
+            value = lower(call, replace(self.scope, sources=(Source(stream.source.type, kinds),)))
+            streams.append((filter_of(stream.source.type, tests, self.registry), value))
+        if form.granularity < 1:
+            raise problem("the granularity must be 1 or more", form)
+        return Hashed(tuple(streams), form.granularity, form.preallocate, lookups=tuple(self.registry.lookups))
+
+    def _categories(self, form: cx.Categories) -> Level:
+        kinds, tests = source_filter(form.source, self.scope)
+        scope = replace(self.scope, sources=(Source(form.source.type, kinds),))
+        self.own["label"] = STRING
+        found = tuple((label, condition(test, scope)) for test, label in form.categories)
+        filter = filter_of(form.source.type, tests, self.registry)
+        return Categories(filter, found, lookups=tuple(self.registry.lookups))
+
+    # beginnings and ends
+
+    def _lived(
+        self, start: cx.Start, end: cx.Condition | None, overlap: bool, distinct: tuple[ex.Expression, ...]
+    ) -> Level:
+        if start.now and isinstance(start.condition, cx.FilterCondition):
+            raise problem(
+                "`@now and` goes with a pattern, a time or a crontab, not with a stream", start, "initiated by S"
+            )
+        conditions: list[Condition] = [NowCondition()] if start.now else []
+        if start.condition is not None:
+            conditions.append(self._condition(start.condition))
+        self.own |= {"startTime": LONG, "endTime": LONG}
+        keys = tuple(self._distinct(each, start) for each in distinct)
+        found = self._condition(end) if end is not None else None
+        return Lived(tuple(conditions), found, overlap, keys, tuple(self.registry.lookups))
+
+    def _distinct(self, node: ex.Expression, start: cx.Start) -> Expr:
+        """A property of the event that begins, with or without its tag."""
+        scope = self.scope
+        if (
+            isinstance(node, ex.Reference)
+            and node.name not in scope.names
+            and isinstance(start.condition, cx.FilterCondition)
+        ):
+            alias = start.condition.alias
+            if alias is None:
+                raise problem("distinct needs a name for the event", start, "initiated by distinct(id) Login as login")
+            node = ex.Member(ex.Reference(alias, at=node.at), node.name, at=node.at)
+        return lower(node, scope)
+
+    def _event(self, node: cx.FilterCondition) -> EventCondition:
+        kinds, tests = source_filter(node.source, self.scope)
+        if node.alias:
+            self.own[node.alias] = kinds.data_type
+        return EventCondition(filter_of(node.source.type, tests, self.registry), node.alias)
+
+    def _condition(self, node: cx.Condition) -> Condition:
+        match node:
+            case cx.FilterCondition():
+                return self._event(node)
+            case cx.PatternCondition():
+                pattern, tags = lower_pattern(node.source, self.scope)
+                if node.alias:
+                    raise problem("a name for the whole match is not supported", node, "use the tags of the pattern")
+                self.own |= dict(tags)
+                return PatternCondition(pattern, tuple(name for name, _ in tags))
+            case cx.AfterCondition():
+                return AfterCondition(span_expr(node.period, self.scope, "after"))
+            case cx.CrontabCondition():
+                return ScheduleCondition(tuple(crontab(each, self.scope) for each in node.crontabs))
+
+
+ROWS = RowType

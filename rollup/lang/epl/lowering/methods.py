@@ -1,0 +1,197 @@
+"""Methods of values in expressions: those of texts, of lists with their functions, and what kind of value it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from rollup.engine import operators as op
+from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local
+from rollup.engine.operators import Operator
+from rollup.engine.rows.row import Row
+from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
+from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.lowering.enumerating import METHODS, placed
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Scope, Sets
+from rollup.lang.epl.semantics import MATH, TEXT_METHODS, TYPES
+from rollup.lang.epl.tree import expressions as ex
+
+_numbers = count()
+_NAMES = {
+    Kind.INT: "Integer", Kind.LONG: "Long", Kind.FLOAT: "Float", Kind.DOUBLE: "Double", Kind.STRING: "String",
+    Kind.BOOL: "Boolean", Kind.DECIMAL: "BigDecimal",
+}  # fmt: skip
+
+
+class LowerMethods:
+    """The part of the lowering of an expression that is about methods and kinds."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def lower(self, node: ex.Expression) -> Expr:
+        """An expression, bound."""
+        raise NotImplementedError
+
+    def _all(self, nodes: Sequence[ex.Expression]) -> tuple[Expr, ...]:
+        return tuple(self.lower(node) for node in nodes)
+
+    # methods
+
+    def _method(self, node: ex.Call) -> Expr:
+        name = node.name.lower()
+        if isinstance(node.of, ex.Reference) and node.of.name == "Math" and name in MATH:
+            return self._function(node, MATH[name], self._all(node.arguments))
+        value = self._whose(node)
+        if value.type.kind is Kind.LIST:
+            return self._list_method(node, value)
+        if value.type.kind is Kind.STRING and name in TEXT_METHODS:
+            return self._function(node, TEXT_METHODS[name], (value, *self._all(node.arguments)))
+        raise unknown("method", node.name, TEXT_METHODS, node)
+
+    def _whose(self, node: ex.Call) -> Expr:
+        """The value that a method is of; of a sub-query all its rows."""
+        from rollup.lang.epl.lowering.queries import subquery
+
+        assert node.of is not None
+        if isinstance(node.of, ex.Subquery):
+            rows = subquery(node.of.query, self.scope, "list")
+            return Call(_SOME, (rows,), rows.type)
+        value = self.lower(node.of)
+        if isinstance(node.of, ex.Call) and node.of.of is None and node.of.name.lower() == "sorted":
+            return Coalesce((value, Call(_NONE, (), value.type)), value.type)
+        return value
+
+    def _function(self, node: ex.Call, function: Any, values: tuple[Expr, ...]) -> Expr:
+        found, result, least, most = function
+        if not least <= len(values) <= most:
+            raise problem(f"`{node.name}` takes {least} to {most} arguments, not {len(values)}", node)
+        return Call(found, values, result([value.type for value in values]))
+
+    def _list_method(self, node: ex.Call, value: Expr) -> Expr:
+        name = node.name.lower()
+        if name not in METHODS:
+            raise unknown("method", node.name, METHODS, node)
+        function, result = METHODS[name]
+        element = value.type.element or ANY
+        arguments: list[Expr] = []
+        more: list[int] = []
+        for argument in node.arguments:
+            if isinstance(argument, ex.Lambda):
+                kinds = [arguments[0].type, element] if name == "aggregate" else [element]
+                arguments.append(self._closure(argument, kinds))
+                more.append(len(argument.parameters) - len(kinds))
+            else:
+                arguments.append(self.lower(argument))
+                more.append(0)
+        kind = self._result(result, value.type, element, arguments)
+        found = placed(function, tuple(more)) if any(more) else function
+        return Call(Operator(name, _nullable(found), strict=False), (value, *arguments), kind)
+
+    def _result(self, result: str, whole: DataType, element: DataType, arguments: Sequence[Expr]) -> DataType:
+        inner = arguments[-1].type if arguments else element
+        return {
+            "list": whole, "element": element, "int": INT, "bool": BOOL, "double": DOUBLE, "value": inner,
+            "mapped": DataType(Kind.LIST, element=inner), "first": inner, "map": DataType(Kind.ANY, element=inner),
+            "groups": DataType(Kind.ANY, element=DataType(Kind.LIST, element=inner if len(arguments) > 1 else element)),
+        }[result]  # fmt: skip
+
+    def _closure(self, node: ex.Lambda, kinds: Sequence[DataType]) -> Expr:
+        """A function of a value, and, where the text gives it more parameters, of its place and of the size of the list."""
+        wanted, given = len(kinds), len(node.parameters)
+        if not wanted <= given <= wanted + 2:
+            raise problem(
+                f"the lambda takes {wanted} to {wanted + 2} parameters, not {given}", node, "x => …, (x, i) => …"
+            )
+        every = [*kinds, *[INT] * (given - wanted)]
+        names = [f"p{next(_numbers)}" for _ in every]
+        bound = {text: Local(name, kind) for text, name, kind in zip(node.parameters, names, every, strict=True)}
+        body = type(self)(replace(self.scope, locals={**self.scope.locals, **bound})).lower(node.body)
+        return Closure(tuple(names), body, body.type)
+
+    # kinds
+
+    def _type_name(self, node: ex.Call) -> Expr:
+        (value,) = self._arguments(node, 1, "typeof(x)")
+        name = _type_name(value.type)
+        return Call(Operator("typeof", lambda value: name), (value,), STRING)
+
+    def _instance(self, node: ex.Call) -> Expr:
+        if len(node.arguments) < 2:
+            raise problem("instanceof takes a value and types", node, "instanceof(x, int, long)")
+        value = self.lower(node.arguments[0])
+        kinds = [self._kind(each) for each in node.arguments[1:]]
+        fits = value.type.kind in (Kind.ANY, *(kind.kind for kind in kinds)) or ANY in kinds
+        return All((Const(fits, BOOL), Call(op.NOT_NULL, (value,), BOOL)))
+
+    def _kind(self, node: ex.Expression) -> DataType:
+        """The type that a name or a text says, with or without its package."""
+        text = str(node.value) if isinstance(node, ex.Constant) else dotted(node)
+        name = text.rsplit(".", 1)[-1].lower()
+        if name not in TYPES:
+            raise unknown("type", text, TYPES, node)
+        return TYPES[name]
+
+    def _existsvalue(self, node: ex.ExistsValue) -> Expr:
+        """Whether there is such a property: of a row inside another, whether that row is there."""
+        self.lower(node.value)
+        if isinstance(node.value, ex.Member) and dotted(node.value):
+            inside = self.lower(node.value.of)
+            return Call(op.NOT_NULL, (inside,), BOOL)
+        return Const(True, BOOL)
+
+    def _grouping(self, node: ex.Call) -> Expr:
+        """A bit for each expression, in the order of the group by, the first the highest: whether its set lacks it."""
+        sets = self.scope.sets
+        if sets is None:
+            raise problem(f"`{node.name}` needs grouping sets", node, "group by rollup(a, b)")
+        if not node.arguments or (node.name.lower() == "grouping" and len(node.arguments) > 1):
+            raise problem(f"`{node.name}` takes an expression of the group by", node, f"{node.name}(a)")
+        places = sorted(self._dimension(each, sets) for each in node.arguments)
+        answers = tuple(sum((p not in each) << n for n, p in enumerate(reversed(places))) for each in sets.sets)
+        return Call(Operator("grouping", lambda place: answers[place]), (sets.slot,), INT)
+
+    def _dimension(self, node: ex.Expression, sets: Sets) -> int:
+        found = self.lower(node)
+        if found not in sets.dimensions:
+            raise problem(f"`{render(node)}` is not among what is grouped by", node)
+        return sets.dimensions.index(found)
+
+    def _arguments(self, node: ex.Call, n: int, example: str) -> tuple[Expr, ...]:
+        if len(node.arguments) != n:
+            raise problem(f"`{node.name}` takes {n} argument(s), not {len(node.arguments)}", node, example)
+        return self._all(node.arguments)
+
+    def _new(self, node: ex.New) -> Expr:
+        values = self._all([value for _, value in node.fields])
+        kinds = RowType("new", {name: value.type for (name, _), value in zip(node.fields, values, strict=True)})
+        return Call(_ROW, values, kinds.data_type)
+
+
+_ROW = Operator("row", lambda *values: Row(0, values), strict=False)
+_NONE = Operator("no values", lambda: [], strict=False)
+_SOME = Operator("rows of a sub-query", lambda rows: rows or None, strict=False)
+"""Of a sub-query without rows nothing is known."""
+
+
+def _type_name(kind: DataType) -> str | None:
+    if kind.kind is Kind.LIST:
+        return f"{_type_name(kind.element or ANY) or 'Object'}[]"
+    return kind.row.name if kind.row is not None else _NAMES.get(kind.kind)
+
+
+def _nullable(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda values, *rest: None if values is None else function(values, *rest)
+
+
+def dotted(node: ex.Expression) -> str:
+    """The names of a chain, empty when it is something else."""
+    if isinstance(node, ex.Reference):
+        return node.name
+    if isinstance(node, ex.Member):
+        before = dotted(node.of)
+        return f"{before}.{node.name}" if before else ""
+    return ""

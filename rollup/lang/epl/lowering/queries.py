@@ -1,0 +1,59 @@
+"""Sub-queries → look-ups over an input of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.plans import StoreInput, Subquery
+from rollup.engine.types import BOOL, DataType, Kind, RowType
+from rollup.lang.epl.catalog import problem
+from rollup.lang.epl.lowering.aggregates import collect
+from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.scope import Scope
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+
+
+def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "list"]) -> Expr:
+    """A select inside an expression. It sees the streams around it, its own come first."""
+    from rollup.lang.epl.lowering.streams import columns_of, lower_stream
+
+    if len(query.streams) != 1 or query.joins:
+        raise problem("a sub-query reads one stream, window or table", query, "join in the outer select")
+    registry = scope.registry
+    stream = query.streams[0]
+    found, source = lower_stream(stream, scope, len(scope.sources))
+    if isinstance(found, StoreInput):
+        found = replace(found, follow=False)
+    elif not source.windowed:
+        raise problem("a sub-query over a stream needs a window", stream, "Stream#lastevent, Stream#keepall")
+    number = registry.outer + len(registry.own_inputs)
+    registry.own_inputs.append(found)
+    inner = replace(
+        scope, sources=(*scope.sources, source), outer=len(scope.sources), slots=None, no_aggregates="in this where"
+    )
+    where = condition(query.where, inner) if query.where is not None else None
+    keys = tuple(lower(value, inner) for grouping in query.group_by for value in grouping.values)
+    calls, slots = collect([item.value for item in query.items] + [query.having], inner, 0, keys)
+    selecting = replace(inner, slots=slots)
+    having = condition(query.having, selecting) if query.having is not None else None
+    columns, names = columns_of(query.items, selecting)
+    folded = tuple(each.call for each in calls)
+    whole = any(isinstance(item.value, ex.Star) for item in query.items)
+    asked = Subquery(number, mode, tuple(columns), where, keys, folded, having, whole)
+    registry.lookups.append(asked)
+    from rollup.engine.expressions import Ask
+
+    return Ask(len(registry.lookups) - 1, _type(columns, names, mode))
+
+
+def _type(columns: list[Expr], names: list[str], mode: str) -> DataType:
+    if mode == "exists":
+        return BOOL
+    if len(columns) == 1:
+        one = columns[0].type
+    else:
+        one = RowType("subquery", {name: column.type for name, column in zip(names, columns, strict=True)}).data_type
+    return DataType(Kind.LIST, element=one) if mode == "list" else one

@@ -1,0 +1,486 @@
+"""A select of the tree → a plan: inputs, join, kind of rows, columns, rate, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from rollup.engine.expressions import All, Ask, Expr, Field, RowOf, Slot, walk
+from rollup.engine.rows.plans import (
+    ContextValue,
+    Earlier,
+    Finish,
+    Input,
+    PatternInput,
+    Previous,
+    Select,
+    StoreInput,
+    StreamInput,
+    TableRow,
+    TableTarget,
+    Target,
+)
+from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.joining import JoinSpec, Side
+from rollup.engine.rows.selects.rates import Rate, Setting
+from rollup.engine.rows.selects.selecting import Grouping, Projection
+from rollup.engine.types import BOOL, INT, LONG, RowType
+from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.lowering.accessing import RANKED
+from rollup.lang.epl.lowering.aggregates import collect
+from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.streams import columns_of, lower_stream
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Collected, Scope, Sets, Source, is_aggregate
+from rollup.lang.epl.scope import walk as walk_tree
+from rollup.lang.epl.times import crontab, span
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import Item, Stream
+
+_COUNTERS = ("count_insert", "count_insert_total", "count_remove", "count_remove_total", "last_output_timestamp")
+
+
+def lower_query(query: sm.Query, scope: Scope) -> Select:
+    """A select over streams, windows, tables and patterns."""
+    streams = [*query.streams, *(join.stream for join in query.joins)]
+    scope.registry.outer = len(streams)
+    found = [lower_stream(stream, scope, place) for place, stream in enumerate(streams)]
+    inputs, sources = [each[0] for each in found], [each[1] for each in found]
+    only = _only(streams)
+    if len(streams) > 1:
+        _check_windows(streams, inputs, only)
+    for place, join in enumerate(query.joins, start=1):
+        if join.kind in ("left", "full"):
+            sources[place] = replace(sources[place], optional=True)
+        if join.kind in ("right", "full"):
+            sources[:place] = [replace(source, optional=True) for source in sources[:place]]
+    inside = replace(scope, sources=tuple(sources), outer=0)
+    sides = [Side() for _ in query.streams[1:]]
+    sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
+    join = JoinSpec(tuple(sides), only) if sides else None
+    return assemble(query, inside, inputs, join)
+
+
+def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, list[Input]]:
+    """Without a window `where` is a filter: `prior` counts the rows that pass."""
+    found = inputs[0]
+    if where is None or len(inputs) > 1 or not isinstance(found, StreamInput) or found.window is not None:
+        return where, inputs
+    if not found.prior or found.unnest or any(isinstance(each, Ask) for each in walk(where)):
+        return where, inputs
+    test = where if found.filter.test is None else All((found.filter.test, where))
+    return None, [replace(found, filter=replace(found.filter, test=test))]
+
+
+def _only(streams: Sequence[Stream]) -> int | None:
+    found = [place for place, stream in enumerate(streams) if stream.unidirectional]
+    if found and len(streams) == 1:
+        raise problem("`unidirectional` stands only in a join", streams[0])
+    if len(found) > 1:
+        raise problem("only one stream of a join can be unidirectional", streams[found[1]])
+    return found[0] if found else None
+
+
+def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int | None) -> None:
+    bare = [
+        place
+        for place, each in enumerate(inputs)
+        if not isinstance(each, StoreInput) and each.window is None and place != only
+    ]
+    kinds = {getattr(stream.source, "type", None) for stream in streams}
+    pure_self_join = len(bare) == len(streams) and len(kinds) == 1 and None not in kinds
+    tables = sum(isinstance(each, StoreInput) and not each.follow for each in inputs)
+    if bare and not pure_self_join and tables < len(inputs) - 1:
+        stream = streams[bare[0]]
+        name = stream.alias or getattr(stream.source, "type", "the pattern")
+        raise problem(f"`{name}` needs a window in a join", stream, "#length(10), #time(1 min), or unidirectional")
+    if only is not None and not isinstance(inputs[only], StoreInput) and getattr(inputs[only], "window", None):
+        raise problem("a unidirectional stream has no window", streams[only], "leave the # out")
+
+
+def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
+    """The plan of a select whose inputs are known; `scope` has them as sources."""
+    query = _as_declared(query, scope)
+    bare = replace(scope, slots=None, no_aggregates="in where")
+    where = condition(query.where, bare) if query.where is not None else None
+    dimensions, sets = _sets(query.group_by, replace(bare, no_aggregates="in group by"))
+    shape = _shape(query, scope, dimensions, sets)
+    type_name = query.insert.target if query.insert is not None else "result"
+    kinds = RowType(type_name, {n: c.type for n, c in zip(shape.names, shape.columns, strict=True)})
+    whole = len(query.items) == 1 and isinstance(query.items[0].value, ex.Star) and join is None and not shape.per_group
+    projection = Projection(shape.columns, shape.having, shape.order, whole)
+    registry = scope.registry
+    inputs = [_with_prior(each, registry.priors.get(place, 0)) for place, each in enumerate(inputs)]
+    where, inputs = _filtered(where, inputs)
+    own = [level for level in shape.own]
+    default = Level(dimensions, shape.calls)
+    into = _table_target(query, scope, dimensions, shape) if query.insert is not None and query.insert.table else None
+    grouped = bool(dimensions)
+    return Select(
+        tuple(inputs),
+        kinds,
+        projection,
+        join,
+        where,
+        levels=() if shape.per_group or not (shape.aggregated or grouped) else (default, *own),
+        grouping=Grouping(dimensions, sets, shape.calls, tuple(own)) if shape.per_group else None,
+        total=shape.total,
+        grouped=grouped,
+        rate=lower_rate(query.output, scope, inputs),
+        finish=_finish(query, scope, shape),
+        emitted="both" if query.selector == "irstream" else "old" if query.selector == "rstream" else "new",
+        target=None,
+        into=into,
+        lookups=tuple(registry.lookups),
+        own_inputs=tuple(registry.own_inputs),
+        unbounded=(join is not None and join.only is not None)
+        or any(not isinstance(each, StoreInput) and each.window is None for each in inputs),
+    )
+
+
+def _with_prior(found: Input, prior: int) -> Input:
+    return replace(found, prior=prior) if prior and isinstance(found, (StreamInput, PatternInput)) else found
+
+
+# what kind of rows
+
+
+@dataclass(frozen=True)
+class _Shape:
+    columns: tuple[Expr, ...]
+    names: list[str]
+    having: Expr | None
+    order: tuple[Expr, ...]
+    calls: tuple[Any, ...]
+    own: list[Level]
+    aggregated: bool
+    total: bool
+    per_group: bool
+
+
+def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tuple[tuple[int, ...], ...]) -> _Shape:
+    by_group = _tried(query, scope, dimensions, len(dimensions), sets)
+    remaining = _reads(by_group, scope, dimensions)
+    wildcard = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
+    own_keys = {key for level in by_group.own for key in level.keys}
+    if dimensions:
+        fits = not wildcard and not remaining and own_keys <= set(dimensions)
+        if not fits and len(sets) > 1:
+            at = query.items[0]
+            raise problem("a rollup selects only its columns and aggregates", at, "leave other columns out")
+        if fits:
+            _commit(scope, by_group)
+            return replace(by_group.shape, per_group=True)
+    plain = _tried(query, scope, dimensions, 0)
+    _commit(scope, plain)
+    aggregated = plain.shape.aggregated
+    total = aggregated and not dimensions and not wildcard and not own_keys and not _reads(plain, scope)
+    return replace(plain.shape, total=total)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    shape: _Shape
+    registry: Any
+
+    @property
+    def own(self) -> list[Level]:
+        return self.shape.own
+
+
+def _tried(
+    query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], base: int, sets: tuple[tuple[int, ...], ...] = ()
+) -> _Tried:
+    """The columns lowered as if aggregates stood in the slots from `base` on, the dimensions before them, the set last."""
+    registry = deepcopy(scope.registry)
+    scope = replace(scope, registry=registry)
+    nodes = [*(item.value for item in query.items), query.having, *(each.value for each in query.order_by)]
+    collected, slots = collect(nodes, scope, base, dimensions)
+    if query.insert is not None and query.insert.table:
+        slots = {text: slot for text, slot in slots.items()}
+    several = Sets(dimensions, sets, Slot(base + len(collected), INT)) if len(sets) > 1 else None
+    selecting = replace(scope, slots=slots, sets=several)
+    columns, names = columns_of(query.items, selecting)
+    having = condition(query.having, selecting) if query.having is not None else None
+    order = tuple(_ordered(each, query.items, columns, names, selecting) for each in query.order_by)
+    places: dict[Expr, Expr] = {}
+    if base:
+        places = {dimension: Slot(place, dimension.type) for place, dimension in enumerate(dimensions)}
+    if scope.context is not None and collected and (base or not dimensions):
+        places = {**_keys_of(scope), **places}
+
+    def put(expr: Expr) -> Expr:
+        return replaced(expr, places) if places else expr
+
+    shape = _Shape(
+        tuple(put(column) for column in columns),
+        names,
+        put(having) if having is not None else None,
+        tuple(put(each) for each in order),
+        tuple(each.call for each in collected if each.keys is None),
+        _own_levels(collected),
+        bool(collected),
+        False,
+        False,
+    )
+    return _Tried(shape, registry)
+
+
+def _keys_of(scope: Scope) -> dict[Expr, Expr]:
+    """The fields that are a key of the partition, and the property with the same value."""
+    context = scope.context
+    assert context is not None
+    found: dict[Expr, Expr] = {}
+    for place, source in enumerate(scope.sources):
+        for name, key in context.keys.get(source.stream or "", {}).items():
+            if name in source.type.fields:
+                asked = scope.registry.ask(ContextValue(key), context.properties[key])
+                found[scope.field(place, name)] = asked
+    return found
+
+
+def _own_levels(collected: Sequence[Collected]) -> list[Level]:
+    keys = dict.fromkeys(each.keys for each in collected if each.keys is not None)
+    return [Level(key, tuple(each.call for each in collected if each.keys == key)) for key in keys]
+
+
+def _commit(scope: Scope, tried: _Tried) -> None:
+    registry = scope.registry
+    registry.lookups[:] = tried.registry.lookups
+    registry.own_inputs[:] = tried.registry.own_inputs
+    registry.priors.update(tried.registry.priors)
+
+
+def _reads(tried: _Tried, scope: Scope, dimensions: Sequence[Expr] = ()) -> bool:
+    """Whether the columns still read rows of the input; a table's row by a dimension is one of the group's."""
+    shape = tried.shape
+    exprs = [*shape.columns, *shape.order, *([shape.having] if shape.having is not None else [])]
+    for each in (inner for expr in exprs for inner in walk(expr)):
+        if isinstance(each, (Field, RowOf)):
+            return True
+        if isinstance(each, Ask):
+            lookup = tried.registry.lookups[each.index]
+            if isinstance(lookup, (Previous, Earlier)):
+                return True
+            keys = [key for key in lookup.keys if key not in dimensions] if isinstance(lookup, TableRow) else []
+            if any(isinstance(i, Field) for key in keys for i in walk(key)):
+                return True
+    return False
+
+
+def _ordered(
+    node: sm.Ordering, items: Sequence[Item], columns: Sequence[Expr], names: Sequence[str], scope: Scope
+) -> Expr:
+    """A criterion: an alias of a column, a column's text, or an expression."""
+    text = node.value.name if isinstance(node.value, ex.Reference) else render(node.value)
+    named = {item.name for item in items if item.name}
+    if text in names and (text in named or not scope.fields(text)):
+        return columns[list(names).index(text)]
+    return lower(node.value, scope)
+
+
+def replaced(expr: Any, places: dict[Expr, Expr]) -> Any:
+    """An expression with some parts exchanged for others."""
+    if isinstance(expr, tuple):
+        return tuple(replaced(each, places) for each in expr)
+    try:
+        if expr in places:
+            return places[expr]
+    except TypeError:
+        pass
+    if not is_dataclass(expr) or type(expr).__module__ != "rollup.engine.expressions":
+        return expr
+    changed = {each.name: replaced(getattr(expr, each.name), places) for each in fields(expr)}
+    return replace(expr, **changed)  # type: ignore[type-var]
+
+
+# group by
+
+
+def _sets(groupings: Sequence[sm.Grouping], scope: Scope) -> tuple[tuple[Expr, ...], tuple[tuple[int, ...], ...]]:
+    """The dimensions, and the sets of them that are grouped by, finest first."""
+    for node in walk_tree(tuple(groupings)):
+        if isinstance(node, ex.Call) and is_aggregate(node):
+            raise problem(f"`{render(node)}` is an aggregate and cannot be grouped by", node)
+    dimensions: list[Expr] = []
+
+    def place(node: ex.Expression) -> int:
+        found = lower(node, scope)
+        if found not in dimensions:
+            dimensions.append(found)
+        return dimensions.index(found)
+
+    sets: list[tuple[int, ...]] = [()]
+    for grouping in groupings:
+        sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
+    return tuple(dimensions), tuple(dict.fromkeys(sets))
+
+
+def _expanded(grouping: sm.Grouping, place: Callable[[ex.Expression], int]) -> list[tuple[int, ...]]:
+    if grouping.kind in ("value", "combined"):
+        return [tuple(place(value) for value in grouping.values)]
+    parts = [_expanded(part, place) for part in grouping.parts]
+    if grouping.kind == "sets":
+        return [each for part in parts for each in part]
+    firsts = [part[0] for part in parts]
+    n = len(firsts)
+    if grouping.kind == "rollup":
+        chosen = [tuple(range(length)) for length in range(n, -1, -1)]
+    else:
+        chosen = [each for size in range(n, -1, -1) for each in combinations(range(n), size)]
+    return [tuple(column for number in each for column in firsts[number]) for each in chosen]
+
+
+# output
+
+
+def lower_rate(output: sm.Output | None, scope: Scope, inputs: Sequence[Input]) -> Rate:
+    """When rows leave."""
+    if output is None:
+        return Rate()
+    scope = replace(scope, sources=(), slots=None, no_aggregates="in an output's condition")
+    counters: dict[str, Expr] = {name: Slot(place, LONG) for place, name in enumerate(_COUNTERS)}
+    counting = replace(scope, names=counters)
+    every, after, end = output.every, output.after, output.terminated
+    return Rate(
+        output.mode,
+        span(every.period, scope, "output every") if every is not None and every.period is not None else None,
+        _events(every, scope),
+        crontab(output.at_times, scope) if output.at_times is not None else None,
+        condition(output.when, counting) if output.when is not None else None,
+        settings(output.then, counting),
+        span(after.period, scope, "output after") if after is not None and after.period is not None else None,
+        _events(after, scope),
+        end is not None,
+        condition(end.condition, counting) if end is not None and end.condition is not None else None,
+        settings(end.then, counting) if end is not None else (),
+        bool(inputs) and all(isinstance(each, StoreInput) and not each.follow for each in inputs),
+    )
+
+
+def _events(given: sm.Span | None, scope: Scope) -> Expr | None:
+    if given is None or given.events is None:
+        return None
+    found = lower(given.events, scope)
+    if not found.type.integral:
+        raise problem(f"`{render(given.events)}` is {found.type}, not a number of events", given.events)
+    return found
+
+
+def settings(assignments: Sequence[sm.Assignment], scope: Scope) -> tuple[Setting, ...]:
+    """Variables that are set."""
+    return tuple(Setting(*variable(each, scope)) for each in assignments)
+
+
+def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
+    """The variable of an assignment and its value. Raises PlanError for constants and names that are none."""
+    target = assignment.target
+    if not isinstance(target, ex.Reference) or target.name not in scope.catalog.variables:
+        raise unknown("variable", render(target), scope.catalog.variables, assignment)
+    if scope.catalog.variables[target.name].constant:
+        raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
+    if assignment.value is None:
+        raise problem("an assignment needs its value", assignment)
+    value = lower(assignment.value, scope)
+    wanted = scope.catalog.variables[target.name].type
+    if (
+        (wanted == BOOL) != (value.type == BOOL)
+        and wanted.kind not in ("any",)
+        and value.type.kind not in ("any", "null")
+    ):
+        raise problem(f"`{target.name}` is {wanted}, the value {value.type}", assignment)
+    return target.name, value
+
+
+def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
+    limit = query.limit
+    bare = replace(scope, sources=())
+    return Finish(
+        query.distinct,
+        tuple(each.descending for each in query.order_by),
+        lower(limit.rows, bare) if limit is not None else None,
+        lower(limit.offset, bare) if limit is not None and limit.offset is not None else None,
+    )
+
+
+# where rows go
+
+
+def _as_declared(query: sm.Query, scope: Scope) -> sm.Query:
+    """A select into a table, with the criteria that its columns declare where the text leaves them out: `sorted()`."""
+    if query.insert is None or not query.insert.table:
+        return query
+    info = scope.catalog.store(query.insert.target, query.insert)
+
+    def filled(item: Item) -> Item:
+        given, declared = item.value, info.declared.get(item.name or "")
+        if not isinstance(given, ex.Call) or given.arguments or not isinstance(declared, ex.Call):
+            return item
+        if given.name.lower() not in RANKED or declared.name.lower() != given.name.lower():
+            return item
+        return replace(item, value=replace(given, arguments=declared.arguments))
+
+    return replace(query, items=tuple(filled(item) for item in query.items))
+
+
+def _table_target(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], shape: _Shape) -> TableTarget:
+    assert query.insert is not None
+    info = scope.catalog.store(query.insert.target, query.insert)
+    if info.kind != "table":
+        raise problem(f"`{query.insert.target}` is no table", query.insert, "insert into")
+    if len(dimensions) != len(info.keys):
+        hint = f"group by {', '.join(info.keys)}" if info.keys else "without group by"
+        raise problem(f"`{query.insert.target}` has {len(info.keys)} key(s)", query.insert, hint)
+    columns: list[str] = []
+    for item in query.items:
+        name = item.name or render(item.value)
+        if name not in info.aggregated:
+            raise unknown("aggregated column", name, info.aggregated, item)
+        if not is_aggregate(item.value):
+            raise problem(f"`{render(item.value)}` is no aggregate", item, "into table fills aggregated columns")
+        columns.append(name)
+    order = [render(item.value) for item in query.items]
+    calls, _ = collect([item.value for item in query.items], scope, 0, dimensions)
+    by_text = {each.text: each.call for each in calls}
+    if len(by_text) != len(order):
+        raise problem("the same aggregate stands twice in an `into table`", query, "fill one column with it")
+    by_column = {text: column for text, column in zip(order, columns, strict=True)}
+    return TableTarget(
+        query.insert.target, dimensions, tuple(by_column[each.text] for each in calls), tuple(e.call for e in calls)
+    )
+
+
+def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Target, RowType]:
+    """Where a select's rows go, and the rows there: a store, a known type, or a type that this insert makes."""
+    catalog = scope.catalog
+    names = list(insert.columns) or list(made.fields)
+    if len(names) != len(made.fields):
+        raise problem(f"{len(made.fields)} columns for {len(names)} names", insert, "as many as columns")
+    kinds = list(made.fields.values())
+    known = catalog.stores[insert.target].type if insert.target in catalog.stores else catalog.types.get(insert.target)
+    if known is None:
+        known = RowType(insert.target, dict(zip(names, kinds, strict=True)))
+    for name, kind in zip(names, kinds, strict=True):
+        if name not in known.fields:
+            raise unknown(f"column of `{insert.target}`", name, known.fields, insert)
+        check_fits(kind, known.fields[name], f"{insert.target}.{name}", insert)
+    columns = tuple(names.index(name) if name in names else None for name in known.fields)
+    arriving = insert.selector in (None, "istream", "irstream")
+    leaving = insert.selector in ("rstream", "irstream")
+    return Target(insert.target, columns, arriving, leaving), known
+
+
+def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:
+    """Raise PlanError for a value that cannot be one of the wanted type."""
+    loose = ("any", "null")
+    if given.kind in loose or wanted.kind in loose or given.kind is wanted.kind:
+        return
+    if not (given.numeric and wanted.numeric):
+        raise problem(f"`{what}` is {wanted}, the value {given}", at, "cast it")
+
+
+SOURCES = (Source,)
