@@ -40,15 +40,28 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.core.calendar import GMT
 from rollup.core.errors import ConfigError
-from rollup.core.options import Known, elsewhere, folder, kind_of, one_of, refuse_unknown, settings, table, text, whole
-from rollup.sources.options import KINDS as SOURCES
-from rollup.sources.options import NEEDED as NEEDED_BY_SOURCES
+from rollup.core.options import (
+    Known,
+    Provider,
+    elsewhere,
+    folder,
+    kind_of,
+    one_of,
+    refuse_unknown,
+    table,
+    text,
+    whole,
+)
+from rollup.lang.languages import by_ending
+from rollup.sinks.kinds import KINDS as SINKS
+from rollup.sources.kinds import KINDS as SOURCES
+from rollup.stores.kinds import KINDS as STORES
 
 if TYPE_CHECKING:
-    from rollup.program import Program
+    from rollup.program import Declaration, Program
 
 Options = Mapping[str, Any]
-_FILES = 'a list of files beside the app, e.g. ["alerts.epl", "hourly.sql"]: .epl, .sql, .uql'
+_FILES = f'a list of files beside the app, e.g. ["alerts.epl", "hourly.sql"]: {", ".join(by_ending())}'
 _TRIGGERS = 'a length of time, e.g. "1 second", "500 milliseconds", "0 seconds"'
 _TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
 _TOP: Known = {
@@ -59,23 +72,6 @@ _TOP: Known = {
     "zone": text,
     **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
 }
-_SINKS: Mapping[str, Known] = {
-    "files": {"path": folder},
-    "console": {},
-    "kafka": {"servers": text, "topic": text, "timeout": whole(1), "options": settings},
-    "delta": {"path": folder},
-    "postgres": dict.fromkeys(("url", "table", "username", "password"), text),
-}
-_NEEDED_BY_SINKS: Mapping[str, tuple[str, ...]] = {
-    "files": ("path",),
-    "kafka": ("servers", "topic"),
-    "delta": ("path",),
-    "postgres": ("url", "table"),
-}
-_STORES: Mapping[str, Known] = {
-    "delta": {"path": folder},
-    "sql": dict.fromkeys(("url", "username", "password", "partition"), text),
-}
 _LATE: Known = {"policy": one_of("merge", "drop", "correct")}
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
 
@@ -84,7 +80,7 @@ def _are_files(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names: list[Any] = value
-    return all(isinstance(name, str) and Path(name).suffix in (".epl", ".sql", ".uql") for name in names)
+    return all(isinstance(name, str) and Path(name).suffix in by_ending() for name in names)
 
 
 @dataclass(frozen=True)
@@ -110,35 +106,28 @@ class Conf:
 
     def program(self) -> Program:
         """The app, compiled. Raises SyntaxProblem or PlanError."""
-        from rollup.program import compile_app
+        return self.declaration().program()
 
-        return compile_app(self.text(), self.zone)
+    def declaration(self) -> Declaration:
+        """The app, with what the configuration says of late events. Raises ConfigError when it cannot be read."""
+        from rollup.plan.lateness import Lateness
+        from rollup.program import Declaration
 
-    def text(self) -> str:
-        """The text of the app, with the buffers and the policy for late events that the configuration asks for.
+        return Declaration(self._text(), self.zone, Lateness.of(self.sources, self.late))
 
-        Raises ConfigError when the file cannot be read.
-        """
+    def _text(self) -> str:
         try:
             text = self.app.read_text()
         except OSError as problem:
             raise ConfigError(f"cannot read the app {self.app}: {problem.strerror}") from None
         for path in self.statements:
             text = _with_file(text, path)
-        from rollup.sources.lateness import buffered
-
-        return buffered(text, self.zone, self.sources, self.late)
-
-    def rollups(self) -> str:
-        """The text of the app without its statements: what tasks need of it."""
-        from rollup.lang.sections import sections
-
-        return sections(self.text()).rollups
+        return text
 
     @property
     def tables(self) -> Path:
-        """The folder of a Delta store; next to the checkpoint for others (dead letters live there)."""
-        return Path(self.store["path"]) if self.store["kind"] == "delta" else self.checkpoint.parent
+        """The folder of a store that has one; next to the checkpoint for others (dead letters live there)."""
+        return Path(self.store["path"]) if "path" in self.store else self.checkpoint.parent
 
 
 def load(path: Path | str) -> Conf:
@@ -161,9 +150,9 @@ def load(path: Path | str) -> Conf:
         app=base / raw["app"],
         checkpoint=base / raw["checkpoint"],
         statements=tuple(base / name for name in raw.get("statements", ())),
-        sources=_kinds(path, raw, "sources", SOURCES, NEEDED_BY_SOURCES),
-        sinks=_kinds(path, raw, "sinks", _SINKS, _NEEDED_BY_SINKS),
-        store=_kind(f"{path}: [store]", base, raw["store"], _STORES, {"delta": ("path",), "sql": ("url",)}),
+        sources=_kinds(path, raw, "sources", SOURCES),
+        sinks=_kinds(path, raw, "sinks", SINKS),
+        store=_kind(f"{path}: [store]", base, raw["store"], STORES),
         trigger=raw.get("trigger", "1 second"),
         zone=raw.get("zone", GMT),
         late=late.get("policy"),
@@ -181,21 +170,16 @@ def _table(path: Path, raw: Options, name: str, known: Known) -> Options:
     return given
 
 
-def _kinds(
-    path: Path, raw: Options, name: str, kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
-) -> Mapping[str, Options]:
+def _kinds(path: Path, raw: Options, name: str, kinds: Mapping[str, Provider]) -> Mapping[str, Options]:
     given = table(f"{path}: [{name}]", raw.get(name, {}))
     return {
-        stream: _kind(f"{path}: [{name}.{stream}]", path.parent, options, kinds, needed)
-        for stream, options in given.items()
+        stream: _kind(f"{path}: [{name}.{stream}]", path.parent, options, kinds) for stream, options in given.items()
     }
 
 
-def _kind(
-    where: str, base: Path, given: Any, kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
-) -> Options:
+def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> Options:
     """A table of options whose kind, keys and values are right, with its path made absolute."""
-    kind_of(where, table(where, given), kinds, needed)
+    kind_of(where, table(where, given), kinds)
     return {name: str(base / value) if name == "path" else value for name, value in given.items()}
 
 
@@ -206,14 +190,12 @@ def _with_file(text: str, path: Path) -> str:
     except (OSError, UnicodeDecodeError) as problem:
         said = problem.strerror if isinstance(problem, OSError) else "it is no UTF-8 text"
         raise ConfigError(f"cannot read the statements {path}: {said}") from None
-    return (
-        f"{text.rstrip().rstrip(';')};\n@lang('{path.suffix[1:]}', file='{path.name}', into='{path.stem}') {{{more}\n}}"
-    )
+    return f"{text.rstrip().rstrip(';')};\n@lang('{by_ending()[path.suffix]}', file='{path.name}', into='{path.stem}') {{{more}\n}}"
 
 
 def sink_options(where: str, base: Path, given: Options) -> Options:
     """The options of a sink, checked, its path made absolute. Raises ConfigError."""
-    return _kind(where, base, given, _SINKS, _NEEDED_BY_SINKS)
+    return _kind(where, base, given, SINKS)
 
 
 def _settings(path: Path, given: Any, under: str = "") -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from rollup.plan.aggregation import Aggregation, column, compile_aggregation, de
 from rollup.plan.annotations import check_stream, notices
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery
 from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.lateness import UNSAID, Lateness
 from rollup.plan.names import check_distinct
 from rollup.plan.types import Type
 from rollup.retrieval.requests import Requests
@@ -64,13 +65,32 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What an app runs. `order` lists derivations so that each comes after the one that feeds it.
+class Declaration:
+    """An app as it is written, the zone of times that come without one, and what a configuration says of late events.
 
-    `streams` has also what `statements` insert into; they are None in an app that has none.
+    All that a program is made from: it travels to tasks and shards, whose processes compile it once. Its text is a
+    kilobyte and takes them some 20 ms; a plan is made of trees many times as large.
+    """
+
+    text: str
+    zone: str = GMT
+    lateness: Lateness = UNSAID
+
+    def program(self) -> Program:
+        """The app, compiled; see `compile_app`."""
+        return _compiled(self)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What an app runs. `derivations` are in such an order that each comes after the one that feeds it.
+
+    `streams` has also what `statements` insert into; they are None in an app that has none. `rollups` declares the
+    app without them: what tasks and shards need of it.
     """
 
     app: App
+    rollups: Declaration
     streams: Mapping[str, StreamDef]
     aggregations: Mapping[str, Aggregation]
     derivations: tuple[Derivation, ...]
@@ -115,12 +135,7 @@ class Program:
 
     def fed_by(self, stream: str) -> tuple[Derivation, ...]:
         """The derivations that events of a stream go through, in order."""
-        reached, found = {stream}, list[Derivation]()
-        for derivation in self.derivations:
-            if derivation.source in reached:
-                reached.add(derivation.target)
-                found.append(derivation)
-        return tuple(found)
+        return _along(stream, self.derivations)
 
     def scale(self, stream: str) -> int:
         """How many arrival numbers each event of a stream takes: as many as copies of it reach one other stream."""
@@ -150,6 +165,25 @@ class Program:
         return max(counts.values()) + 1, tuple(Step(each, tuple(places[id(each)])) for each in along)
 
 
+def _along(stream: str, derivations: Sequence[Derivation]) -> tuple[Derivation, ...]:
+    """Of derivations in order, those that events of a stream go through."""
+    reached, found = {stream}, list[Derivation]()
+    for derivation in derivations:
+        if derivation.source in reached:
+            reached.add(derivation.target)
+            found.append(derivation)
+    return tuple(found)
+
+
+def _feeding(stream: str, derivations: Sequence[Derivation]) -> set[str]:
+    """A stream, and all whose events reach it."""
+    found = {stream}
+    for derivation in reversed(derivations):
+        if derivation.target in found:
+            found.add(derivation.source)
+    return found
+
+
 def renumbered(relation: str, scale: int) -> str:
     """SQL of a relation of a source's events with their arrivals `scale` apart."""
     arrival = exp.Mul(this=exp.column("__arrival"), expression=exp.Literal.number(scale))
@@ -167,7 +201,11 @@ def compile_app(text: str, zone: str = GMT) -> Program:
     >>> program.aggregations["TradeAgg"].table(program.aggregations["TradeAgg"].root)
     'TradeAgg_SECONDS'
     """
-    parts = sections(text)
+    return Declaration(text, zone).program()
+
+
+def _compiled(declaration: Declaration) -> Program:
+    parts = sections(declaration.text)
     if parts.statements and not parts.rollups.strip():
         raise PlanError("the app defines no stream", line=1, column=1, hint="define stream S (k string, v double);")
     app = parse_app(parts.rollups)
@@ -175,7 +213,10 @@ def compile_app(text: str, zone: str = GMT) -> Program:
     for stream in streams.values():
         _check_attributes(stream)
     derivations = tuple(_derivation(query, streams) for query in _ordered(app.queries, streams))
-    aggregations = {a.name: compile_aggregation(a, streams, zone) for a in app.aggregations}
+    declared = [
+        declaration.lateness.declared(a, lambda stream: _feeding(stream, derivations)) for a in app.aggregations
+    ]
+    aggregations = {a.name: compile_aggregation(a, streams, declaration.zone) for a in declared}
     statements = _statements(parts.statements, streams, aggregations) if parts.statements else None
     for name in aggregations:
         if name in streams:
@@ -187,7 +228,8 @@ def compile_app(text: str, zone: str = GMT) -> Program:
         _check_fed(app, aggregations, statements)
         _check_sinks(parts.sinks, statements)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
-    made = Program(app, streams, aggregations, derivations, statements, sinks)
+    rollups = replace(declaration, text=parts.rollups)
+    made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
     _ = statements is not None and made.times
     return made
 

@@ -33,7 +33,6 @@ def plan(
     from rollup.cli.console import console
     from rollup.core.dialects import to_sql
     from rollup.lifecycle.readiness import ready
-    from rollup.sources.lateness import policy_from
 
     ready(found, program)
     if found.serve:
@@ -47,8 +46,9 @@ def plan(
         out.print(f"stream {name} from {found.sources[name]['kind']}")
     for derivation in program.derivations:
         out.print(f"stream {derivation.target} from stream {derivation.source}: {to_sql(derivation.query)}")
-    for aggregation in program.aggregations.values():
-        for said in _described(aggregation, policy_from(found, aggregation.name)):
+    for definition in program.app.aggregations:
+        aggregation = program.aggregations[definition.name]
+        for said in _described(aggregation, program.rollups.lateness.says(definition)):
             out.print(said, soft_wrap=isinstance(said, str))
         if sql:
             out.print(Partials(aggregation).sql, soft_wrap=True)
@@ -60,8 +60,9 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
     """A line for each component of statements, and for each stream that it gives."""
     if program.statements is None:
         return
-    from rollup.hosts.statements.outlets import GUARANTEE, sinks_of
+    from rollup.hosts.statements.outlets import sinks_of
     from rollup.hosts.statements.running import bound_to_statements
+    from rollup.sinks.kinds import KINDS
 
     sinks, bound = sinks_of(conf, program), bound_to_statements(program)
     for part in program.statements.parts:
@@ -74,7 +75,7 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
             to = [f"aggregation {one}" for one in sorted(fed)]
             if name in sinks:
                 kind = sinks[name]["kind"]
-                to.append(f"{kind} ({GUARANTEE[kind]})")
+                to.append(f"{kind} ({KINDS[kind].guarantee})")
             yield f"  stream {name} to {', '.join(to) or 'no sink: counted in the log'}"
 
 

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rollup.core.entries import loaded
 from rollup.core.errors import ConfigError
 
 Check = Callable[[Any], str | None]
 """Says what a value should be when it is not that, None when it is."""
 Known = Mapping[str, Check]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One kind of source, sink or store: the options it takes, those it needs, and what makes it.
+
+    `entry` (`module:name`) is imported when one is made: a configuration is checked without anything of it loaded.
+    """
+
+    entry: str
+    options: Known
+    needed: tuple[str, ...] = ()
+
+    def made(self, *arguments: Any) -> Any:
+        """One of this kind."""
+        return loaded(self.entry)(*arguments)
 
 
 def text(value: Any) -> str | None:
@@ -112,9 +130,7 @@ def refuse_unknown(where: str, given: Mapping[str, Any], known: Known) -> None:
             raise ConfigError(f"{where} {key} is {value!r}", hint=wanted)
 
 
-def kind_of(
-    where: str, given: Mapping[str, Any], kinds: Mapping[str, Known], needed: Mapping[str, tuple[str, ...]]
-) -> None:
+def kind_of(where: str, given: Mapping[str, Any], kinds: Mapping[str, Provider]) -> None:
     """Check a table whose keys depend on its `kind`. Raises ConfigError."""
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
@@ -123,9 +139,10 @@ def kind_of(
         raise ConfigError(
             f"{where} {said}", hint=f"did you mean {close[0]!r}?" if close else f"one of {', '.join(kinds)}"
         )
-    refuse_unknown(where, given, {"kind": text, **kinds[kind]})
-    for key in needed.get(kind, ()):
+    refuse_unknown(where, given, {"kind": text, **kinds[kind].options})
+    needed = kinds[kind].needed
+    for key in needed:
         if key not in given:
             raise ConfigError(
-                f"{where} lacks `{key}`", hint=f"a {kind} needs {', '.join(f'`{one}`' for one in needed[kind])}"
+                f"{where} lacks `{key}`", hint=f"a {kind} needs {', '.join(f'`{one}`' for one in needed)}"
             )

@@ -17,13 +17,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rollup.core.errors import PlanError, RollupError, SyntaxProblem
+from rollup.lang.languages import LANGUAGES, SIDDHIQL, in_blocks
 from rollup.plan.app import Annotation
 
-SIDDHIQL = "siddhiql"
-LANGUAGES = ("epl", "sql", "uql", "streamcruncher")
-"""The languages that a block may be written in."""
-_COMMENTS: Mapping[str, str] = {"epl": r"//[^\n]*", "uql": r"//[^\n]*"}
-"""What begins a comment to the end of its line, where it is not `--`."""
 _TOKEN = re.compile(
     r"""(?P<feed>\f)
       |(?P<skip>[^\S\f]+|--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -317,9 +313,9 @@ class _Cutter:
     def _block(self, tokens: list[_Token], given: tuple[str, Mapping[str, str], _Token], start: int) -> _Piece:
         language, values, at = given
         line, column = _position(self._text, at.start)
-        if language not in LANGUAGES:
+        if language not in in_blocks():
             raise PlanError(
-                f"unknown language {language!r}", line=line, column=column, hint=f"one of {', '.join(LANGUAGES)}"
+                f"unknown language {language!r}", line=line, column=column, hint=f"one of {', '.join(in_blocks())}"
             )
         end = _closing(self._text, start, language)
         if end is None:
@@ -358,7 +354,7 @@ def _language(text: str, tokens: Sequence[_Token]) -> tuple[str, Mapping[str, st
 
 def _closing(text: str, start: int, language: str) -> int | None:
     """Where the brace is that closes a block; those in texts and comments do not count."""
-    skipped = _COMMENTS.get(language, r"--[^\n]*") + r"|/\*.*?\*/"
+    skipped = LANGUAGES[language].comment + r"|/\*.*?\*/"
     strings = r'"(?:\\.|[^"\\])*"|' r"'(?:\\.|[^'\\])*'"
     depth = 0
     for found in re.finditer(rf"{skipped}|{strings}|[{{}}]", text[start:], re.DOTALL):

@@ -9,7 +9,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
-from rollup.stores.delta.store import DeltaStore
+from rollup.stores.kinds import KINDS
 
 
 def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | None:
@@ -32,9 +32,7 @@ def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | 
 
 def open_store(conf: Conf, aggregation: Aggregation, engine: ColumnEngine) -> Store:
     """The store of one aggregation: the app's `@store(type='rdbms', …)` first, then the configuration's."""
-    options = database(conf, aggregation)
-    if options is None:
-        return DeltaStore(aggregation, engine, conf.store["path"])
-    from rollup.stores.sql.store import store_of
-
-    return store_of(aggregation, engine, options)
+    declared = database(conf, aggregation) if aggregation.store else None
+    if declared is not None:
+        return KINDS["sql"].made(aggregation, engine, declared)
+    return KINDS[conf.store["kind"]].made(aggregation, engine, conf.store)

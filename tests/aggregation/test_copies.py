@@ -25,7 +25,7 @@ from rollup.hosts.spark.tasks.results import Kind, Result, read
 from rollup.hosts.spark.tasks.shard_step import shifted
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lang.siddhi.apps import parse_query
-from rollup.program import compile_app
+from rollup.program import Declaration, compile_app
 from rollup.retrieval.questions import plan
 from rollup.stores.memory import MemoryStore
 from tests.oracle.answers import App
@@ -102,7 +102,7 @@ def test_a_task_numbers_copies_as_the_oracle_sees_them_arrive_over_several_files
     pipeline = Pipeline(
         program.aggregations["A"], MemoryStore(program.aggregations["A"], ColumnEngine()), ColumnEngine()
     )
-    spec = TaskSpec(app, "+00:00", "S", {"kind": "json", "path": str(tmp_path)})
+    spec = TaskSpec(Declaration(app), "S", {"kind": "json", "path": str(tmp_path)})
 
     def given(spec: TaskSpec) -> list[Result]:
         share = [pa.RecordBatch.from_pylist(files)]

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from rollup.core.errors import RollupError, SourceError
+from rollup.ask import Asker
+from rollup.conf import load
+from rollup.core.errors import ConfigError, PlanError, RollupError, SourceError, SyntaxProblem
+from rollup.core.options import Provider, folder, whole
 from rollup.hosts.local import LocalHost
 from rollup.hosts.spark.tasks.results import Kind, read
 from rollup.hosts.spark.tasks.task import TaskSpec, run
+from rollup.lang.languages import LANGUAGES, Written
 from rollup.plan import aggregates, functions
 from rollup.plan.aggregation import EVENTS
-from rollup.program import compile_app
-from rollup.sources import registry
-from tests.extending.dice import Dice
+from rollup.program import Declaration, compile_app
+from rollup.sources import kinds as sources
+from rollup.stores import kinds as stores
+from rollup.stores.registry import open_store
 from tests.extending.initial import INITIAL
 from tests.extending.spread import SPREAD
 
+DICE = Provider("tests.extending.dice:Dice", {"sides": whole(2)})
+SHELF = Provider("tests.extending.shelf:Shelf", {"path": folder}, ("path",))
+ECHO = Written("tests.extending.echo:Echo", r"#[^\n]*", (".echo",))
 _BY_KEY = """
 define stream Throws (who string, points long, ts long);
 define aggregation Games from Throws select {selected} group by {key} aggregate by ts every sec ... hour;
@@ -63,11 +72,11 @@ def test_a_function_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_source_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     app = _BY_KEY.format(selected="who, sum(points) as total", key="who")
-    spec = TaskSpec(app, "+00:00", "Throws", {"kind": "dice", "sides": 2})
+    spec = TaskSpec(Declaration(app), "Throws", {"kind": "dice", "sides": 2})
     batch = pa.RecordBatch.from_pydict({"__arrival": [0, 1], "throws": [4, 3]})
     with pytest.raises(RollupError, match="unknown kind 'dice'"):
         list(run(spec, iter([batch])))
-    monkeypatch.setitem(registry.KINDS, "dice", Dice)  # type: ignore[arg-type]
+    monkeypatch.setitem(sources.KINDS, "dice", DICE)
     results = [result for found in run(spec, iter([batch])) for result in read(found)]
     (partials,) = (result.table() for result in results if result.kind is Kind.PARTIALS)
     assert sum(partials[EVENTS].to_pylist()) == 7
@@ -76,7 +85,67 @@ def test_a_source_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_source_whose_rows_do_not_say_which_they_are_is_told_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.KINDS, "dice", Dice)  # type: ignore[arg-type]
-    spec = TaskSpec(_BY_KEY.format(selected="who", key="who"), "+00:00", "Throws", {"kind": "dice"})
+    monkeypatch.setitem(sources.KINDS, "dice", DICE)
+    spec = TaskSpec(Declaration(_BY_KEY.format(selected="who", key="who")), "Throws", {"kind": "dice"})
     with pytest.raises(SourceError, match=r"\(throws\) do not say which input they are .*`path` names a file"):
         list(run(spec, iter([pa.RecordBatch.from_pydict({"throws": [4]})])))
+
+
+def test_a_source_is_configured_as_ours_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "app.siddhi").write_text(_BY_KEY.format(selected="who", key="who"))
+    text = (
+        'app = "app.siddhi"\ncheckpoint = "c"\n[store]\nkind = "delta"\npath = "t"\n[sources.Throws]\nkind = "dice"\n'
+    )
+    (tmp_path / "rollup.toml").write_text(f"{text}sides = 1\n")
+    with pytest.raises(ConfigError, match="unknown kind 'dice'"):
+        load(tmp_path / "rollup.toml")
+    monkeypatch.setitem(sources.KINDS, "dice", DICE)
+    with pytest.raises(ConfigError, match=r"sides is 1 \(a whole number from 2\)"):
+        load(tmp_path / "rollup.toml")
+
+
+def test_a_store_is_one_class(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "app.siddhi").write_text(_BY_KEY.format(selected="who, sum(points) as total", key="who"))
+    text = (
+        'app = "app.siddhi"\ncheckpoint = "c"\n[sources.Throws]\nkind = "rate"\n[store]\nkind = "shelf"\npath = "t"\n'
+    )
+    (tmp_path / "rollup.toml").write_text(text)
+    with pytest.raises(ConfigError, match="unknown kind 'shelf'"):
+        load(tmp_path / "rollup.toml")
+    monkeypatch.setitem(stores.KINDS, "shelf", SHELF)
+    conf = load(tmp_path / "rollup.toml")
+    for rows in _ROWS[:3], _ROWS[3:]:  # a process each: the second takes up what the first has committed
+        host = LocalHost(conf.program(), lambda aggregation, engine: open_store(conf, aggregation, engine))
+        host.send("Throws", rows)
+    asked = "from Games within '1970-01-01 **:**:**' per '{}' select AGG_TIMESTAMP, who, total order by who"
+    hours = Asker(conf).query(asked.format("hours")).to_pylist()
+    assert [(row["who"], row["total"]) for row in hours] == [("abe", 3), ("ann", 12), ("bob", 2)]
+    minutes = Asker(conf).query(asked.format("minutes")).to_pylist()
+    assert sorted((row["AGG_TIMESTAMP"], row["who"], row["total"]) for row in minutes) == [
+        (0, "ann", 6),
+        (0, "bob", 2),
+        (60_000, "abe", 3),
+        (60_000, "ann", 6),
+    ]
+
+
+_ECHOED = """
+define stream Sent (who string, points long, ts long); define stream Throws (who string, points long, ts long);
+@lang('echo') { Sent 2 Throws # every second one, and a brace in a comment: }
+}
+define aggregation Games from Throws select who, sum(points) as total group by who aggregate by ts every sec ... hour;
+"""
+
+
+def test_a_language_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PlanError, match=r"unknown language 'echo' \(one of epl, sql, uql, streamcruncher"):
+        compile_app(_ECHOED)
+    monkeypatch.setitem(LANGUAGES, "echo", ECHO)
+    with pytest.raises(SyntaxProblem, match="three words are wanted") as found:
+        compile_app(_ECHOED.replace("Sent 2 Throws", "Sent Throws"))
+    assert found.value.line == 3
+    host = LocalHost.of(_ECHOED)
+    for rows in _ROWS[:3], _ROWS[3:]:  # its count goes on from batch to batch
+        host.send("Sent", rows)
+    sent = [row["who"] for name, rows in host.emitted if name == "Throws" for row in rows.to_pylist()]
+    assert sent == ["bob", "abe"]

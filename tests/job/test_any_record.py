@@ -23,7 +23,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.packing import unpack
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
-from rollup.program import compile_app
+from rollup.program import Declaration, compile_app
 from rollup.sources.registry import source
 from tests.job import fuzz
 from tests.profiles import examples
@@ -107,7 +107,7 @@ def _file(path: Path) -> pa.Table:
 def counted(options: dict[str, Any], batch: pa.Table) -> tuple[int, list[dict[str, Any]]]:
     """How many events the partial rows of a batch count, and its dead letters."""
     events, letters = 0, list[dict[str, Any]]()
-    for result in run(TaskSpec(fuzz.APP, "+00:00", "S", options), iter(batch.to_batches())):
+    for result in run(TaskSpec(Declaration(fuzz.APP), "S", options), iter(batch.to_batches())):
         for row in result.to_pylist():
             if row["kind"] == "partials":
                 events += sum(unpack(row["payload"])[EVENTS].to_pylist())

@@ -25,6 +25,7 @@ from rollup.core.packing import unpack
 from rollup.hosts.numbering import Numbering
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
+from rollup.program import Declaration
 from rollup.sources.kafka import BY_OFFSET
 from tests.job.jobs import Job, answers
 from tests.job.test_sources import GOOD, messages, topic
@@ -62,7 +63,7 @@ def test_however_many_copies_of_an_event_reach_a_stream_its_numbers_fit(copies: 
     options = {"kind": "kafka", "servers": "-", "topic": "t"}
     (partial,) = (
         unpack(row["payload"])
-        for result in run(TaskSpec(app, "+00:00", "S", options), iter(batch.to_batches()))
+        for result in run(TaskSpec(Declaration(app), "S", options), iter(batch.to_batches()))
         for row in result.to_pylist()
         if row["kind"] == "partials"
     )

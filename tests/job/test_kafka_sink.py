@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from rollup.core.errors import StoreError
-from rollup.hosts.answers import KafkaSink
+from rollup.sinks.kafka import KafkaSink
 from tests.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.kafka

@@ -1,11 +1,12 @@
-"""`lateness` of a source and `[late] policy`: what a configuration says in time is the app's own buffer to everything that reads the app.
+"""`lateness` of a source and `[late] policy`: what a configuration says in time is the app's own buffer to everything that compiles the app.
 
-Only the text is ours; what a buffer does is tested where the annotation is. So this is about which aggregations get
+What a buffer does is tested where the annotation is. So this is about which aggregations get
 one, how long it is, and that nothing else of the app changes.
 """
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from rollup.conf import Conf, load
 from rollup.core.errors import ConfigError
 from rollup.hosts.local import LocalHost
-from rollup.sources.lateness import policy_from
+from rollup.plan.aggregation import Policy
 
 APP = """-- two sources and a stream between
 define stream S (k string, ts long); define stream T (k string, at string);
@@ -43,7 +44,6 @@ def buffers(found: Conf) -> dict[str, int]:
 def test_lateness_is_the_buffer_of_every_aggregation_by_event_time_that_has_none(tmp_path: Path) -> None:
     none = {"Plain": 0, "Derived": 0, "Own": 3, "Arrived": 0, "Other": 0}
     assert buffers(conf(tmp_path)) == none
-    assert conf(tmp_path).text() == APP
     assert buffers(conf(tmp_path, 'lateness = "90 sec"')) == none | {"Plain": 90, "Derived": 2}
     assert buffers(conf(tmp_path, second='lateness = "1 min"')) == none | {"Other": 60}
     both = conf(tmp_path, 'lateness = "1 sec"', 'lateness = "1 hour 1 sec"')
@@ -55,7 +55,7 @@ def test_lateness_is_the_buffer_of_every_aggregation_by_event_time_that_has_none
 def test_an_event_as_late_as_that_counts_in_its_own_bucket_and_a_later_one_does_not(
     tmp_path: Path, late: int, own: bool
 ) -> None:
-    host, newest = LocalHost.of(conf(tmp_path, 'lateness = "10 seconds"').text()), 1_514_764_800_999
+    host, newest = LocalHost(conf(tmp_path, 'lateness = "10 seconds"').program()), 1_514_764_800_999
     host.send("S", [("a", newest), ("a", newest - late)])
     found = host.query("from Plain within 0L, 253402300799000L per 'seconds' select AGG_TIMESTAMP, n").to_pylist()
     starts = {row["AGG_TIMESTAMP"]: row["n"] for row in found}
@@ -99,7 +99,18 @@ def test_buffer_and_policy_of_the_configuration_hold_together(tmp_path: Path) ->
 
 
 def test_plan_says_who_decides_about_late_events(tmp_path: Path) -> None:
-    without, given = conf(tmp_path), conf(tmp_path, more='[late]\npolicy = "correct"\n')
-    assert policy_from(without, "Plain") == "the default; [late] policy changes it"
-    assert policy_from(given, "Plain") == "says [late] of the configuration"
-    assert policy_from(given, "Derived") == "says the app"
+    def says(found: Conf) -> dict[str, str]:
+        program = found.program()
+        return {each.name: program.rollups.lateness.says(each) for each in program.app.aggregations}
+
+    assert says(conf(tmp_path))["Plain"] == "the default; [late] policy changes it"
+    given = says(conf(tmp_path, more='[late]\npolicy = "correct"\n'))
+    assert (given["Plain"], given["Derived"]) == ("says [late] of the configuration", "says the app")
+
+
+def test_what_compiles_the_app_elsewhere_gets_the_same_buffers(tmp_path: Path) -> None:
+    program = conf(tmp_path, 'lateness = "5 sec"', more='[late]\npolicy = "correct"\n').program()
+    there = pickle.loads(pickle.dumps(program.rollups)).program().aggregations
+    told = {name: (each.buffer, each.policy) for name, each in program.aggregations.items()}
+    assert {name: (each.buffer, each.policy) for name, each in there.items()} == told
+    assert told["Plain"] == (5, Policy.CORRECT)

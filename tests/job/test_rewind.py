@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rollup.core.errors import StoreError
-from rollup.hosts.answers import FileSink
 from rollup.hosts.spark.query_log import beyond, query_of, remove
+from rollup.sinks.files import FileSink
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
 

@@ -35,6 +35,7 @@ from rollup.hosts.spark.tasks.shard_step import (
     run_shard,
     split,
 )
+from rollup.program import Declaration
 from rollup.stores.delta.store import DeltaStore
 from tests.aggregation.rig import ALL_SETUPS, Outputs, Rig, Row, Setup, events, rig
 from tests.aggregation.test_invariance import run, same
@@ -69,7 +70,7 @@ class ShardedRig(Rig):
         placing = Placing(host, rows, shards, self.folder / "exchange")
         store = DeltaStore(self.aggregation, self.engine, self.folder)
         self.pipeline = SizedPipeline(
-            self.aggregation, store, self.engine, placing, (self.setup.app, "+00:00"), self._run, lambda: 1
+            self.aggregation, store, self.engine, placing, Declaration(self.setup.app), self._run, lambda: 1
         )
         self.pipeline.start()
 
@@ -273,7 +274,7 @@ def test_the_driver_knows_the_buckets_of_open_rows_without_holding_them(folder: 
 
 def test_an_executor_with_another_hash_is_refused(folder: Path) -> None:
     sharded = ShardedRig(PLAIN, folder)
-    spec = ShardSpec("", "", "A", str(folder), 1, "00000000", 1, {}, None, {}, [], [], {})
+    spec = ShardSpec(Declaration(""), "A", str(folder), 1, "00000000", 1, {}, None, {}, [], [], {})
     assert fingerprint(sharded.engine) != "00000000"
     with pytest.raises(StoreError, match="another way than the driver"):
         run_shard(sharded.engine, sharded.cascade, spec, 0)

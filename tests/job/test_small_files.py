@@ -21,7 +21,7 @@ from rollup.core.errors import SourceError
 from rollup.core.packing import unpack
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
-from rollup.program import compile_app
+from rollup.program import Declaration, compile_app
 from rollup.sources.base import Part
 from rollup.sources.registry import source
 from rollup.sources.small_files import SMALL, dealt, runs
@@ -167,7 +167,7 @@ def test_every_file_of_a_batch_is_dealt_once(sizes: list[int], tasks: int) -> No
 def test_ten_thousand_small_files_take_a_few_milliseconds_of_a_core_each(tmp_path: Path, kind: str) -> None:
     """Processor time, which no other process changes: one by one they take 15 to 36 ms each."""
     files = [written(tmp_path, kind, f"n{at:05d}") for at in range(10_000)]
-    spec = TaskSpec(APP, "+00:00", "Trades", {"kind": kind, "path": str(tmp_path)})
+    spec = TaskSpec(Declaration(APP), "Trades", {"kind": kind, "path": str(tmp_path)})
     warm, events = listed(files[:2], True), 0
     assert counts(spec, warm) == 2
     began = time.process_time()

@@ -23,7 +23,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.core.packing import unpack
 from rollup.hosts.spark.tasks.task import TaskSpec, run
-from rollup.program import compile_app
+from rollup.program import Declaration, compile_app
 from rollup.sources.base import Part, Source
 from rollup.sources.registry import source
 from tests.job.jobs import TRADES, Job, answers
@@ -173,7 +173,7 @@ def test_a_parquet_file_damaged_inside_is_one_dead_letter_and_none_of_its_rows_c
     content[middle : middle + 4000] = bytes(4000)
     bad.write_bytes(bytes(content))
     batch = pa.RecordBatch.from_pylist([{"path": str(file), "modified": 0} for file in (bad, good)])
-    spec = TaskSpec(TRADES, "+00:00", "Trades", {"kind": "parquet", "path": str(tmp_path)})
+    spec = TaskSpec(Declaration(TRADES), "Trades", {"kind": "parquet", "path": str(tmp_path)})
     found = [row for result in run(spec, iter([batch])) for row in result.to_pylist()]
     letters = [letter for row in found if row["kind"] == "dead" for letter in unpack(row["payload"]).to_pylist()]
     assert [(letter["position"], letter["reason"][:24]) for letter in letters] == [

@@ -11,8 +11,9 @@ import pytest
 from deltalake import DeltaTable
 
 from rollup.core.errors import StoreError
-from rollup.hosts.answers import FileSink, Sink
+from rollup.sinks.base import Sink
 from rollup.sinks.delta import DeltaSink
+from rollup.sinks.files import FileSink
 from rollup.sinks.sql import SqlSink
 
 ONE = pa.table({"k": ["a", "b"], "v": pa.array([1.5, None], pa.float64()), "n": pa.array([1, 2], pa.int32())})

@@ -96,7 +96,7 @@ class SparkHost:
         stores: dict[str, Store] = {**opened, **self._trailing}
         self._unreported = deque[tuple[BatchReport, Mapping[str, Future[Made]]]]()
         self.pipelines = {
-            name: pipeline_of(conf, a, stores[name], self.engine, lambda: self.spark, name in bound)
+            name: pipeline_of(conf, self.program, a, stores[name], self.engine, lambda: self.spark, name in bound)
             for name, a in self.program.aggregations.items()
         }
         self.statements = (
@@ -390,8 +390,7 @@ class SparkHost:
         asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
         split = {name: p.split for name, p in self.pipelines.items() if p.split is not None}
         return TaskSpec(
-            self.program.app.text,
-            self.conf.zone,
+            self.program.rollups,
             stream,
             dict(self.conf.sources[stream]),
             self._exchange.path if self._local else None,

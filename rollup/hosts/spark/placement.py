@@ -47,7 +47,7 @@ from rollup.hosts.spark.tasks.shard_step import (
     split,
 )
 from rollup.plan.aggregation import Aggregation
-from rollup.program import compile_app
+from rollup.program import Declaration, Program
 from rollup.stores.base import Filed, FiledStore, Rewrite, Store
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class ShardedState(State):
 
 def pipeline_of(
     conf: Conf,
+    program: Program,
     aggregation: Aggregation,
     store: Store,
     engine: ColumnEngine,
@@ -128,7 +129,7 @@ def pipeline_of(
             filed,
             engine,
             placing,
-            (conf.rollups(), conf.zone),
+            program.rollups,
             lambda spec: run_on(spark(), spec),
             lambda: cores(spark()),
         )
@@ -149,7 +150,7 @@ class SizedPipeline(Pipeline):
         store: FiledStore,
         engine: ColumnEngine,
         placing: Placing,
-        app: tuple[str, str],
+        app: Declaration,
         run: Run,
         parallel: Callable[[], int],
     ) -> None:
@@ -244,13 +245,12 @@ class SizedPipeline(Pipeline):
         return Advance(admitted, Closed({}, sum(result.overflows for result in results)), time.perf_counter() - began)
 
     def _spec(self, state: State, parts: list[Split], again: list[Split]) -> ShardSpec:
-        record, (text, zone) = self._filed.last, self._app
+        record = self._filed.last
         opened = {
             level: [] if record is None else record.files(level.table_suffix) for level in self.aggregation.levels
         }
         return ShardSpec(
-            text,
-            zone,
+            self._app,
             self.aggregation.name,
             str(self._filed.root),
             self.shards,
@@ -346,14 +346,14 @@ def shift(part: pa.Table | Split, base: int) -> pa.Table | Split:
 def _tasks(spec: ShardSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for shard in batch.column(0).to_pylist():
-            engine, cascade = _worker(spec.app, spec.zone, spec.name)
+            engine, cascade = _worker(spec.app, spec.name)
             result = run_shard(engine, cascade, spec, shard)
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(asdict(result))])], ["result"])
 
 
 @lru_cache(maxsize=4)
-def _worker(app: str, zone: str, name: str) -> tuple[ColumnEngine, Cascade]:
-    return ColumnEngine(threads=1), Cascade(compile_app(app, zone).aggregations[name])
+def _worker(app: Declaration, name: str) -> tuple[ColumnEngine, Cascade]:
+    return ColumnEngine(threads=1), Cascade(app.program().aggregations[name])
 
 
 def _summaries(parts: list[Split]) -> list[pa.Table]:

@@ -7,19 +7,13 @@ from typing import Any
 
 from rollup.conf import Conf, sink_options
 from rollup.core.errors import ConfigError
-from rollup.hosts.answers import Sink, sink
 from rollup.plan.app import Annotation
 from rollup.program import Program
+from rollup.sinks.base import Sink
+from rollup.sinks.kinds import sink
 
 _KINDS = {"file": "files", "log": "console", "sql": "postgres"}
 """Other words for kinds of sinks."""
-GUARANTEE: Mapping[str, str] = {
-    "delta": "exactly once, by the transaction of each append",
-    "postgres": "exactly once, in one transaction with the number of the commit",
-    "files": "exactly once, one file a commit, named by its number",
-    "kafka": "at least once: after a crash the last commit is sent again",
-    "console": "at least once: after a crash the last commit is printed again",
-}
 
 
 def sinks_of(conf: Conf, program: Program) -> dict[str, Mapping[str, Any]]:

@@ -193,7 +193,7 @@ class RawSource:
         direct = self.aggregation.stream == stream and isinstance(time, exp.Column)
         if span is not None and direct and time is not None and time.name in long:
             options[WITHIN] = (time.name, *span)
-        return TaskSpec(self.conf.rollups(), self.conf.zone, stream, options, None, (), threads=2)
+        return TaskSpec(self.program.rollups, stream, options, None, (), threads=2)
 
 
 def reached(program: Program, stream: str) -> set[str]:

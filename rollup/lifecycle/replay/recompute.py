@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class TrueRows:
     @classmethod
     def resume(cls, raw: RawSource, engine: ColumnEngine, span: Span, home: Path) -> TrueRows:
         """The one that was begun for the same app, source and range, or a new one."""
-        name = json.dumps([raw.conf.text(), raw.conf.zone, str(raw.folder), raw.slack, span, raw.aggregation.name])
+        name = json.dumps([astuple(raw.program.rollups), str(raw.folder), raw.slack, span, raw.aggregation.name])
         folder = home / f"replay-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         RecordFolder(folder).create()
         found = cls(raw, engine, span, folder)

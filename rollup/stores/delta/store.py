@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -408,3 +409,8 @@ class DeltaStore:
         }
         clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
         return State(clocks, rows, record.resume)
+
+
+def delta_store(aggregation: Aggregation, engine: ColumnEngine, options: Mapping[str, Any]) -> DeltaStore:
+    """The store that the options of a configuration describe: `path`."""
+    return DeltaStore(aggregation, engine, options["path"])

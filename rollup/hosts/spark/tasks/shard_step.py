@@ -29,6 +29,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, EVENTS, TIMESTAMP, ZONE, Aggregation
+from rollup.program import Declaration
 from rollup.stores.base import ledger_schema
 from rollup.stores.delta.write import write_files
 
@@ -57,8 +58,7 @@ class ShardSpec:
     `again` those of the second look. `opened` names the files of open rows of each level in `folder`/_rollup.
     """
 
-    app: str
-    zone: str
+    app: Declaration
     name: str
     folder: str
     shards: int

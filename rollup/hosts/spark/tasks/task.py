@@ -27,7 +27,7 @@ from rollup.core.untyped import pc
 from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result, kept, of_part
 from rollup.hosts.spark.tasks.shard_step import Split, split
 from rollup.plan.aggregation import column
-from rollup.program import PASSED, Program, compile_app, renumbered
+from rollup.program import PASSED, Declaration, Program, renumbered
 from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.content.damage import PASSING
 from rollup.sources.content.records import quoted
@@ -39,8 +39,7 @@ from rollup.sources.registry import source
 class TaskSpec:
     """What a task needs: the app, its stream, the source's options, and for a second look the steps of the clock."""
 
-    app: str
-    zone: str
+    app: Declaration
     stream: str
     options: Mapping[str, Any]
     exchange: str | None = None
@@ -71,7 +70,7 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     received = list(batches)
     if not received:
         return
-    worker = _worker(spec.app, spec.zone, spec.threads)
+    worker = _worker(spec.app, spec.threads)
     options = {**spec.options, COPIES: worker.program.scale(spec.stream)}
     origin = source(worker.program.streams[spec.stream], options)
     batch = pa.Table.from_batches(received)
@@ -90,7 +89,7 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
     """What the tasks of a batch would give for a second look, from the events that they have kept. Raises OSError."""
-    worker, found = _worker(spec.app, spec.zone, spec.threads), list[pa.Table | Split]()
+    worker, found = _worker(spec.app, spec.threads), list[pa.Table | Split]()
     for origin, file in files:
         with pa.memory_map(file) as mapped, worker.engine.tables({"__kept": pa.ipc.open_file(mapped).read_all()}):
             part = Part("__kept", 0, origin, 0, DEAD.empty_table())
@@ -120,8 +119,8 @@ class _Worker:
 
 
 @lru_cache(maxsize=4)
-def _worker(app: str, zone: str, threads: int) -> _Worker:
-    program = compile_app(app, zone)
+def _worker(app: Declaration, threads: int) -> _Worker:
+    program = app.program()
     made = _Worker(
         program, ColumnEngine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()}
     )

@@ -1,0 +1,49 @@
+"""The languages that an app's statements may be written in, each one line: a new one is its folder here, its module in
+`rollup/statements/`, and that line. What takes apps apart, reads files beside them and compiles them goes by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SIDDHIQL = "siddhiql"
+"""The language of the app itself; all others stand in blocks, or in files beside it."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a language is told from the app around it.
+
+    `entry` is the module and the class of its `rollup.statements.component.Language`, imported when an app has a text in
+    it; `comment` a pattern of what begins a comment and all of it up to the end of its line; `endings` those of files.
+    """
+
+    entry: str
+    comment: str = r"--[^\n]*"
+    endings: tuple[str, ...] = ()
+
+
+LANGUAGES: dict[str, Written] = {
+    SIDDHIQL: Written("rollup.statements.siddhiql:SiddhiQl"),
+    "epl": Written("rollup.statements.epl:Epl", r"//[^\n]*", (".epl",)),
+    "sql": Written("rollup.statements.sql:Sql", endings=(".sql",)),
+    "uql": Written("rollup.statements.uql:Uql", r"//[^\n]*", (".uql",)),
+    "streamcruncher": Written(
+        "rollup.statements.streamcruncher:StreamCruncher", endings=(".cruncher", ".streamcruncher")
+    ),
+}
+
+
+def in_blocks() -> tuple[str, ...]:
+    """The languages that a block may be written in."""
+    return tuple(name for name in LANGUAGES if name != SIDDHIQL)
+
+
+def by_ending() -> Mapping[str, str]:
+    """The language of a file beside an app, by the ending of its name.
+
+    >>> by_ending()[".epl"]
+    'epl'
+    """
+    return {ending: name for name, language in LANGUAGES.items() for ending in language.endings}

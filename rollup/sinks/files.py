@@ -1,0 +1,32 @@
+"""Rows of a stream as Parquet files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollup.checkpoint.records import write_durably
+
+
+class FileSink:
+    """Parquet files in a folder, one a batch, named by it: a batch that comes again replaces its own file."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.folder = Path(options["path"])
+
+    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f".{query}-{batch:09d}"
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink)
+        write_durably(draft, sink.getvalue().to_pybytes())
+        draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
+
+    def forget(self, query: str, batch: int) -> None:
+        for file in self.folder.glob(f"{query}-*.parquet"):
+            if int(file.stem.removeprefix(f"{query}-")) > batch:
+                file.unlink()

@@ -1,0 +1,74 @@
+"""Rows of a stream sent to a Kafka topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.core.errors import ConfigError, StoreError
+
+
+class KafkaSink:
+    """JSON events to a topic, at least once: a batch that comes again is sent again.
+
+    A batch is done when the broker has acknowledged every row. Options: `servers`, `topic`, `timeout` (60, seconds that
+    a row may take), `options` (of librdkafka).
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        try:
+            from confluent_kafka import Producer
+        except ImportError:
+            raise ConfigError(
+                "a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka"
+            ) from None
+        self.topic: str = options["topic"]
+        self.servers: str = options["servers"]
+        self._timeout = float(options.get("timeout", 60))
+        settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
+        self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})
+
+    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+        """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again."""
+        failed = list[str]()
+
+        def delivered(problem: Any, _: Any) -> None:
+            if problem is not None:
+                failed.append(problem.str())
+
+        for row in rows.to_pylist():
+            self._send(json.dumps(row, default=str).encode(), delivered, failed)
+            if failed:
+                break
+        left = self.producer.flush(self._timeout + 5)
+        if failed or left:
+            self._give_up()
+            raise StoreError(
+                f"the broker at {self.servers} did not take the rows of batch {batch} for topic {self.topic}: "
+                f"{failed[0] if failed else f'{left} of them not acknowledged'}",
+                hint="the job's next start sends the batch again",
+            )
+
+    def _send(self, message: bytes, delivered: Callable[[Any, Any], None], failed: list[str]) -> None:
+        from confluent_kafka import KafkaException
+
+        while not failed:
+            try:
+                self.producer.produce(self.topic, message, on_delivery=delivered)
+                self.producer.poll(0)
+                return
+            except BufferError:
+                self.producer.poll(0.1)  # its queue is full: room comes with what is acknowledged
+            except KafkaException as problem:
+                failed.append(problem.args[0].str())
+
+    def _give_up(self) -> None:
+        """Nothing of a batch that failed is sent later, behind one that came after it."""
+        self.producer.purge()
+        self.producer.flush(1)
+
+    def forget(self, query: str, batch: int) -> None:
+        """What is sent stays sent."""

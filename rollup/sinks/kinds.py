@@ -1,0 +1,57 @@
+"""The kinds of sinks a configuration may name. A new one is its file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.core.errors import ConfigError
+from rollup.core.options import Provider, folder, settings, text, whole
+from rollup.sinks.base import Sink
+
+
+@dataclass(frozen=True)
+class SinkProvider(Provider):
+    """A kind of sink; `guarantee` says for `rollup plan` how often a row of statements arrives there."""
+
+    guarantee: str = ""
+
+
+KINDS: dict[str, SinkProvider] = {
+    "files": SinkProvider(
+        "rollup.sinks.files:FileSink",
+        {"path": folder},
+        ("path",),
+        "exactly once, one file a commit, named by its number",
+    ),
+    "console": SinkProvider(
+        "rollup.sinks.console:ConsoleSink", {}, (), "at least once: after a crash the last commit is printed again"
+    ),
+    "kafka": SinkProvider(
+        "rollup.sinks.kafka:KafkaSink",
+        {"servers": text, "topic": text, "timeout": whole(1), "options": settings},
+        ("servers", "topic"),
+        "at least once: after a crash the last commit is sent again",
+    ),
+    "delta": SinkProvider(
+        "rollup.sinks.delta:DeltaSink", {"path": folder}, ("path",), "exactly once, by the transaction of each append"
+    ),
+    "postgres": SinkProvider(
+        "rollup.sinks.sql:SqlSink",
+        dict.fromkeys(("url", "table", "username", "password"), text),
+        ("url", "table"),
+        "exactly once, in one transaction with the number of the commit",
+    ),
+}
+
+
+def sink(name: str, options: Mapping[str, Any]) -> Sink:
+    """The sink that options of a configuration describe. Raises ConfigError."""
+    found = KINDS.get(options.get("kind", ""))
+    if found is None:
+        raise ConfigError(f"[sinks.{name}]: unknown kind {options.get('kind')!r}", hint=f"one of {', '.join(KINDS)}")
+    for needed in found.needed:
+        if needed not in options:
+            raise ConfigError(f"[sinks.{name}] lacks `{needed}`")
+    return found.made(options)

@@ -1,0 +1,52 @@
+"""The kinds of sources a configuration may name, with their options. A new one is its file and a line here."""
+
+from __future__ import annotations
+
+from rollup.core.options import Known, Provider, any_text, elsewhere, flag, folder, names, settings, text, texts, whole
+
+_ANY: Known = {"lateness": elsewhere}
+_FILES: Known = {
+    "path": folder,
+    "glob": text,
+    "max_files_per_batch": whole(1, 2**31 - 1),
+    "create": flag,
+    "columns": texts,
+    "optional": names,
+    **_ANY,
+}
+_FILES_ENTRY = "rollup.sources.files:Files"
+KINDS: dict[str, Provider] = {
+    "parquet": Provider(_FILES_ENTRY, _FILES, ("path",)),
+    "csv": Provider(_FILES_ENTRY, {**_FILES, "header": flag, "separator": any_text, "null": any_text}, ("path",)),
+    "json": Provider(_FILES_ENTRY, _FILES, ("path",)),
+    "delta": Provider(
+        "rollup.sources.delta:Delta",
+        {
+            "path": folder,
+            "starting_version": whole(0),
+            "columns": texts,
+            "optional": names,
+            "max_files_per_batch": whole(1, 2**31 - 1),
+            **_ANY,
+        },
+        ("path",),
+    ),
+    "kafka": Provider(
+        "rollup.sources.kafka:Kafka",
+        {
+            "servers": text,
+            "topic": text,
+            "partitions": whole(1, 2**22),
+            "starting_offsets": text,
+            "max_events_per_batch": whole(1),
+            "columns": texts,
+            "optional": names,
+            "slack": elsewhere,
+            "options": settings,
+            **_ANY,
+        },
+        ("servers", "topic"),
+    ),
+    "rate": Provider("rollup.sources.rate:Rate", {"rows_per_second": whole(1), "keys": whole(1), **_ANY}),
+}
+"""Each entry makes the source of a stream: `(stream, options) -> Source`."""

@@ -1,0 +1,15 @@
+"""The kinds of stores a configuration may name. A new one is its file and a line here."""
+
+from __future__ import annotations
+
+from rollup.core.options import Provider, folder, text
+
+KINDS: dict[str, Provider] = {
+    "delta": Provider("rollup.stores.delta.store:delta_store", {"path": folder}, ("path",)),
+    "sql": Provider(
+        "rollup.stores.sql.store:store_of",
+        dict.fromkeys(("url", "username", "password", "partition"), text),
+        ("url",),
+    ),
+}
+"""Each entry makes the store of an aggregation: `(aggregation, engine, options) -> Store`."""
