@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Hearing:
         """What a batch, an event or the clock has brought."""
         if self._tables:
             self._tell_tables(told)
-        named = [heap for heap in told.heaps if not self._only_tables(heap.names)]
+        named = [heap for heap in told.heaps if not self._only_tables(heap.concerned)]
         rows = [each for each in told.rows if not self._only_tables((each[1].statement,))]
         left = Told(rows, named, told.times)
         if named and not self._called(left):
@@ -95,7 +96,7 @@ class Hearing:
         """Whether a function that takes rows hears any of it."""
         if not self._listeners:
             return False
-        names = {name for heap in told.heaps for name in heap.names} | {each.statement for _, each in told.rows}
+        names = {name for heap in told.heaps for name in heap.concerned} | {each.statement for _, each in told.rows}
         return not names.isdisjoint(self._listeners)
 
     def _only_tables(self, names: Sequence[str]) -> bool:
@@ -150,11 +151,9 @@ class Hearing:
         self._give(every, _of_heap(heap.names, heap.output, self._types[heap.names[0]]) if every else None)
         if len(self._tables) == (None in self._tables):
             return
-        for place, name in enumerate(heap.names):
-            listeners = self._tables.get(name)
-            if listeners:
-                output = heap.only(place)
-                self._give(listeners, _of_heap((name,), output, self._types[name]) if output.rows else None)
+        for name, output in heap.parts():
+            if listeners := self._tables.get(name):
+                self._give(listeners, _of_heap((name,), output, self._types[name]))
 
     def _hearers(self, name: str) -> list[ArrowListener]:
         return [*self._tables.get(None, ()), *self._tables.get(name, ())]
@@ -170,10 +169,15 @@ def _name(each: Any) -> str:
 
 def _of_heap(names: tuple[str, ...], output: Output, kinds: RowType) -> Arrived:
     of = np.zeros(output.rows, np.int32) if output.statement is None else output.statement.astype(np.int32)
-    statement = pa.DictionaryArray.from_arrays(pa.array(of), pa.array(names, pa.string()))
+    statement = pa.DictionaryArray.from_arrays(pa.array(of), _dictionary(names))
     sign = pa.array(np.ones(output.rows, np.int8))
     rows = pa.table(list(output.columns), names=list(kinds.fields))
     return Arrived(statement, pa.array(output.at), sign, rows)
+
+
+@lru_cache(maxsize=64)
+def _dictionary(names: tuple[str, ...]) -> pa.Array:
+    return pa.array(names, pa.string())
 
 
 def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,14 +58,36 @@ class Heap:
             for (at, event, values), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
                 yield _place(times, at, event, self.orders[place]), (self.names[place], at, values)
 
-    def only(self, place: int) -> Output:
-        """The rows of one statement."""
+    @cached_property
+    def concerned(self) -> tuple[str, ...]:
+        """The statements that have rows."""
+        of = self.output.statement
+        return self.names if of is None else tuple(self.names[place] for place in np.unique(of).tolist())
+
+    def parts(self) -> Iterator[tuple[str, Output]]:
+        """The rows of each statement that has some."""
         of, output = self.output.statement, self.output
         if of is None:
-            return output
-        places = np.flatnonzero(of == place)
-        taken = pa.array(places)
-        return Output(output.at[places], output.event[places], tuple(column.take(taken) for column in output.columns))
+            yield self.names[0], output
+            return
+        order = np.argsort(of, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            taken = pa.array(places)
+            columns = tuple(column.take(taken) for column in output.columns)
+            yield self.names[int(of[places[0]])], Output(output.at[places], output.event[places], columns)
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Who reads a stream over columns, until statements begin or end: those that keep something, and the others, which
+    make a heap each with the places of their statements among all. `resting` are the instances of those others.
+
+    However many there are, a batch looks at none of them by itself.
+    """
+
+    stateful: tuple[str, ...]
+    stateless: tuple[tuple[Core | Family, tuple[str, ...], tuple[int, ...]], ...]
+    resting: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -114,7 +137,7 @@ class Columns:
     def __init__(self, component: Component, type_of: TypeOf, least: int | None) -> None:
         self._component, self._type_of, self._least = component, type_of, least
         self._placing = Placing(component, type_of)
-        self._families: dict[str, tuple[int, list[tuple[Core | Family, tuple[str, ...]]]]] = {}
+        self._known: dict[str, tuple[int, Readers]] = {}
 
     def placed(self) -> list[Placed]:
         """Where each statement runs."""
@@ -150,14 +173,19 @@ class Columns:
             return False
         if self._placing.disturbed(stream):
             return False
-        return any(self._wanted(name, events) for name in self._placing.readers(stream))
+        readers = self._readers(stream)
+        return bool(self._stateless(readers, events)) or any(self._wanted(name, events) for name in readers.stateful)
 
     def _wanted(self, name: str, events: int) -> bool:
         assert self._least is not None
-        if isinstance(self._placing.core(name), FilterProject):
-            return events >= min(self._least, _STATELESS)
         gone = isinstance(self._component.root.instances.get(name), ColumnInstance)
         return events >= (min(self._least, _STATEFUL) if gone else self._least)
+
+    def _stateless(
+        self, readers: Readers, events: int
+    ) -> tuple[tuple[Core | Family, tuple[str, ...], tuple[int, ...]], ...]:
+        assert self._least is not None
+        return readers.stateless if events >= min(self._least, _STATELESS) else ()
 
     def send(self, stream: str, batch: Batch, rows: Callable[[], Sequence[Sequence[Any]]], timed: bool) -> Told:
         """A batch of a stream, `timed` when the clock goes with its events; `rows` gives them as values.
@@ -165,26 +193,28 @@ class Columns:
         Where a statement on rows refuses an event, the batch stops for everybody as it would have event by event.
         """
         began = self._component.runner.now
-        readers = [name for name in self._placing.readers(stream) if self._wanted(name, batch.rows)]
+        readers = self._readers(stream)
         instances: list[ColumnInstance] = []
-        for name in readers:
-            if isinstance(self._placing.core(name), FilterProject):
+        for name in readers.stateful:
+            if not self._wanted(name, batch.rows):
                 continue
             if not isinstance(self._component.root.instances.get(name), ColumnInstance):
                 self.go_over(name)
             found = self._component.root.instances[name]
             assert isinstance(found, ColumnInstance)
             instances.append(found)
-        stateless = self._stateless(stream) if any(self._projects(name) for name in readers) else []
-        resting = [*instances, *(self._component.root.instances[n] for _, names in stateless for n in names)]
+        stateless = self._stateless(readers, batch.rows)
+        resting = readers.resting if stateless else frozenset[int]()
+        resting = resting | set(map(id, instances)) if instances else resting
         deliveries, stopped = self._by_rows(stream, batch, rows, timed, resting, instances)
         heaps: list[Heap] = []
         for each in instances:
-            heaps.append(self._heap((each.name,), each.take(self._part(batch, each.name, stopped)), each.apart))
+            output = each.take(self._part(batch, each.name, stopped))
+            heaps.append(Heap((each.name,), output, each.apart, (self._component.statements[each.name].order,)))
             each.ask_timers()
-        for core, names in stateless if stopped is None else self._singly(stateless):
+        for core, names, orders in stateless if stopped is None else self._singly(stateless):
             part = self._part(batch, names[0], stopped)
-            heaps.append(self._heap(names, core.step(core.start(began), part)[1], False))
+            heaps.append(Heap(names, core.step(core.start(began), part)[1], False, orders))
         problem = None if stopped is None else stopped.problem
         return Told(deliveries, [heap for heap in heaps if heap.output.rows], batch.times, problem)
 
@@ -196,37 +226,51 @@ class Columns:
         rows = stopped.place + had
         return Batch(tuple(c.slice(0, rows) for c in batch.columns), batch.times[:rows], self._component.runner.now)
 
-    def _singly(self, found: Sequence[tuple[Core | Family, tuple[str, ...]]]) -> list[tuple[Any, tuple[str, ...]]]:
+    def _singly(
+        self, found: Sequence[tuple[Any, tuple[str, ...], tuple[int, ...]]]
+    ) -> list[tuple[Any, tuple[str, ...], tuple[int, ...]]]:
         """The statements of families one by one."""
-        return [(self._placing.core(name), (name,)) for _, names in found for name in names]
+        return [
+            (self._placing.core(name), (name,), (order,))
+            for _, names, orders in found
+            for name, order in zip(names, orders, strict=True)
+        ]
 
-    def _projects(self, name: str) -> bool:
-        return isinstance(self._placing.core(name), FilterProject)
-
-    def _heap(self, names: tuple[str, ...], output: Output, apart: bool) -> Heap:
-        orders = tuple(self._component.statements[name].order for name in names)
-        return Heap(names, output, apart, orders)
-
-    def _stateless(self, stream: str) -> list[tuple[Core | Family, tuple[str, ...]]]:
-        """The statements without state over a stream; those that differ in a literal are one."""
-        known = self._families.get(stream)
+    def _readers(self, stream: str) -> Readers:
+        """Who reads a stream; statements without state that differ in a literal are one."""
+        known = self._known.get(stream)
         if known is not None and known[0] == self._component.changed:
             return known[1]
-        kinds = self._type_of(stream)
-        assert kinds is not None
-        found: list[tuple[Core | Family, tuple[str, ...]]] = []
-        alike: dict[str, FilterProject] = {}
+        stateful: list[str] = []
+        projecting: dict[str, FilterProject] = {}
         for name in self._placing.readers(stream):
             core = self._placing.core(name)
             if isinstance(core, FilterProject):
-                if may_join(core, kinds) is None:
-                    alike[name] = core
-                else:
-                    found.append((core, (name,)))
-        for family, names in families(alike, kinds):
-            found.append((family, tuple(names)) if len(names) > 1 else (alike[names[0]], (names[0],)))
-        self._families[stream] = (self._component.changed, found)
+                projecting[name] = core
+            else:
+                stateful.append(name)
+        stateless = [
+            (core, names, tuple(self._component.statements[name].order for name in names))
+            for core, names in self._together(stream, projecting)
+        ]
+        resting = frozenset(id(self._component.root.instances[name]) for name in projecting)
+        found = Readers(tuple(stateful), tuple(stateless), resting)
+        self._known[stream] = (self._component.changed, found)
         return found
+
+    def _together(
+        self, stream: str, projecting: dict[str, FilterProject]
+    ) -> Iterator[tuple[Core | Family, tuple[str, ...]]]:
+        kinds = self._type_of(stream)
+        assert kinds is not None or not projecting
+        if kinds is None:
+            return
+        alike = {name: core for name, core in projecting.items() if may_join(core, kinds) is None}
+        for name, core in projecting.items():
+            if name not in alike:
+                yield core, (name,)
+        for family, names in families(alike, kinds):
+            yield (family, tuple(names)) if len(names) > 1 else (alike[names[0]], (names[0],))
 
     def _by_rows(
         self,
@@ -234,7 +278,7 @@ class Columns:
         batch: Batch,
         rows: Callable[[], Sequence[Sequence[Any]]],
         timed: bool,
-        resting: Sequence[Instance],
+        resting: frozenset[int],
         instances: Sequence[ColumnInstance],
     ) -> tuple[list[tuple[Place, Delivery]], Stopped | None]:
         """The events one by one to everybody else, and the timers of everybody else."""
@@ -244,7 +288,7 @@ class Columns:
         alone = len(runner.indexes[stream]) <= len(resting)
         for each in instances:
             each.rest()
-        runner.resting = frozenset(map(id, resting))
+        runner.resting = resting
         try:
             if not alone:
                 stopped = self._one_by_one(stream, batch, rows(), timed, found)
