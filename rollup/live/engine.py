@@ -107,7 +107,7 @@ class Engine:
                 raise QueryError(f"`{at}` is no field of `{kinds.name}` that can hold instants", hint=hint)
             place = kinds.index[at]
             given = [values[place] for values in events.rows(self._component.runner.row)]
-        if len(given) != len(events) or any(each is None for each in given):
+        if len(given) != len(events) or _missing(given):
             raise QueryError(f"{len(events)} events need {len(events)} instants", hint="none of them may be missing")
         times = np.asarray(given, np.int64)
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
@@ -209,6 +209,12 @@ class Engine:
         if runner.deliveries:
             deliveries, runner.deliveries = runner.deliveries, []
             self._hearing.tell(Told([((0, 0, 0), each) for each in deliveries], [], _NO_TIMES))
+
+
+def _missing(instants: Any) -> bool:
+    """Whether one is missing; an array of whole numbers has none that is."""
+    whole = isinstance(instants, np.ndarray) and instants.dtype.kind in "iu"
+    return not whole and any(each is None for each in instants)
 
 
 _NO_TIMES: Ints = np.empty(0, np.int64)

@@ -82,6 +82,8 @@ class Hearing:
         """What a batch, an event or the clock has brought."""
         if self._tables:
             self._tell_tables(told)
+            if None in self._tables and not self._listeners:
+                return
         named = [heap for heap in told.heaps if not self._only_tables(heap.concerned)]
         rows = [each for each in told.rows if not self._only_tables((each[1].statement,))]
         left = Told(rows, named, told.times)
@@ -104,8 +106,6 @@ class Hearing:
         if not self._tables:
             return False
         every = None in self._tables
-        if every and not self._listeners:
-            return True
         return all((every or name in self._tables) and name not in self._listeners for name in names)
 
     def _tell(self, heard: Heard) -> None:
