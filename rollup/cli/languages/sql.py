@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 if TYPE_CHECKING:
+    from rollup.engine.flows.source import Punctuation
     from rollup.lang.calcite.session import Answer, Session
 
-_BATCH = 8192
+_PIECE = 1 << 20
+_EVENTS = '{"stream": "Orders", "row": [..]} or {"punctuation": "Orders", "rowtime": "2015-02-15 12:00:00"}'
 
 
 def sql(
@@ -58,7 +60,7 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
     standings = [*answer.before, *([answer.standing] if answer.standing is not None else [])]
     states = [standing.start() for standing in standings]
     refused: set[int] = set()
-    for batch, ended in _batches(sys.stdin):
+    for batch, ended in _batches(session, sys.stdin.buffer):
         if ended and not bound and not batch:
             break
         for place, standing in enumerate(standings):
@@ -79,51 +81,77 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
     return len(refused)
 
 
-def _batches(lines: Any) -> Iterator[tuple[list[tuple[int, dict[str, Any]]], bool]]:
-    """Events with their positions, as many as there are at once; the last batch is marked."""
+def _batches(session: Session, source: BinaryIO) -> Iterator[tuple[list[tuple[int, dict[str, Any]]], bool]]:
+    """Events with their positions, those that are there at once together; the last batch is empty and marked."""
+    number = 0
+    for lines in _lines(source):
+        places = range(number, number + len(lines))
+        number += len(lines)
+        yield (
+            [(at, _event(session, at + 1, line)) for at, line in zip(places, lines, strict=True) if line.strip()],
+            False,
+        )
+    yield [], True
+
+
+def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
+    """Whole lines as they come: a row must not wait for input that is still to be written."""
+    rest = b""
+    while data := source.read1(_PIECE):  # type: ignore[attr-defined]  # standard input is buffered
+        *lines, rest = (rest + data).split(b"\n")
+        yield lines
+    yield [rest]
+
+
+def _event(session: Session, number: int, line: bytes) -> dict[str, Any]:
+    """A line of the input. Raises QueryError where it is no event of a stream of the model."""
     from rollup.core.errors import QueryError
 
-    batch: list[tuple[int, dict[str, Any]]] = []
-    for position, line in enumerate(lines):
-        if line.strip():
-            try:
-                event = json.loads(line)
-            except json.JSONDecodeError as problem:
-                raise QueryError(f"line {position + 1} of the input is no JSON: {problem.msg}") from None
-            if not isinstance(event, dict) or not ({"stream", "row"} <= event.keys() or "punctuation" in event):
-                hint = '{"stream": "Orders", "row": [..]} or {"punctuation": "Orders", "rowtime": ".."}'
-                raise QueryError(f"line {position + 1} of the input is no event", hint=hint)
-            batch.append((position, event))
-        if len(batch) >= _BATCH or (batch and lines.isatty()):
-            yield batch, False
-            batch = []
-    yield batch, True
+    try:
+        event = json.loads(line)
+    except ValueError as problem:
+        raise QueryError(f"line {number} of the input is no JSON: {problem}") from None
+    if not isinstance(event, dict) or not ({"stream", "row"} <= event.keys() or "punctuation" in event):
+        raise QueryError(f"line {number} of the input is no event", hint=_EVENTS)
+    name = str(event.get("punctuation", event.get("stream")))
+    table = session.model.find(name)
+    if table is None or not table.stream:
+        known = ", ".join(each.name for each in session.model.tables if each.stream)
+        raise QueryError(
+            f"line {number} of the input: there is no stream {name}", hint=f"streams are {known or 'none'}"
+        )
+    return event
 
 
 def _arrivals(
     session: Session, batch: Sequence[tuple[int, dict[str, Any]]], streams: set[str], ended: bool
 ) -> dict[str, Any]:
-    from rollup.engine.flows.source import Punctuation
-
     found: dict[str, Any] = {}
     for stream in streams:
-        mine = [(at, e) for at, e in batch if str(e.get("stream") or e.get("punctuation")).lower() == stream]
-        rows = [(at, _row(session, stream, e["row"])) for at, e in mine if "row" in e]
-        said = [
-            Punctuation(at, datetime.fromisoformat(next(v for k, v in e.items() if k != "punctuation")))
-            for at, e in mine
-            if "punctuation" in e
-        ]
+        mine = [(at, e) for at, e in batch if str(e.get("punctuation", e.get("stream"))).lower() == stream]
+        rows = [(at, e["row"]) for at, e in mine if "punctuation" not in e]
+        said = [_said(session, stream, at, e) for at, e in mine if "punctuation" in e]
         found[stream] = session.arrivals(stream, [row for _, row in rows], [at for at, _ in rows], said, ended)
     return found
 
 
-def _row(session: Session, stream: str, row: Any) -> Sequence[Any]:
-    if not isinstance(row, Mapping):
-        return row
+def _said(session: Session, stream: str, at: int, event: Mapping[str, Any]) -> Punctuation:
+    """A punctuation: how far one of the stream's columns that move has come."""
+    from rollup.core.errors import QueryError
+    from rollup.engine.flows.source import Punctuation
+
     table = session.model.find(stream)
-    values = {str(key).lower(): value for key, value in row.items()}
-    return [values.get(name.lower()) for name, _ in table.columns] if table else []
+    assert table is not None, "it was checked when the line was read"
+    (name, value), *more = [each for each in event.items() if each[0] != "punctuation"] or [("", None)]
+    column = table.column(name)
+    try:
+        if column is None or column not in table.monotonic or more:
+            raise ValueError(f"of {table.name} are declared to move: {', '.join(table.monotonic) or 'none'}")
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise ValueError(f"{value!r} is neither a time nor a whole number")
+        return Punctuation(at, datetime.fromisoformat(value) if isinstance(value, str) else value, column)
+    except ValueError as problem:
+        raise QueryError(f"line {at + 1} of the input is no punctuation: {problem}", hint=_EVENTS) from None
 
 
 def _show(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -136,4 +164,6 @@ def _show(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
+    if hasattr(value, "nanoseconds"):  # an interval
+        return f"{value.months} months {timedelta(value.days, 0, value.nanoseconds // 1000)}".removeprefix("0 months ")
     return str(value) if isinstance(value, (date, time)) else float(value) if isinstance(value, Decimal) else value

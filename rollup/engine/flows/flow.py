@@ -170,6 +170,8 @@ def _numbers(values: pa.ChunkedArray) -> Any:
         return values.cast(pa.time64("us")).cast(pa.int64()).to_numpy()
     if pa.types.is_decimal(kind):
         return values.cast(pa.float64()).to_numpy()
+    if pa.types.is_interval(kind):
+        return np.array(numbers_of(values), np.int64)
     return values.to_numpy()
 
 
@@ -179,13 +181,25 @@ def numbers_of(values: pa.ChunkedArray) -> list[int | None]:
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
     elif pa.types.is_date(values.type):
         values = values.cast(pa.int32())
-    return values.to_pylist()
+    found = values.to_pylist()
+    return (
+        [None if each is None else _microseconds(each) for each in found]
+        if pa.types.is_interval(values.type)
+        else found
+    )
+
+
+def _microseconds(interval: pa.MonthDayNano) -> int:
+    """The length of an interval, a month being 30 days as where DuckDB compares them."""
+    return (interval.months * 30 + interval.days) * 86_400_000_000 + interval.nanoseconds // 1000
 
 
 def typed_as(values: Any, kind: pa.DataType) -> pa.Array:
     """Whole numbers as the times, dates or numbers that they stand for."""
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(kind)
+    if pa.types.is_interval(kind):
+        return pa.array([None if each is None else pa.MonthDayNano((0, 0, int(each) * 1000)) for each in values], kind)
     return (
         pa.array(values, pa.int32()).cast(kind) if pa.types.is_date(kind) else pa.array(values, pa.int64()).cast(kind)
     )

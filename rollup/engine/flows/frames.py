@@ -9,11 +9,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.core.untyped import pc
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -102,16 +104,12 @@ class Frames:
         if not count:
             return found
         if wait.line is not None:
-            target: exp.Expr = column(wait.line.name)
+            values = rows.column(wait.line.name)
             if wait.ahead is not None:
-                ahead = wait.ahead.copy()
-                target = (
-                    exp.Add(this=target, expression=ahead)
-                    if _rises(wait.line)
-                    else exp.Sub(this=target, expression=ahead)
-                )
-            query = exp.select(exp.alias_(target, "v")).from_("input").order_by(column(NUMBER))
-            values = engine.ask(query, input=numbered(rows)).column("v")
+                side = exp.Add if _rises(wait.line) else exp.Sub
+                target = side(this=column(wait.line.name), expression=wait.ahead.copy())
+                query = exp.select(exp.alias_(target, "v")).from_("input").order_by(column(NUMBER))
+                values = engine.ask(query, input=numbered(rows.select([wait.line.name]))).column("v")
             found = positions(marks, wait.line.name, values, _rises(wait.line), reached=False, ended=ended)
         if wait.rows:
             found = self._followed(wait, rows, found, ended, engine)
@@ -135,52 +133,51 @@ class Frames:
         """The rows that are final, by the position at which they became so, then as they came."""
         inputs = self.columns[: len(self.columns) - len(self.windows)]
         outputs = self.columns[len(inputs) :]
-        items = [column(c.name) for c in inputs] + [aliased(w, o) for w, o in zip(self.windows, outputs, strict=True)]
-        computed = exp.select(*items, column("__final"), column(NUMBER)).from_("input").subquery("s")
-        shown = [*(column(c.name) for c in self.columns), exp.alias_(column("__final"), AT, quoted=True)]
-        query = (
-            exp.select(*shown).from_(computed).where(exp.GTE(this=column("__final"), expression=exp.Literal.number(0)))
-        )
-        query = query.order_by(column("__final"), column(NUMBER))
-        return engine.ask(query, input=numbered(rows.append_column("__final", pa.array(final))))
+        ready = np.flatnonzero(final >= 0)
+        ready = ready[np.argsort(final[ready], kind="stable")]
+        items = [aliased(w, o) for w, o in zip(self.windows, outputs, strict=True)]
+        asked = {c.name for w in self.windows for c in w.find_all(exp.Column)}
+        used = [name for name in rows.column_names if name in asked] or [AT]
+        values = engine.ask(exp.select(*items, column(NUMBER)).from_("input"), input=numbered(rows.select(used)))
+        places = np.empty(rows.num_rows, np.int64)  # DuckDB gives the rows of a partition together
+        places[values.column(NUMBER).to_numpy()] = np.arange(rows.num_rows)
+        own = _picked(rows.select([c.name for c in inputs]), ready)
+        computed = values.select([c.name for c in outputs]).take(pa.array(places[ready]))
+        columns = [*own.columns, *computed.columns, pa.chunked_array([pa.array(final[ready])])]
+        return pa.table(columns, names=[*(c.name for c in self.columns), AT])
 
     def _kept(self, rows: pa.Table, marks: pa.Table, engine: Relational) -> pa.Table:
         """The rows that are not final, and those that their frames or later ones can reach."""
         needed: list[exp.Expr] = [exp.Not(this=column(_DONE))]
         for keep in self.keeps:
-            condition = self._reach(keep, marks)
+            condition = self._reach(keep, rows, marks)
             if condition is None:
                 return rows
             needed.append(condition)
-        tests = [exp.alias_(condition, f"k{i}") for i, condition in enumerate(needed)]
-        inner = exp.select(exp.Star(), *tests).from_("input").subquery("s")
-        passing = exp.or_(*(column(f"k{i}") for i in range(len(needed))))
-        query = (
-            exp.select(*(column(name) for name in rows.column_names))
-            .from_(inner)
-            .where(passing)
-            .order_by(column(NUMBER))
-        )
-        return engine.ask(query, input=numbered(rows))
+        counted = any(keep.rows is not None for keep in self.keeps)
+        source: exp.Table | exp.Subquery = exp.to_table("input")
+        if counted:  # a function over a frame cannot stand in WHERE
+            tests = [exp.alias_(condition, f"k{i}") for i, condition in enumerate(needed)]
+            source = exp.select(exp.Star(), *tests).from_("input").subquery("s")
+        passing = exp.or_(*(column(f"k{i}") if counted else each for i, each in enumerate(needed)))
+        query = exp.select(*(column(name) for name in rows.column_names)).from_(source).where(passing)
+        return engine.ask(query.order_by(column(NUMBER)), input=numbered(rows))
 
-    def _reach(self, keep: Keep, marks: pa.Table) -> exp.Expr | None:
+    def _reach(self, keep: Keep, rows: pa.Table, marks: pa.Table) -> exp.Expr | None:
         """The condition of a row that a frame may still need; None: any row."""
         if keep.line is not None:
             bound = _last(marks, keep.line.name)
             if bound is None:
                 return None
             # The earliest row that is not final may lie before the mark: its frame reaches back from there.
-            value: exp.Expr = exp.cast(exp.Literal.string(str(bound)), keep.line.type, dialect="duckdb")
-            open_ = exp.Case(ifs=[exp.If(this=exp.Not(this=column(_DONE)), true=column(keep.line.name))])
-            edge = exp.Min if _rises(keep.line) else exp.Max
-            least = exp.Window(this=edge(this=open_), over="OVER")
-            pick = exp.Least if _rises(keep.line) else exp.Greatest
-            start: exp.Expr = pick(this=value, expressions=[exp.Coalesce(this=least, expressions=[value.copy()])])
+            rises = _rises(keep.line)
+            open_ = rows.column(keep.line.name).filter(pc.invert(rows.column(_DONE)))
+            edge = (pc.min if rises else pc.max)(open_).as_py()
+            first = bound if edge is None else min(bound, edge) if rises else max(bound, edge)
+            start: exp.Expr = exp.cast(exp.Literal.string(str(first)), keep.line.type, dialect="duckdb")
             if keep.behind is not None:
-                side = exp.Sub if _rises(keep.line) else exp.Add
-                start = side(this=start, expression=keep.behind.copy())
-            compare = exp.GTE if _rises(keep.line) else exp.LTE
-            return compare(this=column(keep.line.name), expression=start)
+                start = (exp.Sub if rises else exp.Add)(this=start, expression=keep.behind.copy())
+            return (exp.GTE if rises else exp.LTE)(this=column(keep.line.name), expression=start)
         if keep.rows is not None:
             # Counted from the first row of the partition that is not final; all later ones are needed.
             order = exp.Order(expressions=[exp.Ordered(this=column(NUMBER), desc=True)])
@@ -226,11 +223,18 @@ def held(marks: pa.Table, rows: pa.Table, final: Ints, moving: Sequence[Column])
     return pa.table({**columns, AT: marks.column(AT)})
 
 
+def _picked(rows: pa.Table, places: Ints) -> pa.Table:
+    """The rows at some places; a run of them is not copied."""
+    if not len(places) or bool((np.diff(places) == 1).all()):
+        return rows.slice(int(places[0]) if len(places) else 0, len(places))
+    return rows.take(pa.array(places))
+
+
 def _rises(line: Column) -> bool:
     return line.monotone is None or line.monotone.rising
 
 
-def _last(marks: pa.Table, name: str) -> object:
+def _last(marks: pa.Table, name: str) -> Any:
     values = marks.column(name).drop_null()
     return values[-1].as_py() if len(values) else None
 

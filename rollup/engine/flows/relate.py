@@ -31,21 +31,42 @@ class Relate:
     def step(self, state: State, inputs: Sequence[Flow], engine: Relational) -> tuple[State, Flow]:
         """One batch."""
         flow = inputs[0]
-        query = exp.select(*self._items(), column(AT)).from_("input").order_by(column(NUMBER))
-        if self.where is not None:
-            query = query.where(self.where.copy())
-        rows = engine.ask(query, input=numbered(flow.rows))
+        rows = self._rows(flow.rows, engine)
         if self.limit is not None:
             rows = rows.slice(0, max(0, self.limit - state.scalars["given"]))
         given = state.scalars["given"] + rows.num_rows
         return State({}, {"given": given}), Flow(rows, self._marks(flow, engine), flow.ended)
 
-    def _items(self) -> list[exp.Expr]:
-        return [aliased(item, out) for item, out in zip(self.items, self.columns, strict=True)]
+    def _rows(self, rows: pa.Table, engine: Relational) -> pa.Table:
+        picked = dict(zip(self.columns, self.items, strict=True))
+        if self.where is None and (same := chosen(rows, picked)) is not None:
+            return same
+        query = exp.select(*(aliased(item, out) for out, item in picked.items()), column(AT)).from_("input")
+        if self.where is not None:
+            query = query.where(self.where.copy())
+        return engine.ask(query.order_by(column(NUMBER)), input=numbered(rows))
 
     def _marks(self, flow: Flow, engine: Relational) -> pa.Table:
         moving = {out: item for item, out in zip(self.items, self.columns, strict=True) if out.monotone}
         return marked(flow.marks, moving, engine)
+
+
+_SAME = {
+    "BOOLEAN": pa.bool_(), "INTEGER": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string(),
+    "TIMESTAMP": pa.timestamp("us"),
+}  # fmt: skip
+"""What a column of DuckDB's type is in Arrow, of the types that most columns have."""
+
+
+def chosen(rows: pa.Table, items: Mapping[Column, exp.Expr]) -> pa.Table | None:
+    """The rows under other names where every item is a column as it stands; None: DuckDB must compute them."""
+    names = list[str]()
+    for out, item in items.items():
+        kind = _SAME.get(out.type)
+        if kind is None or not isinstance(item, exp.Column) or rows.schema.field(item.name).type != kind:
+            return None
+        names.append(item.name)
+    return rows.select([*names, AT]).rename_columns([*(out.name for out in items), AT])
 
 
 def aliased(item: exp.Expr, out: Column) -> exp.Expr:
@@ -55,8 +76,8 @@ def aliased(item: exp.Expr, out: Column) -> exp.Expr:
 
 def marked(marks: pa.Table, moving: Mapping[Column, exp.Expr], engine: Relational) -> pa.Table:
     """The marks of columns that move with those of the input."""
-    if not moving:
-        return marks.select([AT])
+    if (same := chosen(marks, moving)) is not None:
+        return same
     items = [aliased(item, out) for out, item in moving.items()]
     query = exp.select(*items, column(AT)).from_("input").order_by(column(NUMBER))
     return engine.ask(query, input=numbered(marks))

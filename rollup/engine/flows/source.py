@@ -2,7 +2,7 @@
 
 A monotone column is enforced: equal values pass (unless it is strict), a row that goes back is refused with its reason.
 A slack admits rows out of order within a span of time, or within so many rows; a punctuation says that nothing before it
-will come any more.
+will come any more. Where rows may come in any order, only punctuations say how far time is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,22 @@ from rollup.engine.flows.flow import AT, Column, Flow, Monotone, Node, Relationa
 
 @dataclass(frozen=True)
 class Bound:
-    """How a column is bounded: `time` behind the greatest value so far, or by a buffer of `rows`."""
+    """How a column is bounded: `time` behind the greatest value so far, or by a buffer of `rows`; `said`: by punctuations alone."""
 
     column: str
     monotone: Monotone
     time: int = 0
     rows: int | None = None
+    said: bool = False
 
 
 @dataclass(frozen=True)
 class Punctuation:
-    """No later row lies before `value`, as said at a position of the input."""
+    """No later row lies before `value`, as said at a position of the input. Of `column`; None: the first one that moves."""
 
     at: int
     value: Any
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,18 @@ class Source:
         entry = _Entry(self, state)
         at = rows.column(AT).to_numpy()
         values = [_comparable(rows.column(bound.column)) for bound in self.bounds]
-        if len(self.bounds) == 1 and not arrivals.punctuations and self.bounds[0].rows is None:
+        if not arrivals.punctuations and self._plain(rows):
             kept = entry.fast(at, values[0])
         else:
             kept = entry.slow(at, values, arrivals.punctuations)
         admitted = rows if kept.all() else rows.filter(pa.array(kept))
         marks = self._marks(entry, rows)
         return State({}, entry.scalars()), Flow(admitted, marks, arrivals.ended), [*arrivals.refused, *entry.refused]
+
+    def _plain(self, rows: pa.Table) -> bool:
+        """Whether the rows themselves say how far the one column is that moves."""
+        only = self.bounds[0] if len(self.bounds) == 1 else None
+        return only is not None and only.rows is None and not only.said and not rows.column(only.column).null_count
 
     def _marks(self, entry: _Entry, rows: pa.Table) -> pa.Table:
         columns = [
@@ -137,8 +145,7 @@ class _Entry:
         times: list[int] = []
         for position in sorted({*rows, *said}):
             if position in said:
-                self._raise(0, self._signed(0, _number(said[position].value)))
-                self._punctuated = True
+                self._say(said[position])
             else:
                 place = rows[position]
                 kept[place] = self._admit(position, [self._signed(i, line[place]) for i, line in enumerate(values)])
@@ -150,17 +157,30 @@ class _Entry:
 
     _punctuated = False
 
+    def _say(self, punctuation: Punctuation) -> None:
+        labels = [label.lower() for label in self.source.labels]
+        place = 0 if punctuation.column is None else labels.index(punctuation.column.lower())
+        kind = next(c.type for c in self.source.columns if c.name == self.source.bounds[place].column)
+        self._raise(place, self._signed(place, _number(punctuation.value, kind)))
+        self._punctuated = True
+
     def _signed(self, place: int, value: Any) -> Any:
-        return value if self.source.bounds[place].monotone.rising else -value
+        return value if value is None or self.source.bounds[place].monotone.rising else -value
 
     def _admit(self, position: int, values: Sequence[Any]) -> bool:
         for place, value in enumerate(values):
+            if value is None:
+                label = self.source.labels[place]
+                self.refused.append(Refused(position, f"{label} is null, and a null has no place in its order"))
+                return False
             bound, shape = self.bounds[place], self.source.bounds[place]
             if bound is not None and (value < bound or (shape.monotone.strict and value == bound)):
                 self._refuse(position, place, value, bound, self._punctuated)
                 return False
         for place, value in enumerate(values):
             shape = self.source.bounds[place]
+            if shape.said:
+                continue
             if shape.rows is None:
                 self._raise(place, value - shape.time)
                 continue
@@ -179,7 +199,7 @@ class _Entry:
         sign = 1 if rising else -1
         kind = next(c.type for c in self.source.columns if c.name == shape.column)
         shown, limit = _shown(sign * int(value), kind), _shown(sign * int(bound), kind)
-        quasi = "the bound " if shape.time or shape.rows is not None or punctuated else ""
+        quasi = "the bound " if shape.time or shape.rows is not None or shape.said or punctuated else ""
         where = "not above" if int(value) == int(bound) else "below" if rising else "above"
         self.refused.append(Refused(position, f"{label} {shown} is {where} {quasi}{limit}"))
 
@@ -189,11 +209,15 @@ def _comparable(values: pa.ChunkedArray) -> Any:
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
     elif pa.types.is_date(values.type):
         values = values.cast(pa.int32())
-    return values.to_numpy()
+    return np.array(values.to_pylist(), object) if values.null_count else values.to_numpy()
 
 
-def _number(value: Any) -> int:
-    return pa.scalar(value, pa.timestamp("us")).cast(pa.int64()).as_py() if not isinstance(value, int) else value
+def _number(value: Any, kind: str) -> int:
+    if isinstance(value, int):
+        return value
+    if kind == "DATE":
+        return pa.scalar(value.date() if isinstance(value, datetime) else value, pa.date32()).cast(pa.int32()).as_py()
+    return pa.scalar(value, pa.timestamp("us")).cast(pa.int64()).as_py()
 
 
 def _typed(line: Any, rising: bool, kind: pa.DataType) -> pa.Array:
@@ -206,4 +230,6 @@ def _typed(line: Any, rising: bool, kind: pa.DataType) -> pa.Array:
 def _shown(value: int, kind: str) -> str:
     if kind.upper().startswith("TIMESTAMP"):
         return str(pa.scalar(value, pa.timestamp("us")).as_py())
+    if kind == "DATE":
+        return str(pa.scalar(value, pa.int32()).cast(pa.date32()).as_py())
     return str(value)

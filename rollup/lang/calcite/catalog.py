@@ -42,6 +42,7 @@ class Catalog:
         self.model, self.engine = model, engine
         self._stored: dict[str, str] = {}
         self._views: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
+        self._fed: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
         for table in model.tables:
             if table.table:
                 self.store(table)
@@ -79,6 +80,10 @@ class Catalog:
             raise refused(query, f"{name} is already the name of a table or view")
         self._views[name.lower()] = (query, tuple(columns))
 
+    def feed(self, name: str, query: exp.Query, columns: Sequence[str]) -> None:
+        """A table that a standing INSERT fills: who reads it as a stream reads what the INSERT gives."""
+        self._fed[name.lower()] = (query, tuple(columns))
+
     def defined(self, name: str) -> bool:
         """Whether a view has that name."""
         return name.lower() in self._views
@@ -95,9 +100,12 @@ class Catalog:
             raise refused(node, f"unknown table {node.name}", f"known: {', '.join(known) or 'none'}")
         return found
 
-    def bound(self, query: exp.Query) -> exp.Query:
-        """A query with views in place, every column with its table, every star written out, and types."""
-        query = self._expanded(query.copy())
+    def bound(self, query: exp.Query, streams: bool = False) -> exp.Query:
+        """A query with views in place, every column with its table, every star written out, and types.
+
+        `streams`: it is a stream's, and what an INSERT fills is read as one.
+        """
+        query = self._expanded(query.copy(), {**self._fed, **self._views} if streams else self._views)
         for table in query.find_all(exp.Table):
             if not _is_cte(table):
                 self.table(table)
@@ -121,12 +129,12 @@ class Catalog:
         known = dict.fromkeys(name for table in tables if table is not None for name, _ in table.columns)
         return refused(column, message.removesuffix("."), f"known: {', '.join(known)}" if known else None)
 
-    def _expanded(self, query: exp.Query) -> exp.Query:
+    def _expanded(self, query: exp.Query, views: Mapping[str, tuple[exp.Query, tuple[str, ...]]]) -> exp.Query:
         for table in list(query.find_all(exp.Table)):
-            found = self._views.get(table.name.lower())
+            found = views.get(table.name.lower())
             if found is None or _is_cte(table):
                 continue
-            inner, columns = self._expanded(found[0].copy()), found[1]
+            inner, columns = self._expanded(found[0].copy(), views), found[1]
             if columns:
                 _rename(inner, columns)
             table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))

@@ -25,6 +25,12 @@ def _of_unit(name: str, arguments: list[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[exp.var(unit), *arguments[1:]])
 
 
+def _spans(first: str, last: str) -> bool:
+    """Whether FIRST TO LAST are units of one interval, the greater one first."""
+    units = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
+    return any(first.upper() in row and last.upper() in row[row.index(first.upper()) + 1 :] for row in units)
+
+
 class CalciteParser(Parser):
     """SELECT STREAM, `(a - b) SECOND`, UPSERT and REPLACE, `OVER w (RANGE ..)`, PARTITION BY after ORDER BY."""
 
@@ -76,6 +82,17 @@ class CalciteParser(Parser):
             self._advance()
             return exp.Anonymous(this=INTERVAL_OF, expressions=[inner])
         return inner
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """INTERVAL '2:17' HOUR TO MINUTE; but in FLOOR(t + INTERVAL '30' MINUTE TO HOUR) the TO is that of FLOOR."""
+        begin = self._curr
+        unit, to, last = (
+            self._tokens[self._index + i] if self._index + i < self._tokens_size else None for i in range(3)
+        )
+        if begin and unit and to and last and to.text.upper() == "TO" and not _spans(unit.text, last.text):
+            self._advance()
+            return self.expression(exp.Interval(this=this, unit=exp.var(unit.text.upper())))
+        return super()._parse_interval_span(this, parse_function_unit)
 
     def _parse_statement(self) -> exp.Expr | None:
         for word in ("UPSERT", "REPLACE"):

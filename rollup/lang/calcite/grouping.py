@@ -155,7 +155,7 @@ def _aggregates(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for part in parts:
         for node in part.find_all(exp.AggFunc):
-            if not _outer(node) or isinstance(node, exp.Grouping):
+            if not _outer(node) or isinstance(node, (exp.Grouping, exp.GroupingId)):
                 continue
             inner: exp.Expr = node
             while isinstance(inner.parent, (exp.Filter, exp.WithinGroup)):
@@ -172,10 +172,7 @@ def _grouping_calls(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for part in parts:
         for node in part.walk():
-            called = isinstance(node, exp.Grouping) or (
-                isinstance(node, exp.Anonymous) and node.name.upper() in ("GROUPING", "GROUPING_ID")
-            )
-            if called and node not in found:
+            if isinstance(node, (exp.Grouping, exp.GroupingId)) and node not in found:
                 found.append(node)
     return found
 

@@ -43,10 +43,25 @@ def joins(
         side = (join.side or "").upper()
         labels[source.alias_or_name.lower()] = _label(source)
         if isinstance(item, Rel):
+            condition = _with_where(
+                lowering, condition, where, {**names, **item.under(source.alias_or_name.lower())}, side
+            )
             node, names = _streams(lowering, node, names, item, source, condition, side, join, labels)
         else:
             node, names = _lookup(lowering, node, names, item, source, condition, side, join)
     return node, names, where
+
+
+def _with_where(
+    lowering: Lowering, on: exp.Expr | None, where: exp.Expr | None, names: Names, side: str
+) -> exp.Expr | None:
+    """The condition of an inner join with what WHERE says of its inputs: the lock step may stand there."""
+    if on is None or where is None or side:
+        return on
+    tables = {alias for alias, _ in names}
+    parts = where.flatten() if isinstance(where, exp.And) else [where]
+    mine = [part for part in parts if {column.table.lower() for column in part.find_all(exp.Column)} <= tables]
+    return exp.and_(on, *(part for part in mine if not part.find(exp.Query)))
 
 
 def _tables_first(

@@ -123,10 +123,10 @@ class Lowering:
         group = grouping(select, parts, lambda e: self.renamed(e, scope), self._moves(node))
         if group is not None:
             node, parts = self._group(node, group, parts)
+        if group is None and (having is not None or any(aggregated(part) for part in parts)):
+            raise refused(select, windows.NO_GROUP)
         if having is not None:
             node = self._filter(node, self.ducked(parts.pop(), node))
-        elif group is None and any(aggregated(part) for part in parts):
-            raise refused(select, windows.NO_GROUP)
         if any(windows.framed(part) for part in parts):
             node, parts = windows.frames(self, node, parts, select)
         named = [(name, part) for (name, _), part in zip(items, parts, strict=False)]
@@ -197,12 +197,14 @@ class Lowering:
         columns: list[Column] = []
         for name, kind in table.columns:
             monotone = table.monotonic.get(name)
-            if monotone is not None and table.slack:
+            if monotone is not None and table.slack != 0:
                 monotone = replace(monotone, ordered=False)
             columns.append(self.fresh(kind, monotone))
-        names = [name for name, _ in table.columns]
+        names, rows = [name for name, _ in table.columns], table.slack_rows
         bounds = tuple(
-            Bound(c.name, c.monotone, 0 if table.slack_rows else table.slack, table.slack if table.slack_rows else None)
+            Bound(
+                c.name, c.monotone, 0 if rows else table.slack or 0, table.slack if rows else None, table.slack is None
+            )
             for c in columns
             if c.monotone
         )

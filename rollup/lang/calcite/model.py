@@ -4,7 +4,7 @@
 columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
 kind = "both"                           # stream, table, or both: a stream whose history is kept as a table
 monotonic = { rowtime = "increasing" }  # or "strictly increasing", "decreasing"; enforced
-slack = "5 minutes"                     # t-sorted instead of sorted; or slack = "3 rows" (k-sorted)
+slack = "5 minutes"                     # t-sorted instead of sorted; or "3 rows" (k-sorted), "punctuation" (in any order)
 key = ["productId"]
 history = "2 hours"
 """
@@ -35,7 +35,8 @@ _KEYS = ("columns", "kind", "monotonic", "slack", "key", "history", "temporal")
 class Table:
     """A name of the model: its columns with DuckDB's types, and how it may be read.
 
-    `slack`: microseconds, or rows when `slack_rows`. `history`: microseconds that are kept; None: all.
+    `slack`: microseconds, or rows when `slack_rows`, or None: only punctuations say how far its columns are. `history`:
+    microseconds that are kept; None: all.
     """
 
     name: str
@@ -43,11 +44,15 @@ class Table:
     stream: bool
     table: bool
     monotonic: Mapping[str, Monotone] = field(default_factory=dict[str, Monotone])
-    slack: int = 0
+    slack: int | None = 0
     slack_rows: bool = False
     key: tuple[str, ...] = ()
     history: int | None = None
     temporal: bool = False
+
+    def column(self, name: str) -> str | None:
+        """A column as it is declared, without regard to case; None when there is none."""
+        return next((column for column, _ in self.columns if column.lower() == name.lower()), None)
 
 
 class Model:
@@ -145,9 +150,9 @@ def _monotone(table: str, column: str, words: str) -> Monotone:
     return found[words]
 
 
-def _slack(table: str, text: str | None) -> tuple[int, bool]:
-    if text is None:
-        return 0, False
+def _slack(table: str, text: str | None) -> tuple[int | None, bool]:
+    if text is None or text == "punctuation":
+        return (0 if text is None else None), False
     rows = re.fullmatch(r"(\d+) rows?", text)
     return (int(rows[1]), True) if rows else (_span(table, "slack", text), False)
 
@@ -155,5 +160,7 @@ def _slack(table: str, text: str | None) -> tuple[int, bool]:
 def _span(table: str, key: str, text: str) -> int:
     found = _SPAN.fullmatch(text)
     if not found:
-        raise ConfigError(f"{table}: {key} {text!r} is no span", hint='as in "5 minutes"; slack also "3 rows"')
+        raise ConfigError(
+            f"{table}: {key} {text!r} is no span", hint='as in "5 minutes"; slack also "3 rows" or "punctuation"'
+        )
     return int(found[1]) * _MICROSECONDS[found[2]]

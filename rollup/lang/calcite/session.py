@@ -107,7 +107,7 @@ class Session:
     def __post_init__(self) -> None:
         self.catalog = Catalog(self.model, self.engine)
 
-    def load(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+    def load(self, name: str, rows: Sequence[Any]) -> None:
         """More rows for a stored table."""
         table = self.model.find(name)
         if table is None or not table.table:
@@ -117,15 +117,16 @@ class Session:
             raise PlanError(f"row {wrong[0].at + 1} of {table.name}: {wrong[0].reason}")
         self.catalog.insert(table, found.drop_columns([AT]))
 
-    def _rows(self, table: Table, rows: Sequence[Sequence[Any]], at: Sequence[int]) -> tuple[pa.Table, list[Refused]]:
+    def _rows(self, table: Table, rows: Sequence[Any], at: Sequence[int]) -> tuple[pa.Table, list[Refused]]:
         """Rows of a table from plain values, read as DuckDB reads them, at their positions; and those that do not fit."""
+        wrong, good = list[Refused](), list[tuple[int, Sequence[Any]]]()
+        for position, row in zip(at, rows, strict=True):
+            values = _listed(table, row)
+            if isinstance(values, str):
+                wrong.append(Refused(position, values))
+            else:
+                good.append((position, values))
         width = len(table.columns)
-        wrong = [
-            Refused(position, f"{len(row)} values, {width} expected")
-            for position, row in zip(at, rows, strict=True)
-            if len(row) != width
-        ]
-        good = [(position, row) for position, row in zip(at, rows, strict=True) if len(row) == width]
         names = [f"c{i}" for i in range(width)]
         texts = [
             pa.array([None if row[i] is None else str(row[i]) for _, row in good], pa.string()) for i in range(width)
@@ -158,7 +159,7 @@ class Session:
     def arrivals(
         self,
         name: str,
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Any],
         at: Sequence[int],
         said: Sequence[Punctuation] = (),
         ended: bool = False,
@@ -196,7 +197,7 @@ class Session:
         """A select or a set operation."""
         streams = streaming(query)
         originals = _names(query, self.model)
-        bound = self.catalog.bound(query)  # type: ignore[arg-type]
+        bound = self.catalog.bound(query, streams)  # type: ignore[arg-type]
         names = tuple(
             originals.get(n.lower(), f"EXPR${i}" if n.startswith("_col_") else n)
             for i, n in enumerate(bound.named_selects)
@@ -312,6 +313,8 @@ class Session:
             )
         key = tuple(k.lower() for k in table.key) if upsert else ()
         named = tuple(name for name, _ in table.columns)
+        if not upsert:
+            self.catalog.feed(table.name, query, named)
         return Answer(standing=Standing(answer.standing.root, answer.names, table, key), names=named)
 
     def _made(self, name: str, answer: Answer) -> Table:
@@ -342,6 +345,19 @@ class Session:
             self.engine.connection.execute(gone.sql("duckdb"))
             self.engine.connection.unregister("__n")
         self.catalog.insert(standing.target, rows)
+
+
+def _listed(table: Table, row: Any) -> Sequence[Any] | str:
+    """The values of a row in the order of the columns, from a list or by name; or why it is no row of the table."""
+    if isinstance(row, Mapping):
+        values = {str(key).lower(): value for key, value in row.items()}
+        unknown = next((key for key in row if table.column(str(key)) is None), None)
+        if unknown is not None:
+            return f"{table.name} has no column {str(unknown)!r}"
+        return [values.get(name.lower()) for name, _ in table.columns]
+    if not isinstance(row, Sequence) or isinstance(row, str):
+        return f"{row!r} is no row: a list of values, or an object by the names of columns"
+    return row if len(row) == len(table.columns) else f"{len(row)} values, {len(table.columns)} expected"
 
 
 def _sentence(problem: Exception) -> str:

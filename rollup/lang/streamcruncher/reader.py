@@ -197,7 +197,7 @@ class _Reader:
             raise SyntaxProblem(
                 f"the select is not SQL: {first.get('description')} near {first.get('highlight')!r}"
             ) from None
-        for scope in select.find_all(exp.Select):
+        for scope in list(select.find_all(exp.Select)):
             self._completed(scope)
         if self._first is not None and isinstance(select, exp.Query):
             select = select.limit(self._first)
@@ -206,16 +206,28 @@ class _Reader:
     def _completed(self, select: exp.Select) -> None:
         """A partition of which no status is asked shows what is in it; rows without an order come by their age."""
         aliases = [t.alias for t in select.find_all(exp.Table) if t.parent_select is select and t.alias in self._tables]
+        outer = any(join.side for join in select.args.get("joins") or [])
         for alias in aliases:
             if alias not in self._asked:
                 shown = exp.GTE(this=_column(alias, STATUS), expression=exp.Literal.number(0))
-                select.where(shown, copy=False)
+                if outer:  # a condition behind the join would take out the rows that have no partner
+                    self._inside(select, alias, shown)
+                else:
+                    select.where(shown, copy=False)
         for each in select.expressions if aliases else ():
             self._without_status(each, aliases)
         plain = not (select.args.get("group") or select.args.get("distinct") or select.find(exp.AggFunc))
         if plain and aliases and select.parent is None:
             for alias in aliases:
                 select.order_by(_column(alias, AGE), copy=False)
+
+    @staticmethod
+    def _inside(select: exp.Select, alias: str, shown: exp.Expr) -> None:
+        """A table of the select with a condition of its own."""
+        table = next(t for t in select.find_all(exp.Table) if t.alias == alias and t.parent_select is select)
+        name = exp.to_identifier(alias, quoted=True)
+        inner = exp.select("*").from_(exp.alias_(exp.to_table(table.name), name.copy(), table=True)).where(shown)
+        table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=name)))
 
     def _without_status(self, each: exp.Expr, aliases: list[str]) -> None:
         """`*` of a partition is its columns, not what a cycle knows of its rows."""

@@ -47,8 +47,8 @@ def _table(name: str, text: str) -> dict[str, Any]:
         table["columns"][column] = "DOUBLE" if found[2] == "DECIMAL" else found[2]
         if words.startswith("quasi-monotonic"):
             table["monotonic"][column] = "increasing"
-            amount = words.split("within ")[1]
-            table["slack"] = amount if "t-sorted" in words else f"{amount} rows"
+            amount = words.partition("within ")[2]
+            table["slack"] = amount if "t-sorted" in words else f"{amount} rows" if amount else "punctuation"
         elif words.startswith("monotonic"):
             table["monotonic"][column] = words.removeprefix("monotonic ")
     if "kept: " in history:

@@ -7,6 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from rollup.cli.main import cli
+from rollup.core.errors import QueryError
+
 MODEL = """
 [tables.Orders]
 columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
@@ -71,13 +77,38 @@ def test_wrong_input_is_refused_in_one_line(tmp_path: Path) -> None:
     assert ran.returncode == 2 and "Cannot convert table 'PRODUCTS' to a stream" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ('{"stream": "Nope", "row": []}\n', "line 1 of the input: there is no stream Nope (streams are Orders)"),
+        ('{"punctuation": "Products", "productId": 1}\n', "there is no stream Products"),
+        (
+            '{"punctuation": "Orders"}\n',
+            "line 1 of the input is no punctuation: of Orders are declared to move: rowtime",
+        ),
+        ('{"punctuation": "Orders", "units": 3}\n', "of Orders are declared to move: rowtime"),
+        ('{"punctuation": "Orders", "rowtime": "soon"}\n', "line 1 of the input is no punctuation: Invalid isoformat"),
+        ('{"punctuation": "Orders", "rowtime": 1.5}\n', "1.5 is neither a time nor a whole number"),
+    ],
+)
+def test_what_is_no_event_of_the_model_is_refused_with_its_line(event: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "model.toml").write_text(MODEL)
+    ran = CliRunner().invoke(cli, ["sql", "--schema", str(tmp_path / "model.toml"), HOURLY], input=event)
+    assert isinstance(ran.exception, QueryError) and message in str(ran.exception)
+
+
 def test_an_event_whose_value_does_not_fit_is_refused_and_the_others_count(tmp_path: Path) -> None:
-    bad = [{"stream": "Orders", "row": ["yesterday", 1, 1]}, {"stream": "Orders", "row": [1]}]
+    bad: list[dict[str, object]] = [{"stream": "Orders", "row": ["yesterday", 1, 1]}, {"stream": "Orders", "row": [1]}]
+    bad += [{"stream": "Orders", "row": {"rowtim": "2015-02-15 10:00:00"}}, {"stream": "Orders", "row": "10:00"}]
+    bad += [{"stream": "Orders", "row": [None, 1, 1]}]
     ran = _sql(tmp_path, HOURLY, events="".join(json.dumps(event) + "\n" for event in [*bad, *EVENTS]))
     assert [row["u"] for row in _rows(ran)] == [5, 6]
     assert ran.returncode == 1 and "Traceback" not in ran.stderr
     assert "event 1 is refused: rowtime: 'yesterday' is no TIMESTAMP" in ran.stderr
     assert "event 2 is refused: 1 values, 3 expected" in ran.stderr
+    assert "event 3 is refused: Orders has no column 'rowtim'" in ran.stderr
+    assert "event 4 is refused: '10:00' is no row" in ran.stderr
+    assert "event 5 is refused: rowtime is null" in ran.stderr
     (tmp_path / "wrong.json").write_text('["ten", "Beer"]\n')
     ran = _sql(tmp_path, "SELECT name FROM Products", "--load", "Products=wrong.json")
     assert ran.returncode == 2 and "row 1 of Products: productId: 'ten' is no INT" in ran.stderr
@@ -102,3 +133,38 @@ def test_standing_inserts_before_the_last_statement_run_too(tmp_path: Path) -> N
     assert _rows(ran) == [{"s": 10}]
     assert ran.returncode == 1
     assert ran.stderr.count("is refused") == 1
+
+
+def test_a_row_leaves_before_more_input_comes(tmp_path: Path) -> None:
+    (tmp_path / "model.toml").write_text(MODEL)
+    command = [
+        sys.executable,
+        "-m",
+        "rollup.cli.main",
+        "sql",
+        "--schema",
+        "model.toml",
+        "SELECT STREAM units FROM Orders",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ran:
+        assert ran.stdin and ran.stdout
+        for units in (4, 5):
+            event = {"stream": "Orders", "row": ["2015-02-15 10:17:00", 30, units]}
+            ran.stdin.write(json.dumps(event).encode() + b"\n")
+            ran.stdin.flush()
+            assert json.loads(ran.stdout.readline()) == {"units": units}
+        ran.stdin.close()
+    assert ran.returncode == 0
+
+
+def test_a_stream_whose_order_only_punctuations_tell_takes_rows_as_they_come(tmp_path: Path) -> None:
+    events: list[dict[str, object]] = [
+        {"stream": "Orders", "row": ["2015-02-15 11:10:00", 10, 1]},
+        *EVENTS[:2],
+        *EVENTS[3:4],
+    ]
+    late = {"stream": "Orders", "row": ["2015-02-15 10:59:59", 10, 7]}
+    (tmp_path / "any.toml").write_text(MODEL.replace('kind = "both"', 'kind = "stream"\nslack = "punctuation"'))
+    ran = _sql(tmp_path, HOURLY, "--schema", "any.toml", events="".join(json.dumps(e) + "\n" for e in [*events, late]))
+    assert [row["u"] for row in _rows(ran)] == [5, 1]
+    assert "event 5 is refused: rowtime 2015-02-15 10:59:59 is below the bound 2015-02-15 11:00:00" in ran.stderr

@@ -64,8 +64,7 @@ _CYCLE = """
                 if not inside[k] & (present[f] | absent[f]):
                     armed[k] &= ~(1 << f)
                     tainted[k] &= ~(1 << f)
-            if inside[k] == 0:
-                fired[k] = 0
+                    fired[k] &= ~(1 << f)
         for j in range(i, last):
             c, k = chain[j], codes[j]
             row[c, k] = j

@@ -3,7 +3,7 @@
 A pattern without `not` fires in the cycle in which all of its partitions hold the identity. One with `not` must become
 true by arrivals alone, with none of its `not` partitions holding the identity then or before, outlive that cycle, and
 fires when one of its present events leaves. A pattern that has fired for an identity fires again only after all of the
-identity's events are gone.
+identity's events in the partitions that it names are gone; other partitions do not concern it.
 """
 
 from __future__ import annotations
@@ -81,10 +81,8 @@ class Correlation:
         del known.rows[place]
         for number, pattern in enumerate(self._spec.patterns):
             if not any(each in known.rows for each in pattern.present | pattern.absent):
-                known.tainted.discard(number)
-                known.armed.discard(number)
-        if not known.rows:
-            known.fired.clear()
+                for marks in (known.armed, known.tainted, known.fired):
+                    marks.discard(number)
 
     def _comes(self, place: int, row: Row) -> Any:
         identity = row.values[self._spec.identity[place]]

@@ -169,6 +169,7 @@ class Partition:
     def _concerned(self, now: int) -> list[int]:
         """The windows that have something to take in or to let out, in the order in which they began."""
         if isinstance(self.spec.window, TumblingSpec):
+            self._ripe = set()
             return list(self._numbered)
         while (due := self._next_due()) is not None and due <= now:
             self._ripe.add(heappop(self._dues)[1])

@@ -88,10 +88,10 @@ class RunningQuery:
     def offer(self, stream: str, values: Sequence[Any]) -> None:
         """An event of the present instant."""
         row = self._runner.row(values)
-        for chain in self._chains:
-            if chain.stream == stream and chain.offer(row, self._runner.now):
-                self._weight += self._weights.get(stream, 1)
-                self._arrived = True
+        taken = [chain.offer(row, self._runner.now) for chain in self._chains if chain.stream == stream]
+        if any(taken):  # an event that several partitions of its stream take weighs once
+            self._weight += self._weights.get(stream, 1)
+            self._arrived = True
 
     def finish(self) -> list[Batch]:
         """The present instant is over: its cycles, as many as it takes until nothing waits."""
