@@ -15,9 +15,10 @@ from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.commits import Commits
 from rollup.hosts.statements.running import Running
+from rollup.hosts.walk import Walk
 from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
-from rollup.program import Program, compile_app, renumbered
+from rollup.program import PASSED, Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
 from rollup.retrieval.requests import Requests
@@ -47,6 +48,7 @@ class LocalHost:
     ) -> None:
         self.program = program
         self.engine = ColumnEngine(threads=2)
+        self.walk = Walk(program, self.engine)
         self.now = 0
         self.arrivals = 0
         self.dead: list[dict[str, Any]] = []
@@ -81,17 +83,13 @@ class LocalHost:
 
     def process(self, stream: str, events: pa.Table) -> None:
         """One batch of a stream: its attributes, `__arrival` and `__received`."""
-        scale, batches = self.program.scale(stream), {stream: events}
-        if scale > 1:
-            batches[stream] = self.engine.run(renumbered("sent", scale), sent=events)
-        for step in self.program.numbered(stream):
-            derivation = step.derivation
-            made = derivation.statement("sent", step.copies, scale)
-            derived = self.engine.run(made, sent=batches[derivation.source])
-            self.emitted.append((derivation.target, derived.drop_columns(["__arrival", "__received"])))
-            known = batches.get(derivation.target)
-            both = derived if known is None else pa.concat_tables([known, derived]).sort_by("__arrival")
-            batches[derivation.target] = both
+        with self.engine.tables({"__batch": events}):
+            views = self.walk.views(stream, "__batch")
+            batches = {
+                name: events if view == "__batch" else self.engine.run(f"FROM {view} ORDER BY __arrival")
+                for name, view in views.items()
+            }
+        self.emitted += [(name, rows.drop_columns(list(PASSED))) for name, rows in batches.items() if name != stream]
         prepared = self._state(self.statements, batches) if self.statements is not None else ()
         for name, batch in batches.items():
             for pipeline in self.pipelines.values():
@@ -159,11 +157,11 @@ class LocalHost:
 
     def _prepare(self, pipeline: Pipeline, batch: pa.Table) -> Prepared:
         with self.engine.tables({"batch": batch}):
-            folded = pipeline.partials.fold(self.engine, "batch")
-            refused = pipeline.partials.refused(self.engine, "batch")
-            self.dead += [{"stream": pipeline.aggregation.stream, **row} for row in refused.to_pylist()]
+            found = self.walk.folded(pipeline.partials, "batch", batch.num_rows)
+            refused = [] if found.refused is None else found.refused.to_pylist()
+            self.dead += [{"stream": found.stream, **row} for row in refused]
             return pipeline.prepare(
-                [folded],
+                [found.rows],
                 lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],
                 {},
             )

@@ -26,8 +26,9 @@ from rollup.core.packing import unpack
 from rollup.core.untyped import pc
 from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result, kept, of_part
 from rollup.hosts.spark.tasks.shard_step import Split, split
+from rollup.hosts.walk import Walk
 from rollup.plan.aggregation import column
-from rollup.program import PASSED, Declaration, Program, renumbered
+from rollup.program import PASSED, Declaration
 from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.content.damage import PASSING
 from rollup.sources.content.records import quoted
@@ -98,9 +99,7 @@ def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
     return found
 
 
-def _whole(
-    spec: TaskSpec, worker: _Worker, origin: Source, part: Part
-) -> list[tuple[Kind, str, pa.Table | Split | None]]:
+def _whole(spec: TaskSpec, worker: Walk, origin: Source, part: Part) -> list[tuple[Kind, str, pa.Table | Split | None]]:
     """The results of a part. A file may turn out to be damaged only when it is read to its end: then all of it is a
     dead letter and none of it counts."""
     try:
@@ -111,19 +110,9 @@ def _whole(
     return [(Kind.PART, spec.stream, None), (Kind.DEAD, spec.stream, pa.table(row, schema=DEAD))]
 
 
-@dataclass(frozen=True)
-class _Worker:
-    program: Program
-    engine: ColumnEngine
-    partials: Mapping[str, Partials]
-
-
 @lru_cache(maxsize=4)
-def _worker(app: Declaration, threads: int) -> _Worker:
-    program = app.program()
-    made = _Worker(
-        program, ColumnEngine(threads=threads), {name: Partials(a) for name, a in program.aggregations.items()}
-    )
+def _worker(app: Declaration, threads: int) -> Walk:
+    made = Walk(app.program(), ColumnEngine(threads=threads))
     # Spark collects garbage after every task, 50 ms over all that was imported; what lives for ever is left out of it.
     gc.freeze()
     atexit.register(
@@ -132,7 +121,7 @@ def _worker(app: Declaration, threads: int) -> _Worker:
     return made
 
 
-def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[Kind, str, pa.Table | Split | None]]:
+def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, str, pa.Table | Split | None]]:
     yield Kind.PART, spec.stream, None
     if part.dead.num_rows:
         yield Kind.DEAD, spec.stream, part.dead
@@ -141,27 +130,20 @@ def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[Kind
     if spec.keep and part.parsed and spec.exchange is not None:
         names = ", ".join(map(quoted, (*worker.program.streams[spec.stream].attributes, "__arrival", "__received")))
         yield Kind.KEPT, spec.stream, worker.engine.run(f"SELECT {names} FROM {part.view}")
-    views = _derive(spec, worker, part)
-    for name, partials in worker.partials.items():
-        view = views.get(partials.aggregation.stream)
-        if view is None or (spec.only is not None and name not in spec.only):
+    views = worker.views(spec.stream, part.view)
+    for name, partials, view in worker.fed(views):
+        if spec.only is not None and name not in spec.only:
             continue
         if spec.refold:
             if name in spec.refold:
-                yield (
-                    Kind.PARTIALS,
-                    name,
-                    _shared(spec, worker, partials, _second_look(spec, worker, partials, part, view)),
-                )
+                again = _second_look(spec, worker, partials, part, view)
+                yield Kind.PARTIALS, name, _shared(spec, worker, partials, again)
             continue
-        rows = partials.fold(worker.engine, view)
-        yield Kind.PARTIALS, name, _shared(spec, worker, partials, rows)
-        if view == part.view and partials.hold_all(rows, part.rows):
-            continue
-        refused = partials.refused(worker.engine, view)
-        if refused.num_rows:
+        found = worker.folded(partials, view, part.rows if view == part.view else None)
+        yield Kind.PARTIALS, name, _shared(spec, worker, partials, found.rows)
+        if found.refused is not None and found.refused.num_rows:
             scale = worker.program.scale(spec.stream)
-            yield Kind.DEAD, name, _letters(worker.engine, part, partials.aggregation.stream, refused, scale)
+            yield Kind.DEAD, name, _letters(worker.engine, part, found.stream, found.refused, scale)
     for stream in spec.forwards if not spec.refold else ():
         if stream in views:
             yield Kind.EVENTS, stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
@@ -171,25 +153,7 @@ def _results(spec: TaskSpec, worker: _Worker, part: Part) -> Iterator[tuple[Kind
             yield Kind.ROWS, stream, worker.engine.run(asked)
 
 
-def _derive(spec: TaskSpec, worker: _Worker, part: Part) -> dict[str, str]:
-    """The views of all streams that the part's events reach."""
-    scale, steps = worker.program.scale(spec.stream), worker.program.numbered(spec.stream)
-    views, parts = {spec.stream: part.view}, dict[str, list[str]]()
-    if scale > 1:
-        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __sent AS {renumbered(part.view, scale)}")
-        views[spec.stream] = "__sent"
-    for number, step in enumerate(steps):
-        derivation, name = step.derivation, f"__derived_{number}"
-        made = derivation.statement(views[derivation.source], step.copies, scale)
-        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {made}")
-        parts.setdefault(derivation.target, []).append(name)
-        union = " UNION ALL ".join(f"SELECT * FROM {each}" for each in parts[derivation.target])
-        worker.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __all_{number} AS {union}")
-        views[derivation.target] = f"__all_{number}"
-    return views
-
-
-def _second_look(spec: TaskSpec, worker: _Worker, partials: Partials, part: Part, view: str) -> pa.Table:
+def _second_look(spec: TaskSpec, worker: Walk, partials: Partials, part: Part, view: str) -> pa.Table:
     steps, suspects = (unpack(blob) for blob in spec.refold[partials.aggregation.name])
     base = spec.bases.get(part.origin, 0)
     numbered = f"(SELECT * REPLACE (__arrival + {base} AS __arrival) FROM {view})"
@@ -197,7 +161,7 @@ def _second_look(spec: TaskSpec, worker: _Worker, partials: Partials, part: Part
     return partials.fold_by_step(worker.engine, "__numbered", steps, suspects)
 
 
-def _shared(spec: TaskSpec, worker: _Worker, partials: Partials, table: pa.Table) -> pa.Table | Split:
+def _shared(spec: TaskSpec, worker: Walk, partials: Partials, table: pa.Table) -> pa.Table | Split:
     """Partial rows as the step wants them: together, or split for its shards."""
     name = partials.aggregation.name
     return split(worker.engine, partials.aggregation, table, *spec.split[name]) if name in spec.split else table
