@@ -20,6 +20,8 @@ Input = Mapping[str, Any]
 FILES, OFFSETS = "files", "offsets"
 _NAME = 8
 """Bytes that stand for the name of a file; that two of the thousand a mark holds are equal has odds of 1 in 10^13."""
+_PARTITION, _START, _END = "kafka_partition", "kafka_start", "kafka_end"
+"""Columns of batches whose rows are ranges of offsets that a task is to read."""
 _NUMBERED = (("kafka_partition", "kafka_offset"), (None, "__arrival"))
 """Columns of batches whose rows are numbered by their source: the partition, if there are any, and the number."""
 
@@ -34,6 +36,9 @@ def held(batch: pa.Table) -> Input:
         return {}
     if "path" in batch.column_names:
         return {FILES: joined(map(_digest, batch["path"].to_pylist()))}
+    if _END in batch.column_names:
+        ends = zip(batch[_PARTITION].to_pylist(), batch[_END].to_pylist(), strict=True)
+        return {OFFSETS: {str(partition): end for partition, end in sorted(ends)}}
     partition, number = _columns(batch)
     if partition is None:
         return {OFFSETS: {"": pc.max(batch[number]).as_py() + 1}}
@@ -47,20 +52,31 @@ def rest(batch: pa.Table, taken: Input) -> pa.Table:
     >>> batch = pa.table({"kafka_partition": [0, 0, 1], "kafka_offset": [7, 8, 3]})
     >>> rest(batch, {"offsets": {"0": 8}})["kafka_offset"].to_pylist()
     [8, 3]
+    >>> ranges = pa.table({"kafka_partition": [0, 1], "kafka_start": [7, 3], "kafka_end": [9, 4]})
+    >>> held(ranges), rest(ranges, {"offsets": {"0": 8, "1": 4}}).to_pylist()
+    ({'offsets': {'0': 9, '1': 4}}, [{'kafka_partition': 0, 'kafka_start': 8, 'kafka_end': 9}])
     """
     if not batch.num_rows or not taken:
         return batch
     if FILES in taken:
         known = names(taken[FILES])
         return batch.filter(pa.array([_digest(path) not in known for path in batch["path"].to_pylist()], pa.bool_()))
-    partition, number = _columns(batch)
     offsets: Mapping[str, int] = taken[OFFSETS]
+    if _END in batch.column_names:
+        return _later(batch, offsets)
+    partition, number = _columns(batch)
     keep = pa.array([True] * batch.num_rows) if not offsets else None
     for name, start in offsets.items():
         later = pc.greater_equal(batch[number], start)
         other = later if partition is None else pc.or_(pc.not_equal(batch[partition], int(name)), later)
         keep = other if keep is None else pc.and_(keep, other)
     return batch.filter(keep)
+
+
+def _later(ranges: pa.Table, offsets: Mapping[str, int]) -> pa.Table:
+    """What of ranges of offsets is not before some offsets."""
+    rows = [row | {_START: max(row[_START], offsets.get(str(row[_PARTITION]), 0))} for row in ranges.to_pylist()]
+    return pa.Table.from_pylist([row for row in rows if row[_START] < row[_END]], schema=ranges.schema)
 
 
 def together(parts: Iterable[Input]) -> Input:

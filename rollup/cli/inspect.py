@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rollup.conf import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.table import Table
 
@@ -43,7 +43,7 @@ def plan(
         print(f"rollup: warning: {said}", file=sys.stderr)
     out = console()
     for name in program.inputs:
-        out.print(f"stream {name} from {found.sources[name]['kind']}")
+        out.print(f"stream {name} from {_origin(found.sources[name])}", soft_wrap=True)
     for derivation in program.derivations:
         out.print(f"stream {derivation.target} from stream {derivation.source}: {to_sql(derivation.query)}")
     for definition in program.app.aggregations:
@@ -54,6 +54,13 @@ def plan(
             out.print(Partials(aggregation).sql, soft_wrap=True)
     for line in _statements(found, program):
         out.print(line, soft_wrap=True)
+
+
+def _origin(options: Mapping[str, Any]) -> str:
+    """The kind of a source, and of a topic who reads its messages."""
+    from rollup.sources.topics.ways import way
+
+    return f"kafka: {way(options).described}" if options["kind"] == "kafka" else str(options["kind"])
 
 
 def _statements(conf: Conf, program: Program) -> Iterator[str]:

@@ -57,7 +57,8 @@ class Source(Protocol):
         """The streaming DataFrame of the driver; its rows reach `parts` as Arrow.
 
         By a column of theirs a batch that comes again is known: `path`, the name of a file that comes once, or a number
-        that rises, `__arrival` alone or `kafka_offset` in each `kafka_partition`; see `rollup.checkpoint.inputs`.
+        that rises, `__arrival` alone or `kafka_offset` in each `kafka_partition`, where `kafka_start` and `kafka_end`
+        may stand for many; see `rollup.checkpoint.inputs`.
         """
         ...
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from rollup.core.errors import StoreError
@@ -79,8 +80,19 @@ def verbatim(folder: str) -> str:
 def _position(checkpoint: Path, batch: int) -> int:
     """The newest entry of the source's log that a batch has."""
     try:
-        return int(json.loads((checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1])["logOffset"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
-        raise StoreError(
-            f"the log of the stream in {checkpoint} does not say what batch {batch} has: {problem}"
-        ) from None
+        return int(logged(checkpoint / "offsets" / str(batch), checkpoint, batch)["logOffset"])
+    except (ValueError, KeyError, TypeError) as problem:
+        raise unsaid(checkpoint, batch, problem) from None
+
+
+def logged(entry: Path, checkpoint: Path, batch: int) -> Any:
+    """What an entry of the log of a query says of its source: its last line. Raises StoreError."""
+    try:
+        return json.loads(entry.read_text().strip().split("\n")[-1])
+    except (OSError, ValueError) as problem:
+        raise unsaid(checkpoint, batch, problem) from None
+
+
+def unsaid(checkpoint: Path, batch: int, problem: object) -> StoreError:
+    """The error of a log from which it cannot be known what a batch has."""
+    return StoreError(f"the log of the stream in {checkpoint} does not say what batch {batch} has: {problem}")

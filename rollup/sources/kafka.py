@@ -1,27 +1,33 @@
 """A Kafka topic of JSON events. The order of arrival is that of timestamps, and within a partition that of offsets.
 
+Spark only streams offsets; each task reads its messages itself, which is faster than the way through the JVM, unless a
+setting of the source keeps it from that (`rollup.sources.topics.ways`).
+
 It is one 64-bit number, a function of the messages of a batch alone; what comes in a later batch has arrived later.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import structlog
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import SourceError
+from rollup.core.errors import ConfigError, SourceError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents
 from rollup.sources.content.presence import check_names, json_looked, objects
 from rollup.sources.content.records import check_paths, text, view
+from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
+from rollup.sources.topics.ways import READ, TASKS, way
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,19 +57,29 @@ _PLACE = ("unix_millis(timestamp) AS timestamp", "partition AS kafka_partition",
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
     `max_events_per_batch`, `columns` (rename), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
-    Kafka source)."""
+    Kafka source), `read` (who reads the messages, `tasks` or `spark`; by default tasks where they can)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
         self.stream = stream
         self.options = options
+        self.way = way(options)
 
     def check(self) -> None:
         """See `Source.check`."""
+        if self.options.get(READ) == TASKS and self.way.settings is None:
+            raise ConfigError(
+                f'[sources.{self.stream.name}] {READ} is "{TASKS}": {self.way.reason}',
+                hint=f"without `{READ}` Spark reads the messages, as that option says",
+            )
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
     def frame(self, spark: SparkSession) -> DataFrame:
+        """Messages, or of those that tasks are to read nothing but where they stand."""
+        structlog.get_logger("rollup").info(
+            "a topic is read", stream=self.stream.name, topic=self.options["topic"], how=self.way.described
+        )
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
         reader = reader.option("subscribe", self.options["topic"]).option(
             "startingOffsets", self.options.get("starting_offsets", "earliest")
@@ -72,10 +88,12 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
             reader = reader.option(name, value)
-        return reader.load().selectExpr(*_TEXT, *_PLACE)
+        return reader.load().selectExpr(*(_PLACE if self.way.settings is not None else (*_TEXT, *_PLACE)))
 
     def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """A bounded read: of every partition of the topic the offsets from its start to before its end."""
+        if self.way.settings is not None:
+            return self._dealt(spark, [Range(p, at, ends[p]) for p, at in sorted(starts.items()) if at < ends[p]])
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
         reader = reader.option("subscribe", self.options["topic"])
         for name, value in self.options.get("options", {}).items():
@@ -86,8 +104,14 @@ class Kafka:
         return reader.load().selectExpr(*_TEXT, *_PLACE)
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
-        """The rows that Spark gives."""
-        return frame
+        """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
+        if self.way.settings is None:
+            return frame
+        return self._dealt(frame.sparkSession, planned(checkpoint, batch, self.options["topic"]))
+
+    @staticmethod
+    def _dealt(spark: SparkSession, ranges: Sequence[Range]) -> DataFrame:
+        return spark.createDataFrame(dealt(ranges, spark.sparkContext.defaultParallelism))  # type: ignore[arg-type]
 
     def damaged(self, place: str, problem: BaseException) -> str:
         """No record of it stands for others, so nothing is proven of all of them."""
@@ -100,9 +124,19 @@ class Kafka:
         return 0 if BY_OFFSET in self.options else min(_LATEST, _ROOM // int(self.options.get(COPIES, 1)) >> _BITS)
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
+        if END in batch.column_names and batch.num_rows:
+            batch = self._read(batch)
         if not batch.num_rows:
             return
         yield self._part(engine, batch)
+
+    def _read(self, ranges: pa.Table) -> pa.Table:
+        """The messages of ranges of offsets, as Spark would give them."""
+        from rollup.sources.topics.messages import read  # its client is loaded where messages are read, not to plan
+
+        assert self.way.settings is not None
+        wanted = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()]
+        return read(wanted, self.options["topic"], self.way.settings)
 
     def _part(self, engine: ColumnEngine, batch: pa.Table) -> Part:
         """Messages to events: `__batch` has those that fit."""

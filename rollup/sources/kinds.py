@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from rollup.core.options import Known, Provider, any_text, elsewhere, flag, folder, names, settings, text, texts, whole
+from rollup.core.options import (
+    Known,
+    Provider,
+    any_text,
+    elsewhere,
+    flag,
+    folder,
+    names,
+    one_of,
+    settings,
+    text,
+    texts,
+    whole,
+)
+from rollup.sources.topics.ways import READ, SPARK, TASKS
 
 _ANY: Known = {"lateness": elsewhere}
 _FILES: Known = {
@@ -42,6 +56,7 @@ KINDS: dict[str, Provider] = {
             "columns": texts,
             "optional": names,
             "slack": elsewhere,
+            READ: one_of(TASKS, SPARK),
             "options": settings,
             **_ANY,
         },

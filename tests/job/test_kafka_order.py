@@ -156,10 +156,10 @@ def test_the_job_counts_every_message_whatever_its_timestamp(
     job = Job(tmp_path, {"kind": "kafka", "servers": kafka.bootstrap, "topic": name})
     producer = kafka.producer()
     for _ in range(4):
-        for time in [1, _NOW, _NOW * 1000, 1 << 42, _NOW + 5]:
+        for time in [1, _NOW, _NOW * 1000, 1 << 42, _NOW + 5, _NOW * 1_000_000]:
             for partition in (0, 1):
                 producer.produce(name, json.dumps(GOOD), partition=partition, timestamp=time)
         assert producer.flush(30) == 0
         job.run(spark)
-    assert answers(job.conf, "symbol, events", per="years") == [("a", 40)]
+    assert answers(job.conf, "symbol, events", per="years") == [("a", 48)]
     assert job.letters() == []

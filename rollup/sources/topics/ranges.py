@@ -1,0 +1,65 @@
+"""Which offsets of a topic a batch has, by the streaming query's own log, and which task reads which of them.
+
+A partition goes to one task whole: its order of arrival is a function of all its messages of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from rollup.sources.file_log import logged, unsaid
+
+PARTITION, START, END = "kafka_partition", "kafka_start", "kafka_end"
+RANGES = pa.schema([(PARTITION, pa.int32()), (START, pa.int64()), (END, pa.int64())])
+"""What a task reads: of a partition, the offsets from `kafka_start` to before `kafka_end`."""
+
+
+class Range(NamedTuple):
+    """Offsets of a partition, without the end."""
+
+    partition: int
+    start: int
+    end: int
+
+
+def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
+    """What a batch has of a topic. Raises StoreError when the log of its query does not say.
+
+    A partition that the batch before does not name is new, and begins at 0: Spark has looked, and ends the query
+    where it does not or where a partition ends before it begins.
+    """
+    log, begun = checkpoint / "offsets", checkpoint / "sources" / "0" / "0"
+    said = [
+        logged(log / str(batch - 1) if batch else begun, checkpoint, batch),
+        logged(log / str(batch), checkpoint, batch),
+    ]
+    try:
+        starts, ends = ({int(p): int(offset) for p, offset in each[topic].items()} for each in said)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise unsaid(checkpoint, batch, f"{said} are no offsets of topic {topic}") from None
+    found = [Range(partition, starts.get(partition, 0), end) for partition, end in sorted(ends.items())]
+    if any(not 0 <= each.start <= each.end for each in found):
+        raise unsaid(checkpoint, batch, f"{found} are no offsets")
+    return [each for each in found if each.end > each.start]
+
+
+def dealt(ranges: Sequence[Range], tasks: int) -> pa.Table:
+    """Ranges in an order in which Spark's equal slices of it are tasks of about as many messages each.
+
+    >>> dealt([Range(0, 0, 9), Range(1, 0, 1), Range(2, 0, 4), Range(3, 0, 5)], 2)["kafka_partition"].to_pylist()
+    [0, 1, 3, 2]
+    """
+    count, tasks = len(ranges), max(1, min(tasks, len(ranges)))
+    room = [(task + 1) * count // tasks - task * count // tasks for task in range(tasks)]
+    shares: list[list[Range]] = [[] for _ in range(tasks)]
+    sizes = [0] * tasks
+    for each in sorted(ranges, key=lambda each: each.start - each.end):
+        least = min((task for task in range(tasks) if len(shares[task]) < room[task]), key=lambda task: sizes[task])
+        shares[least].append(each)
+        sizes[least] += each.end - each.start
+    rows = [each for share in shares for each in share]
+    return pa.table([list(column) for column in zip(*rows, strict=True)] or [[], [], []], schema=RANGES)

@@ -1,0 +1,335 @@
+"""Messages that tasks read themselves are, field by field, those that Spark's Kafka source hands over.
+
+Spark's own reader is the oracle, over a real broker: bytes that are no text, no value at all, messages of transactions
+that were taken back. What is not there any more, or does not come, fails the read in bounded time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
+from rollup.hosts.spark.watching.failures import cause
+from rollup.sources.kafka import Kafka
+from rollup.sources.topics import messages
+from rollup.sources.topics.messages import MESSAGES, read, texts
+from rollup.sources.topics.ranges import Range, dealt, planned
+from rollup.sources.topics.ways import Way, way
+from tests.job.jobs import Job, answers
+from tests.job.test_sources import GOOD, STREAM
+from tests.profiles import examples
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+    from pyspark.sql import SparkSession
+
+    from tests.servers.kafka import KafkaBroker
+
+NOW = int(time.time() * 1000) - 60_000
+PIECES = [b"a", b"{}", "é€😀".encode(), b"\0", b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xed\xa0\x80"]
+PIECES += [b"\xc0\xaf", b"\xe0\x80\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b'{"symbol": "\xf0\x28"}']
+"""Text, and what is none: cut characters, surrogates, too long a form, beyond the last character."""
+
+
+def nasty(seed: int, count: int) -> list[bytes | None]:
+    """Values that are hard to take."""
+    chance = random.Random(seed)
+    made: list[bytes | None] = [None, b"", *PIECES]
+    while len(made) < count:
+        made.append(b"".join(chance.choices(PIECES, k=chance.randrange(1, 6))))
+    return made
+
+
+def options(broker: KafkaBroker, topic: str, **more: Any) -> dict[str, Any]:
+    """A source's."""
+    return {"kind": "kafka", "servers": broker.bootstrap, "topic": topic, **more}
+
+
+def by_tasks(source: Mapping[str, Any], *ranges: Range) -> pa.Table:
+    """What tasks read."""
+    settings = way(source).settings
+    assert settings is not None
+    return ordered(read(ranges, source["topic"], settings))
+
+
+def by_spark(spark: SparkSession, source: Mapping[str, Any], *ranges: Range) -> pa.Table:
+    """What Spark hands over of the same offsets."""
+    starts, ends = ({each.partition: each[at] for each in ranges} for at in (1, 2))
+    frame = Kafka(STREAM, {**source, "read": "spark"}).between(spark, starts, ends)
+    return ordered(frame.toArrow().select(MESSAGES.names).cast(MESSAGES))
+
+
+def ordered(table: pa.Table) -> pa.Table:
+    return table.sort_by([("kafka_partition", "ascending"), ("kafka_offset", "ascending")])
+
+
+def ends(broker: KafkaBroker, topic: str, partitions: int) -> list[Range]:
+    """All of a topic."""
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "-"})
+    try:
+        found = [(p, *consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)) for p in range(partitions)]
+    finally:
+        consumer.close()
+    return [Range(*each) for each in found]
+
+
+def send(producer: Producer, topic: str, values: Sequence[bytes | None], partition: int) -> None:
+    """With a key, a header and a timestamp each; some timestamps go back, one is the beginning of all time."""
+    for number, value in enumerate(values):
+        when = (1, NOW, NOW - number)[number % 3]
+        producer.produce(topic, value, b"key", partition, timestamp=when, headers={"h": b"\xff"})
+        producer.poll(0)
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_tasks_read_what_spark_hands_over(spark: SparkSession, kafka: KafkaBroker, isolation: str) -> None:
+    topic = kafka.new_topic(partitions=3)
+    for codec, partition in (("none", 0), ("zstd", 1), ("lz4", 0), ("snappy", 1), ("gzip", 2)):
+        producer = kafka.producer(compression_codec=codec)
+        send(producer, topic, nasty(partition, 60), partition)
+        assert producer.flush(30) == 0
+    producer = kafka.producer(transactional_id=f"{topic}-x")
+    producer.init_transactions(30)
+    for number, kept in enumerate((True, False, True, False)):
+        producer.begin_transaction()
+        send(producer, topic, nasty(number, 40), number % 3)
+        assert producer.flush(30) == 0  # what is aborted is in the topic
+        producer.commit_transaction(30) if kept else producer.abort_transaction(30)
+    source = options(kafka, topic, options={"kafka.isolation.level": isolation})
+    whole = ends(kafka, topic, 3)
+    found = by_tasks(source, *whole)
+    assert found.schema == MESSAGES
+    taken_back = 80 if isolation == "read_committed" else 0
+    assert found.num_rows == 60 * 5 + 40 * 4 - taken_back < sum(each.end - each.start for each in whole)
+    assert found.to_pylist() == by_spark(spark, source, *whole).to_pylist()
+    inner = [Range(p, 7 + p, end - 9) for p, _, end in whole]
+    assert by_tasks(source, *inner).to_pylist() == by_spark(spark, source, *inner).to_pylist()
+
+
+@examples(200)
+@given(st.lists(st.one_of(st.none(), st.binary(max_size=8), st.text(max_size=4).map(str.encode)), max_size=20))
+def test_values_are_texts_where_python_can_read_them(values: list[bytes | None]) -> None:
+    raw, readable = texts(values)
+    assert raw.to_pylist() == [None if each is None else each.decode(errors="replace") for each in values]
+    assert readable.to_pylist() == [
+        each is not None and each == each.decode(errors="ignore").encode() for each in values
+    ]
+
+
+@pytest.mark.kafka
+def test_a_range_in_pieces_is_the_range(kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic()
+    producer = kafka.producer()
+    send(producer, topic, [b"%d" % number for number in range(40_000)], 0)
+    assert producer.flush(30) == 0
+    source = options(kafka, topic)
+    whole = by_tasks(source, Range(0, 0, 40_000))
+    assert whole["raw"].to_pylist() == [str(number) for number in range(40_000)]
+    cuts = [0, 1, 2, 700, 20_001, 39_999, 40_000]
+    pieces = [by_tasks(source, Range(0, low, high)) for low, high in pairwise(cuts)]
+    assert pa.concat_tables(pieces).to_pylist() == whole.to_pylist()
+
+
+# What is not there
+
+
+@pytest.mark.kafka
+def test_offsets_that_retention_has_removed_fail_the_read(kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic()
+    kafka.produce(topic, [b"{}"] * 20, partition=0)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    (removed,) = admin.delete_records([TopicPartition(topic, 0, 5)]).values()
+    removed.result(30)
+    source = options(kafka, topic)
+    with pytest.raises(SourceError, match=f"partition 0 of topic {topic} from offset 0 to 20: the topic no longer has"):
+        by_tasks(source, Range(0, 0, 20))
+    assert by_tasks(source, Range(0, 5, 20)).num_rows == 15
+
+
+@pytest.mark.kafka
+def test_offsets_that_do_not_come_fail_the_read_in_time(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "PATIENCE", 0.5)
+    topic = kafka.new_topic()
+    kafka.produce(topic, [b"{}"] * 20, partition=0)
+    with pytest.raises(SourceError, match=r"from offset 20 to 21: nothing has come for 0\.5 s"):
+        by_tasks(options(kafka, topic), Range(0, 0, 21))
+    with pytest.raises(SourceError, match="from offset 30 to 31: the topic no longer has"):
+        by_tasks(options(kafka, topic), Range(0, 30, 31))
+    with pytest.raises(SourceError, match="no-such-topic"):
+        by_tasks(options(kafka, "no-such-topic"), Range(0, 0, 1))
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("sign", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_broker_that_hangs_or_is_gone_fails_the_read_in_time_and_the_next_one_goes_on(
+    kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch, sign: signal.Signals
+) -> None:
+    topic = kafka.new_topic()
+    kafka.produce(topic, [b"{}"] * 20, partition=0)
+    source = options(kafka, topic)
+    assert by_tasks(source, Range(0, 0, 10)).num_rows == 10
+    assert kafka.pid is not None
+    os.kill(kafka.pid, sign)
+    try:
+        monkeypatch.setattr(messages, "PATIENCE", 0.5)
+        began = time.monotonic()
+        with pytest.raises(SourceError, match=r"from offset 10 to 20: nothing has come for 0\.5 s"):
+            by_tasks(source, Range(0, 10, 20))
+        assert time.monotonic() - began < 10
+    finally:
+        if sign is signal.SIGSTOP and kafka.pid is not None:
+            os.kill(kafka.pid, signal.SIGCONT)
+        monkeypatch.undo()
+        kafka.start()
+    assert by_tasks(source, Range(0, 10, 20)).num_rows == 10
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_job_whose_next_offsets_are_gone_says_so_and_counts_nothing(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollup.hosts.patience.WAITS", (0.1,))
+    topic = kafka.new_topic()
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
+    job = Job(tmp_path, options(kafka, topic))
+    job.run(spark)
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    (removed,) = admin.delete_records([TopicPartition(topic, 0, 15)]).values()
+    removed.result(30)
+    with pytest.raises(Exception) as stopped:
+        job.run(spark)
+    found = cause(stopped.value)
+    assert isinstance(found, RollupError)
+    assert f"partition 0 of topic {topic} from offset 10 to 20: the topic no longer has all of that" in str(found)
+    assert answers(job.conf, "events", per="years") == [(10,)]
+
+
+# Which way
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"kafka.fetch.max.bytes": 1000, "kafka.receive.buffer.bytes": -1}, {}),
+        ({"KAFKA.Check.CRCs": False}, {"check.crcs": "false"}),
+        (
+            {"kafka.request.timeout.ms": "900000", "kafka.isolation.level": "read_committed"},
+            {"isolation.level": "read_committed"},
+        ),
+        ({"kafka.group.id": "mine"}, {"group.id": "mine"}),
+        ({"groupIdPrefix": "ours"}, {"group.id": "ours-tasks"}),
+        ({"kafka.security.protocol": "PLAINTEXT", "minPartitions": 9, "failOnDataLoss": True}, {}),
+        ({"kafka.max.poll.records": 9}, {}),
+    ],
+)
+def test_options_of_sparks_source_are_taken_over(given: dict[str, Any], wanted: dict[str, str]) -> None:
+    plain = way({"servers": "s:1"}).settings
+    found = way({"servers": "s:1", "options": given}).settings
+    assert plain is not None and found == {**plain, **wanted}
+    from confluent_kafka import Consumer
+
+    Consumer(dict(found)).close()  # which takes no setting that it does not know
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kafka.sasl.jaas.config", "x"),
+        ("kafka.security.protocol", "SASL_SSL"),
+        ("kafka.ssl.truststore.location", "/t.jks"),
+        ("failOnDataLoss", False),
+        ("kafka.bootstrap.servers", "elsewhere:1"),
+        ("subscribePattern", "x.*"),
+        ("kafka.interceptor.classes", "x"),
+    ],
+)
+def test_a_topic_with_an_option_that_tasks_cannot_take_is_read_by_spark(name: str, value: Any) -> None:
+    source = {"kind": "kafka", "servers": "s:1", "topic": "t", "options": {name: value}}
+    assert way(source) == Way(None, f"tasks cannot take its option {name}")
+    with pytest.raises(ConfigError, match=f'read is "tasks": tasks cannot take its option {name}'):
+        Kafka(STREAM, {**source, "read": "tasks"}).check()
+    Kafka(STREAM, source).check()
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_topic_that_spark_reads_gives_the_same_rows_and_letters(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
+) -> None:
+    topic, found = kafka.new_topic(partitions=2), list[Any]()
+    producer = kafka.producer()
+    send(producer, topic, nasty(5, 30), 0)
+    send(producer, topic, [json.dumps(GOOD | {"symbol": f"é{n}"}).encode() for n in range(9)], 1)
+    assert producer.flush(30) == 0
+    for who in ("spark", "tasks"):
+        (tmp_path / who).mkdir()
+        job = Job(tmp_path / who, options(kafka, topic, read=who, max_events_per_batch=16))
+        job.run(spark)
+        letters = [{**letter, "query": None} for letter in job.letters()]
+        found.append((answers(job.conf, "symbol, total, events", per="years"), letters))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 9 and len(found[0][1]) >= 29
+
+
+# Which offsets
+
+
+@examples(100)
+@given(st.lists(st.integers(1, 1000), max_size=20), st.integers(1, 6))
+def test_every_range_is_dealt_once_and_no_task_has_much_more_than_its_share(sizes: list[int], tasks: int) -> None:
+    ranges = [Range(partition, 5, 5 + size) for partition, size in enumerate(sizes)]
+    found = [Range(*row.values()) for row in dealt(ranges, tasks).to_pylist()]
+    assert sorted(found) == ranges
+    count = min(tasks, len(found))
+    slices = [found[at * len(found) // count : (at + 1) * len(found) // count] for at in range(count)]
+    loads = [sum(each.end - each.start for each in one) for one in slices]
+    if len(set(sizes)) == 1 and loads:
+        assert max(loads) - min(loads) <= sizes[0]
+
+
+def log(folder: Path, entry: str, **partitions: int) -> None:
+    """An entry of a query's log, as Spark writes it."""
+    path = folder / entry
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('v1\n{"batchWatermarkMs":0}\n' + json.dumps({"t": partitions}))
+
+
+def test_a_batch_goes_from_the_end_of_the_one_before_and_new_partitions_begin_at_0(tmp_path: Path) -> None:
+    log(tmp_path, "sources/0/0", **{"0": 3, "1": 0})
+    log(tmp_path, "offsets/0", **{"0": 9, "1": 0})
+    log(tmp_path, "offsets/1", **{"0": 9, "1": 4, "2": 2})
+    assert planned(tmp_path, 0, "t") == [Range(0, 3, 9)]
+    assert planned(tmp_path, 1, "t") == [Range(1, 0, 4), Range(2, 0, 2)]
+
+
+def test_a_log_that_does_not_say_what_a_batch_has_is_refused(tmp_path: Path) -> None:
+    log(tmp_path, "offsets/0", **{"0": 9})
+    for entry, partitions in (("-", {}), ("sources/0/0", {"0": 10}), ("sources/0/0", {"0": -2})):
+        log(tmp_path, entry, **partitions)
+        with pytest.raises(StoreError, match="does not say what batch 0 has"):
+            planned(tmp_path, 0, "t")
+    log(tmp_path, "sources/0/0", **{"0": 1})
+    assert planned(tmp_path, 0, "t") == [Range(0, 1, 9)]
+    with pytest.raises(StoreError, match="are no offsets of topic u"):
+        planned(tmp_path, 0, "u")
