@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rollup.core.errors import PlanError
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
-from rollup.engine.columns.folds import FOLDS, ColumnFold
+from rollup.engine.columns.folds import ADDED, FOLDS, ColumnFold, Slots
 from rollup.engine.columns.groups import Ints, grouped, joined
 from rollup.engine.expressions import Const, Expr, Field
 from rollup.engine.folding import AggregateCall
@@ -76,11 +76,15 @@ class Aggregate:
         first = pa.array(groups.first)
         out = [pa.array(together).take(first)]
         out += [_plain(key.take(first)) for key in keys]
-        at = 1 + len(self.keys)
+        at, sums = 1 + len(self.keys), dict[object, Slots]()
         for call, fold in zip(self.calls, self.folds, strict=True):
-            width = len(fold.slots())
-            args = [_values(arg, columns, count, place) for arg in call.args]
-            out += fold.fold(groups, [_chunk(old.column(at + i)) for i in range(width)], args)
+            width, slots = len(fold.slots()), sums.get(call.args)
+            if slots is None or not isinstance(fold, ADDED):
+                args = [_values(arg, columns, count, place) for arg in call.args]
+                slots = fold.fold(groups, [_chunk(old.column(at + i)) for i in range(width)], args)
+            if isinstance(fold, ADDED):  # a sum and a mean of the same keep the same
+                sums[call.args] = slots
+            out += slots
             at += width
         return pa.table(out, schema=self.schema)
 

@@ -224,6 +224,8 @@ def _number(
     return build
 
 
+ADDED = (DoubleSumFold, WholeSumFold)
+"""Folds whose slots are those of the same arguments whether a sum is wanted or a mean."""
 FOLDS: Mapping[str, Callable[[Sequence[DataType], Sequence[Any]], ColumnFold]] = {
     known.COUNT.name: CountFold,
     known.SUM.name: _number(WholeSumFold, DoubleSumFold, mean=False),

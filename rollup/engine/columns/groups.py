@@ -99,7 +99,7 @@ def _dense(windows: Ints, low: int, codes: Ints, width: int, space: int, carried
         first = np.full(space, -1, np.int64)
         first[cells[::-1]] = np.arange(len(cells) - 1, -1, -1, dtype=np.int64)
     found = np.flatnonzero(first >= 0)
-    found = found[np.lexsort((first[found], found // width))]
+    found = found[np.argsort(found // width * len(windows) + first[found])]
     number = np.empty(space, np.int64)
     number[found] = np.arange(len(found))
     return Groups(number[cells], carried, len(found), first[found])

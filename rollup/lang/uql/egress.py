@@ -15,6 +15,8 @@ from rollup.lang.uql.catalog import Kind
 from rollup.lang.uql.plan import Output
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SMALL = 1 << 29
+"""Bytes of columns below which the rows of a batch are one text of Arrow's common kind, which holds 2 GiB."""
 _QUOTED = r'[|"\r\n]|^ |^\t'
 
 
@@ -27,12 +29,13 @@ def lines(batch: pa.Table, outputs: Sequence[Output]) -> bytes:
     """
     if not batch.num_rows or not outputs:
         return b""
-    columns = [_texts(batch, output).cast(pa.large_string()) for output in outputs]
-    joined = (
-        pc.binary_join_element_wise(*columns, pa.scalar("|", pa.large_string())) if len(columns) > 1 else columns[0]
-    )
-    all_ = pa.LargeListArray.from_arrays(pa.array([0, len(joined)], pa.int64()), joined)
-    return pc.binary_join(all_, pa.scalar("\n", pa.large_string()))[0].as_buffer().to_pybytes() + b"\n"
+    columns = [_texts(batch, output) for output in outputs]
+    small = sum(column.nbytes for column in columns) < _SMALL
+    kind, lists = (pa.string(), pa.ListArray) if small else (pa.large_string(), pa.LargeListArray)
+    columns = [column.cast(kind) for column in columns]
+    joined = pc.binary_join_element_wise(*columns, pa.scalar("|", kind)) if len(columns) > 1 else columns[0]
+    all_ = lists.from_arrays(pa.array([0, len(joined)], pa.int32() if small else pa.int64()), joined)
+    return pc.binary_join(all_, pa.scalar("\n", kind))[0].as_buffer().to_pybytes() + b"\n"
 
 
 def _texts(batch: pa.Table, output: Output) -> pa.Array:

@@ -31,6 +31,8 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
     fields, end, at, row = len(kinds), len(data), 0, 0
     mask = slots.shape[1] - 1
     most = slots.shape[1] // 2
+    minutes = np.full(fields, -1, np.int64)  # where the last time of a field began, and the second at which its minute did
+    starts = np.zeros(fields, np.int64)
     while at < end:
         if data[at] == 35 or data[at] == 10 or row >= wholes.shape[1]:
             return -1
@@ -136,34 +138,51 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
             else:
                 if at + 20 > end:
                     return -1
-                for i in range(19):
-                    byte = data[at + i]
-                    if i == 4 or i == 7:
-                        if byte != 45:
-                            return -1
-                    elif i == 10:
-                        if byte != 84 and byte != 32 and byte != 116:
-                            return -1
-                    elif i == 13 or i == 16:
-                        if byte != 58:
-                            return -1
-                    elif byte < 48 or byte > 57:
+                before, differs = minutes[f], 0
+                if before >= 0:
+                    for i in range(17):
+                        differs |= data[at + i] ^ data[before + i]
+                if before >= 0 and differs == 0:  # the minute of the row before
+                    ten, one = data[at + 17] - np.uint8(48), data[at + 18] - np.uint8(48)
+                    if ten > 5 or one > 9:
                         return -1
-                year = ((np.int64(data[at]) - 48) * 1000 + (np.int64(data[at + 1]) - 48) * 100
-                        + (np.int64(data[at + 2]) - 48) * 10 + (np.int64(data[at + 3]) - 48))
-                month = (np.int64(data[at + 5]) - 48) * 10 + (np.int64(data[at + 6]) - 48)
-                day = (np.int64(data[at + 8]) - 48) * 10 + (np.int64(data[at + 9]) - 48)
-                hour = (np.int64(data[at + 11]) - 48) * 10 + (np.int64(data[at + 12]) - 48)
-                minute = (np.int64(data[at + 14]) - 48) * 10 + (np.int64(data[at + 15]) - 48)
-                second = (np.int64(data[at + 17]) - 48) * 10 + (np.int64(data[at + 18]) - 48)
-                leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-                if year < 1 or month < 1 or month > 12 or day < 1 or hour > 23 or minute > 59 or second > 59:
-                    return -1
-                longest = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
-                if month == 2:
-                    longest = 29 if leap else 28
-                if day > longest:
-                    return -1
+                    second = np.int64(ten) * 10 + np.int64(one)
+                else:
+                    for i in range(19):
+                        byte = data[at + i]
+                        if i == 4 or i == 7:
+                            if byte != 45:
+                                return -1
+                        elif i == 10:
+                            if byte != 84 and byte != 32 and byte != 116:
+                                return -1
+                        elif i == 13 or i == 16:
+                            if byte != 58:
+                                return -1
+                        elif byte < 48 or byte > 57:
+                            return -1
+                    year = ((np.int64(data[at]) - 48) * 1000 + (np.int64(data[at + 1]) - 48) * 100
+                            + (np.int64(data[at + 2]) - 48) * 10 + (np.int64(data[at + 3]) - 48))
+                    month = (np.int64(data[at + 5]) - 48) * 10 + (np.int64(data[at + 6]) - 48)
+                    day = (np.int64(data[at + 8]) - 48) * 10 + (np.int64(data[at + 9]) - 48)
+                    hour = (np.int64(data[at + 11]) - 48) * 10 + (np.int64(data[at + 12]) - 48)
+                    minute = (np.int64(data[at + 14]) - 48) * 10 + (np.int64(data[at + 15]) - 48)
+                    second = (np.int64(data[at + 17]) - 48) * 10 + (np.int64(data[at + 18]) - 48)
+                    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+                    if year < 1 or month < 1 or month > 12 or day < 1 or hour > 23 or minute > 59 or second > 59:
+                        return -1
+                    longest = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+                    if month == 2:
+                        longest = 29 if leap else 28
+                    if day > longest:
+                        return -1
+                    y = year - 1 if month <= 2 else year  # days of the civil calendar, years beginning in March
+                    era = y // 400
+                    of_era = y - era * 400
+                    m = month - 3 if month > 2 else month + 9
+                    days = era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + (153 * m + 2) // 5 + day - 719469
+                    minutes[f] = at
+                    starts[f] = days * 86400 + hour * 3600 + minute * 60
                 at += 19
                 micros, weight = 0, 100000
                 if data[at] == 46:
@@ -196,12 +215,7 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                     at += 6
                 else:
                     return -1
-                y = year - 1 if month <= 2 else year  # days of the civil calendar, years beginning in March
-                era = y // 400
-                of_era = y - era * 400
-                m = month - 3 if month > 2 else month + 9
-                days = era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + (153 * m + 2) // 5 + day - 719469
-                wholes[f, row] = (days * 86400 + hour * 3600 + minute * 60 + second - shift) * 1000000 + micros
+                wholes[f, row] = (starts[f] + second - shift) * 1000000 + micros
             if last:
                 if at < end and data[at] != 10:
                     return -1
