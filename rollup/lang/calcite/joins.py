@@ -59,9 +59,16 @@ def _with_where(
     if on is None or where is None or side:
         return on
     tables = {alias for alias, _ in names}
-    parts = where.flatten() if isinstance(where, exp.And) else [where]
-    mine = [part for part in parts if {column.table.lower() for column in part.find_all(exp.Column)} <= tables]
-    return exp.and_(on, *(part for part in mine if not part.find(exp.Query)))
+    mine = [part for part in _conjuncts(where) if {c.table.lower() for c in part.find_all(exp.Column)} <= tables]
+    return exp.and_(*_conjuncts(on), *(part for part in mine if not part.find(exp.Query)))
+
+
+def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The conditions that must all hold."""
+    condition = condition.unnest()
+    return (
+        [p for part in condition.flatten() for p in _conjuncts(part)] if isinstance(condition, exp.And) else [condition]
+    )
 
 
 def _tables_first(
@@ -228,7 +235,7 @@ def _lock_steps(condition: exp.Expr, left: Sequence[Column], right: Sequence[Col
     sides = {c.name: c for c in (*left, *right) if c.monotone and c.monotone.rising}
     lefts = {c.name for c in left}
     found: dict[tuple[str, str], Step] = {}
-    for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else [condition.unnest()]:
+    for part in _conjuncts(condition):
         for low, high in _comparisons(part.unnest()):
             a, b = _side(low, sides), _side(high, sides)  # a <= b
             if a is None or b is None or (a.column.name in lefts) == (b.column.name in lefts):
