@@ -37,6 +37,7 @@ class TrailingStore:
 
     apart = None
     filed = None
+    salvaged = None
 
     def __init__(self, store: ApartStore) -> None:
         self._store = store

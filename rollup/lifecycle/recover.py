@@ -23,7 +23,6 @@ from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import FiledStore, Store
 from rollup.stores.delta.missing import damage
 from rollup.stores.registry import open_store
-from rollup.stores.sql.store import SqlStore
 
 
 @dataclass(frozen=True)
@@ -161,13 +160,14 @@ def _mended(conf: Conf, aggregation: Aggregation, store: Store, problem: StoreEr
 
     Raises the problem where it is of another kind.
     """
-    if not isinstance(store, SqlStore):
+    salvaged = store.salvaged
+    if salvaged is None:
         return None
-    found = store.salvage()
+    found = salvaged.salvage()
     if found.whole:
         raise problem
     page = Book.of(conf, aggregation.name)
-    lines = mend(store, page.page(), found)
+    lines = mend(salvaged, page.page(), found)
     if lines is None:
         return None
     page.note("recover", remade=lines, damaged={"": problem.message})

@@ -20,9 +20,8 @@ from rollup.core.columns import ColumnEngine
 from rollup.lifecycle.book import Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import Aggregation
-from rollup.stores.base import Commit, FiledStore
-from rollup.stores.sql.salvage import Salvage
-from rollup.stores.sql.store import SqlStore
+from rollup.stores.base import Commit, FiledStore, SalvagedStore
+from rollup.stores.salvage import Salvage
 
 Rows = Mapping[Duration, pa.Table]
 _REPLAYED = "is lost: bring it back with `rollup replay`"
@@ -39,7 +38,7 @@ def remake(store: FiledStore, page: Page, broken: Mapping[str, str]) -> list[str
     return [*lines, _same(loaded.number + 1)]
 
 
-def mend(store: SqlStore, page: Page, found: Salvage) -> list[str] | None:
+def mend(store: SalvagedStore, page: Page, found: Salvage) -> list[str] | None:
     """Make whole what a database has lost of an aggregation, in one transaction; what was done, for people to read.
 
     None, and nothing done, where its place in the streams is not known or too much else is gone: then the finest rows
@@ -50,9 +49,7 @@ def mend(store: SqlStore, page: Page, found: Salvage) -> list[str] | None:
         return None
     state = found.state({level: store.newest(level) for level in aggregation.levels})
     if state is not None:
-        gone = {level.table_suffix for level in aggregation.levels if aggregation.table(level) in found.gone}
-        gone |= {"LATE"} if store.tables.late in found.gone else set()
-        made, lines = _made(store, page, gone, state)
+        made, lines = _made(store, page, found.broken, state)
     elif found.clocks is not None:
         state, made, lines = _reopened(store, found.clocks, found.resume)
     else:
@@ -67,7 +64,9 @@ def _same(number: int) -> str:
     return f"commit {number} has the same open rows and goes on at the same place"
 
 
-def _made(store: FiledStore | SqlStore, page: Page, broken: Collection[str], state: State) -> tuple[Rows, list[str]]:
+def _made(
+    store: FiledStore | SalvagedStore, page: Page, broken: Collection[str], state: State
+) -> tuple[Rows, list[str]]:
     """The rows of tables (by suffix), each from the next finer one, and what is to be said of it."""
     aggregation = store.aggregation
     made: dict[Duration, pa.Table] = {}
@@ -100,7 +99,7 @@ def _closed(
 
 
 def _reopened(
-    store: SqlStore, clocks: Mapping[Duration, int | None], resume: int | None
+    store: SalvagedStore, clocks: Mapping[Duration, int | None], resume: int | None
 ) -> tuple[State, Rows, list[str]]:
     """Open rows that are gone, from the finer tables; those of the finest level cannot be had, and it says which."""
     aggregation = store.aggregation

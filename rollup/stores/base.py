@@ -16,6 +16,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.questions import Ask, Question
+from rollup.stores.salvage import Salvage
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,11 @@ class Store(Tables, Protocol):
         """The store itself where its tables and records are files, which others than the store can write."""
         ...
 
+    @property
+    def salvaged(self) -> SalvagedStore | None:
+        """The store itself where tables or records that are gone leave the others to be read and added to."""
+        ...
+
     def load(self) -> Loaded | None:
         """The newest commit, with all leftovers of an unfinished one removed; None when there is none."""
         ...
@@ -219,6 +225,17 @@ class ApartStore(Store, Protocol):
 
     def begin(self, commit: Commit) -> Callable[[], None]:
         """Do what of a commit needs neither the store nor the commit before it; calling what is returned makes it."""
+        ...
+
+
+class SalvagedStore(Store, Protocol):
+    """A store that says what there is although `load` raises, and then takes a commit that makes the rest anew."""
+
+    aggregation: Aggregation
+    engine: ColumnEngine
+
+    def salvage(self) -> Salvage:
+        """What there is. Tables that are gone count as empty, and the next commit makes them."""
         ...
 
 

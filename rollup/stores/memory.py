@@ -22,6 +22,7 @@ class MemoryStore:
 
     apart = None
     filed = None
+    salvaged = None
 
     def __init__(self, aggregation: Aggregation, engine: ColumnEngine) -> None:
         self.aggregation = aggregation

@@ -43,6 +43,7 @@ class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
 
     apart = None
+    salvaged = None
 
     compact_after = 8
     """Files of about one size before they are put together; see `rollup.stores.delta.compact`."""

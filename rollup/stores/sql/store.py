@@ -26,12 +26,13 @@ from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation, Clock
 from rollup.retrieval.questions import late_rows, open_rows, open_schema
 from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.faults import point
+from rollup.stores.salvage import Salvage
 from rollup.stores.sql.ddl import Tables, answer_ddl, table_ddl
 from rollup.stores.sql.lease import lease_ddl
 from rollup.stores.sql.ledger import thin
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.plain import CoreDatabase
-from rollup.stores.sql.salvage import Salvage, look
+from rollup.stores.sql.salvage import look
 from rollup.stores.sql.session import AlreadyThere, Database, Range, Record, Result, Session, patiently
 from rollup.stores.sql.snapshot import SqlSnapshot, read_newest
 
@@ -57,6 +58,11 @@ class SqlStore:
         self.whole: set[str] = set()
 
     filed = None
+
+    @property
+    def salvaged(self) -> SqlStore:
+        """The store itself."""
+        return self
 
     @property
     def apart(self) -> SqlStore | None:
