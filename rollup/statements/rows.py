@@ -33,6 +33,13 @@ class OnRows(ABC, Generic[Running]):
         if not events:
             return state, Taken()
         running = self._running(state, events[0].at)
+        taken = self.fed(running, events)
+        after = self.snapshot(running)
+        self._held = after, running
+        return after, taken
+
+    def fed(self, running: Running, events: Sequence[Event]) -> Taken:
+        """A batch, one event after the other."""
         given, refused = list[Event](), list[Refused]()
         for event in events:
             try:
@@ -43,9 +50,7 @@ class OnRows(ABC, Generic[Running]):
                 refused.append(Refused(event, str(problem)))
             for place, (at, stream, values) in enumerate(self.taken(running)):
                 given.append(Event((*event.key, place), at, stream, values))
-        after = self.snapshot(running)
-        self._held = after, running
-        return after, Taken(given, refused)
+        return Taken(given, refused)
 
     def _running(self, state: State | None, start: int) -> Running:
         held, self._held = self._held, None  # a step that fails leaves nothing behind

@@ -1,17 +1,19 @@
 """StreamCruncher in an app: one running query a block, whose rows go where `into` says.
 
 Every stream has a column `rowtime`, the time of its events; events of one instant are one cycle, which is over when a
-later one comes.
+later one comes. A batch is handed over as tables, so that what columns cover runs over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, QueryError
 from rollup.engine.rows.cycles.running import Batch
 from rollup.engine.state import State
 from rollup.lang.sections import Section
@@ -19,10 +21,12 @@ from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.reader import read_query
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME
-from rollup.statements.component import Described, Event, Names, Streams
+from rollup.statements.component import Described, Event, Names, Streams, Taken
 from rollup.statements.rows import Emitted, OnRows
 from rollup.statements.values import plain_row
 
+_TOGETHER = 32
+"""From batches of so many events on, tables cost less than events one by one."""
 _TYPES = {Type.STRING: "str", Type.OBJECT: "str"}
 
 
@@ -64,11 +68,12 @@ class CruncherBlock(OnRows[Running]):
         if count != len(self._target.attributes):
             raise PlanError(f"the query selects {count} columns, {section.into} has {len(self._target.attributes)}")
         super().__init__(names.reads, {section.into: self._target})
-        self.begun(0)
+        (self._placed,) = self.begun(0).cruncher.plan()
 
     @property
     def described(self) -> Described:
-        return Described("rows", "one cycle an instant", "the rows of each partition")
+        reason = self._placed.reason or "one cycle an instant"
+        return Described(self._placed.executor, reason, "the rows of each partition")
 
     def begun(self, start: int) -> Running:
         running = Running(Cruncher(start), start)
@@ -87,6 +92,39 @@ class CruncherBlock(OnRows[Running]):
     def snapshot(self, running: Running) -> State:
         (state,) = running.cruncher.snapshot()
         return State(state.tables, {"begun": running.now, "clock": running.now, "query": dict(state.scalars)})
+
+    def fed(self, running: Running, events: Sequence[Event]) -> Taken:
+        """A batch as tables; small ones, and those with a value that does not fit, one event after the other."""
+        if len(events) < _TOGETHER:
+            return super().fed(running, events)
+        clock = np.maximum.accumulate(np.maximum([event.at for event in events], running.now))
+        try:
+            tables = {name: self._table(running, name, events, clock) for name in self._streams}
+            running.cruncher.send({name: table for name, table in tables.items() if table.num_rows})
+        except (QueryError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return super().fed(running, events)  # which says which event it is
+        running.now = max(running.now, running.cruncher.now)  # whose instant is open: more of it may come
+        self.move(running, int(clock[-1]))
+        return Taken(self._caused(running, events, clock))
+
+    def _table(self, running: Running, name: str, events: Sequence[Event], clock: np.ndarray) -> pa.Table:
+        """The events of a stream, each at the time of the clock."""
+        places = [place for place, event in enumerate(events) if event.stream == name]
+        rows = [(*events[place].values, int(clock[place])) for place in places]
+        kinds = running.cruncher.columns(name)
+        values = zip(*rows, strict=True) if rows else ([] for _ in kinds)
+        return pa.table(
+            {name: pa.array(list(each), kind) for each, (name, kind) in zip(values, kinds.items(), strict=True)}
+        )
+
+    def _caused(self, running: Running, events: Sequence[Event], clock: np.ndarray) -> list[Event]:
+        """The rows of cycles behind the events that ended their instants."""
+        given, places = list[Event](), dict[int, int]()
+        for at, stream, values in self.taken(running):
+            cause = int(np.searchsorted(clock, at, "right"))
+            places[cause] = places.get(cause, -1) + 1
+            given.append(Event((*events[cause].key, places[cause]), at, stream, values))
+        return given
 
     def move(self, running: Running, to: int) -> None:
         if to > running.now:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from rollup.cli.languages.trials import CruncherTrial
 from rollup.cli.main import cli
 from rollup.core.errors import RollupError
 
@@ -133,3 +134,32 @@ def test_a_script_has_tables_weights_and_schedules(tmp_path: Path) -> None:
         {"statement": "ticked", "at": 2000, "insert": [{"n": 3}]},
     ]
     assert (said, code) == ("", 0)
+
+
+def test_what_comes_and_what_leaves_at_one_instant_are_one_cycle(tmp_path: Path) -> None:
+    text = """create stream s (id long, at ts) time at;
+    create query q as select x.id as gone, y.id as came from s (partition store last 1 seconds) as x, self#x as y
+    where x.$row_status is dead and y.$row_status is new;"""
+    lines = [{"stream": "s", "id": 1, "at": 0}, {"stream": "s", "id": 2, "at": 1000}, {"at": 2500}]
+    printed, _, code = tried(tmp_path, "a.cruncher", text, lines)
+    assert [(each["at"], each["insert"]) for each in printed] == [(1000, [{"gone": 1, "came": 2}])]
+    assert code == 0
+
+
+def test_a_cruncher_takes_what_is_there_together_and_answers_as_one_by_one(tmp_path: Path) -> None:
+    text = """create stream s (id long, at ts, k str) time at;
+    create query q as select k, n from s (partition by k store last 90 milliseconds with count(id) as n) as x
+    where x.$row_status is new;"""
+    trials = [CruncherTrial(text, "q", 0) for _ in range(2)]
+    heard: list[list[object]] = [[], []]
+    for number in range(600):
+        for which, trial in enumerate(trials):
+            trial.advance(number * 7 // 2)
+            trial.send("s", {"id": number, "k": "abc"[number % 3]})
+            if which:
+                trial.pause()
+            heard[which] += trial.heard()
+    for which, trial in enumerate(trials):
+        trial.finish()
+        heard[which] += trial.heard()
+    assert heard[0] == heard[1] and len(heard[0]) > 600

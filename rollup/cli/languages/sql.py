@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from rollup.cli.languages.lines import arriving
+
 if TYPE_CHECKING:
     from rollup.engine.flows.source import Punctuation
     from rollup.lang.calcite.session import Answer, Session
 
-_PIECE = 1 << 20
 _EVENTS = '{"stream": "Orders", "row": [..]} or {"punctuation": "Orders", "rowtime": "2015-02-15 12:00:00"}'
 
 
@@ -84,7 +85,7 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
 def _batches(session: Session, source: BinaryIO) -> Iterator[tuple[list[tuple[int, dict[str, Any]]], bool]]:
     """Events with their positions, those that are there at once together; the last batch is empty and marked."""
     number = 0
-    for lines in _lines(source):
+    for lines in arriving(source):
         places = range(number, number + len(lines))
         number += len(lines)
         yield (
@@ -92,15 +93,6 @@ def _batches(session: Session, source: BinaryIO) -> Iterator[tuple[list[tuple[in
             False,
         )
     yield [], True
-
-
-def _lines(source: BinaryIO) -> Iterator[list[bytes]]:
-    """Whole lines as they come: a row must not wait for input that is still to be written."""
-    rest = b""
-    while data := source.read1(_PIECE):  # type: ignore[attr-defined]  # standard input is buffered
-        *lines, rest = (rest + data).split(b"\n")
-        yield lines
-    yield [rest]
 
 
 def _event(session: Session, number: int, line: bytes) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+import pyarrow as pa
+
 from rollup.core.errors import QueryError
 
 
@@ -41,6 +43,10 @@ class Trial(Protocol):
         """What was delivered since the last call."""
         ...
 
+    def pause(self) -> None:
+        """Nothing more is there at the moment: what came so far is to be answered."""
+        ...
+
     def finish(self) -> None:
         """No event comes any more; the clock stands still."""
         ...
@@ -70,6 +76,9 @@ class EplTrial:
 
     def heard(self) -> Iterable[Delivery]:
         return [Delivery(each.statement, each.at, each.new, each.old) for each in self._engine.heard()]
+
+    def pause(self) -> None:
+        """Every event was answered as it came."""
 
     def finish(self) -> None:
         """Every event was answered as it came."""
@@ -105,6 +114,9 @@ class SiddhiTrial:
             for each in self._app.taken()
         ]
 
+    def pause(self) -> None:
+        """Every event was answered as it came."""
+
     def finish(self) -> None:
         """Every event was answered as it came."""
 
@@ -116,24 +128,27 @@ class CruncherTrial:
         from rollup.lang.streamcruncher.kernel import Cruncher
         from rollup.lang.streamcruncher.script import run_script
 
-        self._cruncher = Cruncher(start)
+        self._cruncher, self._now = Cruncher(start), start
         self._heard: list[Delivery] = []
+        self._events: list[tuple[str, tuple[Any, ...], int]] = []
         self._streams = run_script(self._cruncher, text, self._note)
 
     @property
     def now(self) -> int:
-        return self._cruncher.now
+        return self._now
 
     def advance(self, to: int) -> None:
-        if to > self.now:
-            self._cruncher.advance(to)
+        """The instant itself is not over: what comes at it and what leaves at it are one cycle."""
+        self._now = max(self._now, to)
 
     def send(self, stream: str, event: Mapping[str, Any]) -> None:
         time = self._streams.times.get(stream)
-        timed = event if time is None or time in event else {**event, time: self.now}
-        self._cruncher.submit(stream, [placed(stream, timed, self._streams.columns)], self.now)
+        timed = event if time is None or time in event else {**event, time: self._now}
+        row = self._cruncher.fitting(stream, placed(stream, timed, self._streams.columns))
+        self._events.append((stream, row, self._now))
 
     def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        self.pause()
         self._cruncher.sql(question)
         return []
 
@@ -142,7 +157,22 @@ class CruncherTrial:
         return heard
 
     def finish(self) -> None:
-        self._cruncher.finish()
+        self.pause()
+        self._cruncher.advance(self._now)
+
+    def pause(self) -> None:
+        """The events that came together, as tables; then what is over before the present instant."""
+        events, self._events = self._events, []
+        tables, at = dict[str, pa.Table](), dict[str, list[int]]()
+        for stream in dict.fromkeys(stream for stream, _, _ in events):
+            mine = [(row, time) for name, row, time in events if name == stream]
+            kinds = self._cruncher.columns(stream)
+            values = zip(*(row for row, _ in mine), strict=True)
+            tables[stream] = pa.table({n: pa.array(v, k) for v, (n, k) in zip(values, kinds.items(), strict=True)})
+            at[stream] = [time for _, time in mine]
+        self._cruncher.send(tables, at)
+        if self._now > self._cruncher.now:
+            self._cruncher.advance(self._now - 1)
 
     def _note(self, query: str, columns: tuple[str, ...], batch: Any) -> None:
         rows = [dict(zip(columns, row, strict=True)) for row in batch.rows]

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rollup.cli.languages.lines import arriving
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES, Delivery, Trial
 from rollup.core.errors import QueryError, RollupError
 
@@ -35,14 +36,19 @@ def try_(
     trial = _trial(file, start, lang)
     refused, wanted = 0, set(only or ())
     _print(trial.heard(), wanted)
-    for number, line in enumerate(sys.stdin, start=1):
-        if line.strip():
-            try:
-                _take(trial, line)
-            except RollupError as problem:
-                refused += 1
-                print(f"rollup try: line {number}: {problem}", file=sys.stderr)
-            _print(trial.heard(), wanted)
+    number = 0
+    for lines in arriving(sys.stdin.buffer):
+        for line in lines:
+            number += 1
+            if line.strip():
+                try:
+                    _take(trial, line)
+                except RollupError as problem:
+                    refused += 1
+                    print(f"rollup try: line {number}: {problem}", file=sys.stderr)
+                _print(trial.heard(), wanted)
+        trial.pause()
+        _print(trial.heard(), wanted)
     trial.finish()
     _print(trial.heard(), wanted)
     if refused:
@@ -62,9 +68,11 @@ def _trial(file: Path, start: int, lang: str | None) -> Trial:
     return LANGUAGES[language](text, file.stem, start)
 
 
-def _take(trial: Trial, line: str) -> None:
+def _take(trial: Trial, line: bytes) -> None:
     try:
         event: Any = json.loads(line)
+    except UnicodeDecodeError as problem:
+        raise QueryError(f"no JSON: {problem}") from None
     except json.JSONDecodeError as problem:
         raise QueryError(f"no JSON: {problem.msg} at column {problem.colno}", hint='{"stream": "S", …}') from None
     if not isinstance(event, dict):

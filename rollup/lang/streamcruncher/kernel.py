@@ -126,7 +126,7 @@ class Cruncher:
         Raises QueryError, before anything is changed, for an unknown stream and for values that do not fit.
         """
         self._unknown((stream,))
-        rows = [self._fitting(stream, row) for row in rows]
+        rows = [self.fitting(stream, row) for row in rows]
         if at > self._runner.now:
             self.advance(at - 1)
             self._runner.environment.now = at
@@ -202,11 +202,13 @@ class Cruncher:
         columns = fitting_columns(rows, table)
         if columns is not None:
             return columns
-        values = [self._fitting(stream, tuple(row[name] for name in rows.fields)) for row in table.to_pylist()]
+        values = [self.fitting(stream, tuple(row[name] for name in rows.fields)) for row in table.to_pylist()]
         kinds = enumerate(rows.fields.values())
         return tuple(pa.array([row[place] for row in values], arrow(kind)) for place, kind in kinds)
 
-    def _fitting(self, stream: str, row: Sequence[Any]) -> tuple[Any, ...]:
+    def fitting(self, stream: str, row: Sequence[Any]) -> tuple[Any, ...]:
+        """A row as its stream holds it. Raises QueryError for an unknown stream and for values that do not fit."""
+        self._unknown((stream,))
         known = self._streams[stream]
         fields = known.rows.fields
         if len(row) != len(fields):
