@@ -89,6 +89,7 @@ class Names:
         return self.find(token.text, token.token_type == TokenType.IDENTIFIER)
 
     def hint(self) -> str:
+        """The names there are, as an error says them."""
         return "known: " + (", ".join(self.known) or "none")
 
 
@@ -102,6 +103,11 @@ class _Clause(NamedTuple):
 
 
 def position(sql: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of a place in a text.
+
+    >>> position("a\\nbc", 3)
+    (2, 2)
+    """
     return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
 
 

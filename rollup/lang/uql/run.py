@@ -33,7 +33,9 @@ Clock = Callable[[], int]
 class Input(Protocol):
     """Where bytes come from: whatever is there now, at most `size`; none at the end."""
 
-    def read1(self, size: int = -1, /) -> bytes: ...
+    def read1(self, size: int = -1, /) -> bytes:
+        """Bytes that are there."""
+        ...
 
 
 @dataclass
