@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollup.cli.inspect import plan
 from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
 from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.kafka import Kafka
@@ -225,6 +226,30 @@ def test_a_job_whose_next_offsets_are_gone_says_so_and_counts_nothing(
     assert answers(job.conf, "events", per="years") == [(10,)]
 
 
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_topic_that_was_made_anew_ends_the_job_and_nothing_of_it_counts(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
+) -> None:
+    topic = kafka.new_topic(partitions=2)
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
+    job = Job(tmp_path, options(kafka, topic))
+    job.run(spark)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+    deadline = time.monotonic() + 30
+    while topic in admin.list_topics(timeout=10).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    kafka.create_topic(topic, partitions=2)
+    kafka.produce(topic, [json.dumps(GOOD)] * 3, partition=0)
+    kafka.produce(topic, [json.dumps(GOOD)] * 3, partition=1)
+    with pytest.raises(Exception) as stopped:
+        job.run(spark)
+    assert "Some data may have been lost" in str(cause(stopped.value)), "Spark's own words, before tasks are asked"
+    assert answers(job.conf, "events", per="years") == [(10,)]
+
+
 # Which way
 
 
@@ -270,6 +295,20 @@ def test_a_topic_with_an_option_that_tasks_cannot_take_is_read_by_spark(name: st
     with pytest.raises(ConfigError, match=f'read is "tasks": tasks cannot take its option {name}'):
         Kafka(STREAM, {**source, "read": "tasks"}).check()
     Kafka(STREAM, source).check()
+
+
+def test_the_plan_says_who_reads_a_topic_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = {"kind": "kafka", "servers": "s:1", "topic": "t"}
+    for more, said in (
+        ({}, "tasks read the messages"),
+        ({"read": "spark"}, 'Spark reads the messages: `read = "spark"`'),
+        (
+            {"options": {"kafka.ssl.truststore.location": "/t"}},
+            "Spark reads the messages: tasks cannot take its option kafka.ssl.truststore.location",
+        ),
+    ):
+        plan(Job(tmp_path, {**source, **more}).path)
+        assert f"stream Trades from kafka: {said}\n" in capsys.readouterr().out
 
 
 @pytest.mark.spark
@@ -325,9 +364,11 @@ def test_a_batch_goes_from_the_end_of_the_one_before_and_new_partitions_begin_at
 
 def test_a_log_that_does_not_say_what_a_batch_has_is_refused(tmp_path: Path) -> None:
     log(tmp_path, "offsets/0", **{"0": 9})
-    for entry, partitions in (("-", {}), ("sources/0/0", {"0": 10}), ("sources/0/0", {"0": -2})):
-        log(tmp_path, entry, **partitions)
-        with pytest.raises(StoreError, match="does not say what batch 0 has"):
+    with pytest.raises(StoreError, match="does not say what batch 0 has"):
+        planned(tmp_path, 0, "t")
+    for partitions in ({"0": 10}, {"0": -2}, {"0": 1, "1": 1}):
+        log(tmp_path, "sources/0/0", **partitions)
+        with pytest.raises(StoreError, match="topic t ends before what batch 0 begins with"):
             planned(tmp_path, 0, "t")
     log(tmp_path, "sources/0/0", **{"0": 1})
     assert planned(tmp_path, 0, "t") == [Range(0, 1, 9)]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from rollup.core.errors import StoreError
 from rollup.sources.file_log import logged, unsaid
 
 PARTITION, START, END = "kafka_partition", "kafka_start", "kafka_end"
@@ -29,8 +30,8 @@ class Range(NamedTuple):
 def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
     """What a batch has of a topic. Raises StoreError when the log of its query does not say.
 
-    A partition that the batch before does not name is new, and begins at 0: Spark has looked, and ends the query
-    where it does not or where a partition ends before it begins.
+    A partition that the batch before does not name is new, and begins at 0; where its first messages are gone already,
+    reading them says so.
     """
     log, begun = checkpoint / "offsets", checkpoint / "sources" / "0" / "0"
     said = [
@@ -42,8 +43,11 @@ def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise unsaid(checkpoint, batch, f"{said} are no offsets of topic {topic}") from None
     found = [Range(partition, starts.get(partition, 0), end) for partition, end in sorted(ends.items())]
-    if any(not 0 <= each.start <= each.end for each in found):
-        raise unsaid(checkpoint, batch, f"{found} are no offsets")
+    if starts.keys() - ends.keys() or any(not 0 <= each.start <= each.end for each in found):
+        raise StoreError(
+            f"topic {topic} ends before what batch {batch} begins with: it has {ends}, and was read to {starts}",
+            hint="it was made anew; a new checkpoint reads it from its start",
+        )
     return [each for each in found if each.end > each.start]
 
 
