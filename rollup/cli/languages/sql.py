@@ -25,7 +25,10 @@ def sql(
     query: Annotated[
         str, typer.Argument(help="The statements, or a file that holds them; the last one gives the answer.")
     ],
-    schema: Annotated[Path, typer.Option(help="The model: Calcite's JSON, or TOML.")],
+    schema: Annotated[Path | None, typer.Option(help="The model: Calcite's JSON, or TOML.")] = None,
+    conf: Annotated[
+        Path | None, typer.Option(help="The configuration of a job, whose aggregations are tables: TradeAgg_MINUTES.")
+    ] = None,
     load: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: rows of a table, JSON arrays line by line.")
     ] = None,
@@ -37,10 +40,17 @@ def sql(
     {"punctuation": "Orders", "rowtime": "2015-02-15 12:00:00"}. Answers are lines of JSON. Rows that go back are refused
     on standard error and counted: exit code 1. A refused query: exit code 2.
     """
+    from rollup.cli.languages.aggregates import aggregate_tables
+    from rollup.core.errors import ConfigError
     from rollup.lang.calcite.model import Model
     from rollup.lang.calcite.session import Session
 
-    session = Session(Model.read(schema))
+    if schema is None and conf is None:
+        raise ConfigError("there is nothing to ask", hint="--schema MODEL, --conf CONF, or both")
+    model = Model.read(schema) if schema is not None else Model(())
+    for table in aggregate_tables(conf) if conf is not None else ():
+        model.add(table)
+    session = Session(model)
     for entry in load or []:
         name, _, path = entry.partition("=")
         session.load(name, [json.loads(line) for line in Path(path).read_text().splitlines() if line.strip()])

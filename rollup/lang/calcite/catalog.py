@@ -41,6 +41,7 @@ class Catalog:
     def __init__(self, model: Model, engine: Relational) -> None:
         self.model, self.engine = model, engine
         self._stored: dict[str, str] = {}
+        self._elsewhere: dict[str, Table] = {}
         self._views: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
         self._fed: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
         for table in model.tables:
@@ -53,6 +54,9 @@ class Catalog:
         """An empty stored table for a table of the model."""
         name = f"t{len(self._stored)}"
         self._stored[table.name.lower()] = name
+        if table.rows is not None:
+            self._elsewhere[name] = table
+            return
         columns = [*table.columns, *([(FROM, "TIMESTAMP"), (UNTIL, "TIMESTAMP")] if table.temporal else [])]
         kinds = [
             exp.ColumnDef(this=exp.to_identifier(c.lower(), quoted=True), kind=exp.DataType.build(k, dialect="duckdb"))
@@ -62,8 +66,27 @@ class Catalog:
         self.engine.connection.execute(exp.Create(this=schema, kind="TABLE").sql("duckdb"))
 
     def stored(self, name: str) -> str:
-        """The stored table of a name."""
-        return self._stored[name.lower()]
+        """The stored table of a name; what is stored elsewhere is looked up when it is first asked for."""
+        stored = self._stored[name.lower()]
+        table = self._elsewhere.pop(stored, None)
+        if table is not None:
+            self._look_up(stored, table)
+        return stored
+
+    def _look_up(self, stored: str, table: Table) -> None:
+        """A view of rows that are elsewhere, with the types of their columns, and of buckets with the time each held."""
+        assert table.rows is not None
+        self.engine.connection.register(f"{stored}_rows", table.rows())
+        items = [exp.alias_(exp.cast(_own(c), k, dialect="duckdb"), c.lower(), quoted=True) for c, k in table.columns]
+        if table.buckets:
+            order = exp.Order(expressions=[exp.Ordered(this=_own(FROM))])
+            next_ = exp.Anonymous(this="lead", expressions=[_own(FROM)])
+            until = exp.Window(this=next_, partition_by=[_own(key) for key in table.key], order=order)
+            items += [_own(FROM), exp.alias_(until, UNTIL, quoted=True)]
+        rows = exp.select(*items).from_(f"{stored}_rows")
+        self.engine.connection.execute(
+            exp.Create(this=exp.to_table(stored), kind="TEMP VIEW", expression=rows).sql("duckdb")
+        )
 
     def insert(self, table: Table, rows: pa.Table) -> None:
         """More rows for a stored table: its columns in order."""
@@ -201,7 +224,7 @@ class Catalog:
             raise refused(
                 node, f"{table.name} is not a temporal table: it is only known as it is", "temporal = true in the model"
             )
-        if not table.temporal:
+        if not table.temporal or (table.buckets and version is None):
             node.replace(exp.alias_(stored, node.alias_or_name, table=True))
             return
         found = exp.select("*").from_(stored).where(_held(version.expression if version is not None else None))
@@ -244,6 +267,10 @@ class Catalog:
                     )
                     found.append(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
         return max(found, default=None)
+
+
+def _own(name: str) -> exp.Column:
+    return exp.column(name, quoted=True)
 
 
 def _held(moment: exp.Expr | None) -> exp.Expr:

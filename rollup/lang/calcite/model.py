@@ -7,6 +7,7 @@ monotonic = { rowtime = "increasing" }  # or "strictly increasing", "decreasing"
 slack = "5 minutes"                     # t-sorted instead of sorted; or "3 rows" (k-sorted), "punctuation" (in any order)
 key = ["productId"]
 history = "2 hours"
+delta = "tables/orders"                 # what is asked without STREAM is read there; columns may then be left out
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from sqlglot.errors import SqlglotError
 
 from rollup.core.errors import ConfigError
 from rollup.engine.flows.flow import Monotone
+from rollup.lang.calcite.history import Rows, delta
 
 KINDS = ("stream", "table", "both")
 _SPAN = re.compile(r"(\d+) (second|minute|hour|day)s?")
 _MICROSECONDS = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
-_KEYS = ("columns", "kind", "monotonic", "slack", "key", "history", "temporal")
+_KEYS = ("columns", "kind", "monotonic", "slack", "key", "history", "temporal", "delta")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Table:
     """A name of the model: its columns with DuckDB's types, and how it may be read.
 
     `slack`: microseconds, or rows when `slack_rows`, or None: only punctuations say how far its columns are. `history`:
-    microseconds that are kept; None: all.
+    microseconds that are kept; None: all. `rows`: where a table that is stored elsewhere, and only read, has its rows.
+    `buckets`: its rows are buckets by `key`, of which the last one that had ended is the version as of a time.
     """
 
     name: str
@@ -49,6 +52,8 @@ class Table:
     key: tuple[str, ...] = ()
     history: int | None = None
     temporal: bool = False
+    rows: Rows | None = field(default=None, compare=False)
+    buckets: bool = False
 
     def column(self, name: str) -> str | None:
         """A column as it is declared, without regard to case; None when there is none."""
@@ -83,38 +88,40 @@ class Model:
             raise ConfigError(f"the model {path} cannot be read: {problem.strerror}") from None
         except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
             raise ConfigError(f"the model {path}: {problem}") from None
-        return cls.of(document)
+        return cls.of(document, path.parent)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Model:
-        """The model of a parsed document, in either form."""
+    def of(cls, document: Mapping[str, Any], folder: Path = Path()) -> Model:
+        """The model of a parsed document, in either form; paths in it are below `folder`."""
         if "schemas" in document:
             tables = [entry for schema in document["schemas"] for entry in schema.get("tables", [])]
-            return cls(_from_calcite(entry) for entry in tables)
+            return cls(_from_calcite(entry, folder) for entry in tables)
         if not isinstance(document.get("tables"), Mapping):
             raise ConfigError("the model has no tables", hint="[tables.NAME] in TOML, `schemas` with `tables` in JSON")
-        return cls(_table(name, entry) for name, entry in document["tables"].items())
+        return cls(_table(name, entry, folder) for name, entry in document["tables"].items())
 
 
-def _from_calcite(entry: Mapping[str, Any]) -> Table:
+def _from_calcite(entry: Mapping[str, Any], folder: Path) -> Table:
     """A table of Calcite's form: `stream: {stream, history}`, the rest in `operand`."""
     stream = entry.get("stream") or {}
     kind = "table" if not stream.get("stream") else "both" if stream.get("history") else "stream"
     operand = dict(entry.get("operand") or {})
     columns = entry.get("columns") or operand.pop("columns", {})
     named = {c["name"]: c["type"] for c in columns} if isinstance(columns, list) else columns
-    return _table(
-        str(entry.get("name")), {"kind": kind, **{k: v for k, v in operand.items() if k in _KEYS}, "columns": named}
-    )
+    known = {k: v for k, v in operand.items() if k in _KEYS}
+    return _table(str(entry.get("name")), {"kind": kind, **known, "columns": named}, folder)
 
 
-def _table(name: str, entry: Mapping[str, Any]) -> Table:
+def _table(name: str, entry: Mapping[str, Any], folder: Path) -> Table:
     unknown = [key for key in entry if key not in _KEYS]
     if unknown:
         raise ConfigError(f"{name}: unknown key {unknown[0]!r}", hint=f"one of {', '.join(_KEYS)}")
     columns = tuple((column, _type(f"{name}.{column}", kind)) for column, kind in entry.get("columns", {}).items())
+    stored, rows = delta(name, folder / entry["delta"]) if "delta" in entry else ((), None)
+    columns = columns or stored
     if not columns:
         raise ConfigError(f"{name} has no columns")
+    _check_stored(name, columns, stored, entry)
     kind = entry.get("kind", "table")
     if kind not in KINDS:
         raise ConfigError(f"{name}: kind {kind!r} is not known", hint=f"one of {', '.join(KINDS)}")
@@ -123,12 +130,30 @@ def _table(name: str, entry: Mapping[str, Any]) -> Table:
     for column in [*monotonic, *entry.get("key", [])]:
         if column not in names:
             raise ConfigError(f"{name} has no column {column!r}", hint=f"one of {', '.join(names)}")
-    slack, rows = _slack(name, entry.get("slack"))
+    slack, by_rows = _slack(name, entry.get("slack"))
     history = _span(name, "history", entry["history"]) if "history" in entry else None
     return Table(
-        name, columns, kind in ("stream", "both"), kind in ("table", "both"), monotonic, slack, rows,
-        tuple(entry.get("key", ())), history, bool(entry.get("temporal", False)),
+        name, columns, kind in ("stream", "both"), kind in ("table", "both"), monotonic, slack, by_rows,
+        tuple(entry.get("key", ())), history, bool(entry.get("temporal", False)), rows,
     )  # fmt: skip
+
+
+def _check_stored(
+    name: str, columns: Sequence[tuple[str, str]], stored: Sequence[tuple[str, str]], entry: Mapping[str, Any]
+) -> None:
+    """A table that is read from Delta has the columns that it has there, and no versions of its rows."""
+    if "delta" not in entry:
+        return
+    there = {column.lower() for column, _ in stored}
+    missing = next((column for column, _ in columns if column.lower() not in there), None)
+    if missing is not None:
+        raise ConfigError(
+            f"{name}: its Delta table has no column {missing!r}", hint=f"it has {', '.join(c for c, _ in stored)}"
+        )
+    if entry.get("temporal") or entry.get("kind") == "stream":
+        raise ConfigError(
+            f"{name}: a Delta table is read as a table that is not temporal", hint='kind = "table" or "both"'
+        )
 
 
 def _type(where: str, text: str) -> str:

@@ -112,6 +112,7 @@ class Session:
         table = self.model.find(name)
         if table is None or not table.table:
             raise PlanError(f"there is no table {name}")
+        _check_own(table, None)
         found, wrong = self._rows(table, rows, range(len(rows)))
         if wrong:
             raise PlanError(f"row {wrong[0].at + 1} of {table.name}: {wrong[0].reason}")
@@ -264,6 +265,7 @@ class Session:
             raise refused(
                 node, f"{verb} of a stream is not possible: what has arrived stays", "UPDATE and DELETE change tables"
             )
+        _check_own(table, node)
         tree = statement.copy()
         tree.this.replace(exp.to_table(self.catalog.stored(table.name)))
         if table.temporal:
@@ -307,6 +309,7 @@ class Session:
             table = self._made(target.name, answer)
         elif not table.table:
             raise refused(target, f"{table.name} is a stream", "the target of an INSERT is a table")
+        _check_own(table, target)
         if len(table.columns) != len(answer.names):
             raise refused(
                 statement, f"{table.name} has {len(table.columns)} columns, the query gives {len(answer.names)}"
@@ -345,6 +348,14 @@ class Session:
             self.engine.connection.execute(gone.sql("duckdb"))
             self.engine.connection.unregister("__n")
         self.catalog.insert(standing.target, rows)
+
+
+def _check_own(table: Table, node: exp.Expr | None) -> None:
+    """Raises PlanError for a table that is only read."""
+    if table.rows is not None:
+        raise refused(
+            node, f"{table.name} is stored elsewhere: it is read and not changed", "INSERT into a table of its own"
+        )
 
 
 def _listed(table: Table, row: Any) -> Sequence[Any] | str:
