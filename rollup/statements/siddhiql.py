@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from rollup.core.descriptions import descendants
 from rollup.engine.state import State
 from rollup.lang.sections import Section
-from rollup.lang.siddhiql import tree
-from rollup.lang.siddhiql.app import SiddhiApp
-from rollup.lang.siddhiql.binding import TIME
-from rollup.lang.siddhiql.reader import read_app
+from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi.statements.app import SiddhiApp
+from rollup.lang.siddhi.statements.binding import TIME
+from rollup.lang.siddhi.statements.reader import read_app
 from rollup.plan.app import StreamDef
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from rollup.core.errors import RollupError
-from rollup.lang.siddhiql.app import SiddhiApp
+from rollup.lang.siddhi.statements.app import SiddhiApp
 
 
 def values(app: SiddhiApp, stream: str) -> list[tuple[object, ...]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rollup.lang.epl.reader import read_module
-from rollup.lang.siddhiql.reader import read_app
+from rollup.lang.siddhi.statements.reader import read_app
 from tests.job.kills import Forked, inside, once
 from tests.statements.jobs import expected, job, results
 

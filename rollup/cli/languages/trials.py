@@ -88,8 +88,8 @@ class SiddhiTrial:
     """SiddhiQL: a statement's name is the stream that its rows go to."""
 
     def __init__(self, text: str, name: str, start: int) -> None:
-        from rollup.lang.siddhiql.app import SiddhiApp
-        from rollup.lang.siddhiql.binding import TIME
+        from rollup.lang.siddhi.statements.app import SiddhiApp
+        from rollup.lang.siddhi.statements.binding import TIME
 
         self._app = SiddhiApp(text, start)
         known = {**self._app.spec.stored, **self._app.streams}

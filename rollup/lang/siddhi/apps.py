@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark import Lark, Token, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 from lark.lexer import BasicLexer, LexerThread
 from lark.tree import Meta
@@ -18,6 +18,7 @@ from sqlglot import exp
 from rollup.core.cache import cache_root
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError, QueryError, RollupError
+from rollup.lang.siddhi.expressions import Expressions
 from rollup.lang.siddhi.mistakes import explained
 from rollup.plan.annotations import check_app, check_query, check_stream
 from rollup.plan.app import (
@@ -33,17 +34,6 @@ from rollup.plan.app import (
     StreamQuery,
 )
 from rollup.plan.types import Type, parse_type
-
-_COMPARE: dict[str, type[exp.Expr]] = {
-    "==": exp.EQ,
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    ">": exp.GT,
-    ">=": exp.GTE,
-    "<": exp.LT,
-    "<=": exp.LTE,
-}
-_ARITHMETIC: dict[str, type[exp.Expr]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "%": exp.Mod}
 
 
 class Clause(NamedTuple):
@@ -152,100 +142,8 @@ def _read(text: str, start: str) -> Any:
         raise
 
 
-def _tagged(node: exp.Expr, meta: Meta) -> exp.Expr:
-    if not getattr(meta, "empty", True):
-        node.meta.setdefault("line", meta.line)
-        node.meta.setdefault("column", meta.column)
-    return node
-
-
-def _literal(text: str, kind: Type, quoted: bool = False) -> exp.Literal:
-    node = exp.Literal(this=text, is_string=quoted)
-    node.meta["type"] = kind
-    return node
-
-
-@v_args(meta=True)
-class _Reader(Transformer[Token, Any]):
-    """One method a grammar rule; each gets the rule's position and its children already read."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
-
-    def _words(self, meta: Meta) -> str:
-        return " ".join(self._text[meta.start_pos : meta.end_pos].split())
-
-    # names, constants, expressions
-
-    def name(self, meta: Meta, parts: list[Token]) -> Token:
-        token = parts[0]
-        return token.update(value=token.value.strip("`"))
-
-    def string(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(_literal(parts[0][1:-1], Type.STRING, quoted=True), meta)
-
-    def integer(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        kind = Type.INT if int(parts[0]) < 2**31 else Type.LONG
-        return _tagged(_literal(str(parts[0]), kind), meta)
-
-    def long(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(_literal(parts[0][:-1], Type.LONG), meta)
-
-    def float_(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(_literal(parts[0][:-1], Type.FLOAT), meta)
-
-    def double(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(_literal(parts[0].rstrip("dD"), Type.DOUBLE), meta)
-
-    def true(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(exp.Boolean(this=True), meta)
-
-    def false(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(exp.Boolean(this=False), meta)
-
-    def null(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        return _tagged(exp.Null(), meta)
-
-    def reference(self, meta: Meta, parts: list[Token]) -> exp.Expr:
-        table, column = (parts[0], parts[1]) if len(parts) == 2 else (None, parts[0])
-        return _tagged(
-            exp.column(exp.to_identifier(str(column), quoted=True), table=str(table) if table else None), meta
-        )
-
-    def function(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        names = [str(part) for part in parts if isinstance(part, Token)]
-        arguments = [part for part in parts if isinstance(part, exp.Expr)]
-        return _tagged(exp.Anonymous(this=":".join(names), expressions=arguments), meta)
-
-    def compare(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(
-            _COMPARE[str(parts[1])](this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)),
-            meta,
-        )
-
-    def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()), meta)
-
-    def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(
-            _ARITHMETIC[str(parts[1])](
-                this=exp.paren(parts[0], copy=False), expression=exp.paren(parts[2], copy=False)
-            ),
-            meta,
-        )
-
-    def negative(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.Neg(this=exp.paren(parts[-1], copy=False)), meta)
-
-    def not_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.Not(this=exp.paren(parts[0], copy=False)), meta)
-
-    def and_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.and_(*parts, copy=False), meta)
-
-    def or_(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.or_(*parts, copy=False), meta)
+class _Reader(Expressions):
+    """What is made of expressions: clauses, definitions, queries, annotations."""
 
     # clauses
 
@@ -452,6 +350,9 @@ class _Reader(Transformer[Token, Any]):
         streams = _unique([part for part in whole if isinstance(part, StreamDef)])
         _unique(list(aggregations))
         return App(name, streams, aggregations, tuple(p for p in whole if isinstance(p, StreamQuery)), joins)
+
+
+v_args(meta=True)(_Reader)  # in place: as a decorator it would hide the type of the class
 
 
 def _duration(word: Token) -> Duration:

@@ -14,7 +14,7 @@ import pytest
 
 from rollup.core.errors import RollupError
 from rollup.engine.state import State
-from rollup.lang.siddhiql.app import SiddhiApp
+from rollup.lang.siddhi.statements.app import SiddhiApp
 from tests.conformance.compare import Case, Mismatch, number, same_rows
 from tests.conformance.language import Language, Target
 from tests.conformance.uql.targets import reopened

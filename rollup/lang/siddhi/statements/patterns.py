@@ -20,11 +20,11 @@ from rollup.engine.rows.patterns.algebra import (
     Pattern,
 )
 from rollup.engine.rows.patterns.sequence import Sequence, Step
-from rollup.lang.siddhiql import tree
-from rollup.lang.siddhiql.binding import Input, Scope, condition
+from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi.statements.binding import Input, Scope, condition
 
 if TYPE_CHECKING:
-    from rollup.lang.siddhiql.lowering import Names
+    from rollup.lang.siddhi.statements.lowering import Names
 
 
 class Lowered:

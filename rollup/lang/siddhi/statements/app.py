@@ -16,9 +16,9 @@ from rollup.engine.rows.row import Row
 from rollup.engine.state import State
 from rollup.engine.types import DataType, RowType
 from rollup.lang.fitting import fitting
-from rollup.lang.siddhiql.binding import TIME, Input, Scope, condition
-from rollup.lang.siddhiql.lowering import lower, lower_selection
-from rollup.lang.siddhiql.reader import read_app, read_request
+from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, condition
+from rollup.lang.siddhi.statements.lowering import lower, lower_selection
+from rollup.lang.siddhi.statements.reader import read_app, read_request
 
 
 class Emitted(NamedTuple):

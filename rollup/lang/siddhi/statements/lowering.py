@@ -16,10 +16,10 @@ from rollup.engine.rows.deliveries.rates import Rate
 from rollup.engine.rows.deliveries.selecting import Selection
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
-from rollup.lang.siddhiql import semantics, tree
-from rollup.lang.siddhiql.binding import TIME, Input, Scope, bind, condition, number, row_type
-from rollup.lang.siddhiql.patterns import lower_pattern
-from rollup.lang.siddhiql.windows import window
+from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
+from rollup.lang.siddhi.statements.patterns import lower_pattern
+from rollup.lang.siddhi.statements.windows import window
 
 
 @dataclass

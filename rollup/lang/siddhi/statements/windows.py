@@ -16,9 +16,9 @@ from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.ranked import Frequent, Sorted
 from rollup.engine.rows.windows.timed import Delay, Session, Time, TimeBatch
 from rollup.engine.types import BOOL, RowType
-from rollup.lang.siddhiql import tree
-from rollup.lang.siddhiql.binding import Input, Scope, bind, condition, number
-from rollup.lang.siddhiql.reader import read_expression
+from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
+from rollup.lang.siddhi.statements.reader import read_expression
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.rows.row import Row
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
-from rollup.lang.siddhiql import semantics, tree
+from rollup.lang.siddhi.statements import semantics, tree
 from rollup.plan.types import Type, parse_type
 
 TIME_SLOT = 0

@@ -1,4 +1,4 @@
-"""SiddhiQL text, read into `rollup.lang.siddhiql.tree`."""
+"""SiddhiQL text, read into `rollup.lang.siddhi.statements.tree`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 
 from rollup.core.errors import RollupError, SyntaxProblem
-from rollup.lang.siddhiql import tree
+from rollup.lang.siddhi.statements import tree
 from rollup.plan.types import Type, parse_type
 
 UNITS = {"millisec": 1, "sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
