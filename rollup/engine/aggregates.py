@@ -78,7 +78,7 @@ SUM = Aggregate(
     "sum",
     {"n": "0", "total": "0"},
     "{n} += 1; {total} += {x}",
-    "{n} -= 1; {total} = {total} - {x} if {n} else 0",
+    "{n} = max({n} - 1, 0); {total} = {total} - {x} if {n} else 0",
     "{total} if {n} else None",
     _number(lambda kind: kind),
     merge="{n} += {o_n}; {total} += {o_total}",

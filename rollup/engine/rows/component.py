@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.rows.contexts.nodes import Context, ContextRuntime
+from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.partitions import Partition
+from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.row import Delta, Row
@@ -193,7 +194,7 @@ class Component:
         if target in self._stores and isinstance(self.store(target, where), Table):
             self._into_store(target, where, row)
         elif target in self._stores:
-            self.runner.later(lambda: self._into_store(target, where, row))
+            self.runner.insert(lambda: self._into_store(target, where, row))
         else:
             self.runner.route(target, row)
 
@@ -203,13 +204,12 @@ class Component:
     # variables
 
     def assign(self, name: str, value: Any) -> None:
-        """A variable gets a value; nobody is told yet."""
+        """A variable gets a value, be it the one that it has; outputs are not told yet."""
         variables = self.runner.environment.variables
         before = variables[name]
         variables[name] = value
-        if before != value:
-            rows = self.runner.row([value]), self.runner.row([before])
-            self.runner.deliver(self._variables[name], Delta([rows[0]], [rows[1]]))
+        rows = self.runner.row([value]), self.runner.row([before])
+        self.runner.deliver(self._variables[name], Delta([rows[0]], [rows[1]]))
 
     def tell_variables(self, names: Collection[str]) -> None:
         """Variables have been set: outputs may be due."""

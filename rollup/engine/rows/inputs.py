@@ -51,7 +51,10 @@ class InputState:
     def arrive(self, rows: Sequence[Row]) -> Delta:
         """Rows arrive."""
         for unnesting in self._unnest:
-            rows = [inner for row in rows for inner in unnesting.rows(row)]
+            found = [unnesting.rows(row) for row in rows]
+            rows = [inner for each in found for inner in each or ()]
+            if not rows:  # a list without rows is a change without rows, no list is none
+                return Delta((), (), any(each is not None for each in found))
         if self._earlier is not None:
             for row in rows:
                 self._earlier[row.id] = list(self._recent)
@@ -109,10 +112,13 @@ class _Unnesting:
         self._columns = compiled_row(spec.columns) if spec.columns is not None else None
         self._where = predicate(spec.where)
 
-    def rows(self, row: Row) -> list[Row]:
-        """The rows inside one row."""
+    def rows(self, row: Row) -> list[Row] | None:
+        """The rows inside one row; None where it has no list of them."""
         e, found = self._home.environment, list[Row]()
-        for inner in self._rows((row,), (), e) or ():
+        inside = self._rows((row,), (), e)
+        if inside is None:
+            return None
+        for inner in inside:
             if inner is not None and self._where((row, inner), (), e):
                 found.append(inner if self._columns is None else self._home.row(self._columns((row, inner), (), e)))
         return found

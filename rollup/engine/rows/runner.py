@@ -81,6 +81,8 @@ class Runner:
         self.indexes: defaultdict[str, FilterIndex] = defaultdict(FilterIndex)
         self.deliveries: list[Delivery] = []
         self._depth_first = depth_first
+        self._inserts: deque[Callable[[], None]] = deque()
+        self._tells: deque[Callable[[], None]] = deque()
         self._waiting: deque[Callable[[], None]] = deque()
         self._running = False
         self.rows = 0
@@ -109,24 +111,30 @@ class Runner:
         """An event of a stream, and everything it causes."""
         self.route(stream, self.row(values))
 
-    def route(self, stream: str, row: Row, first: bool = False) -> None:
-        """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs.
-
-        `first`: before everything that waits already.
-        """
+    def route(self, stream: str, row: Row) -> None:
+        """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs."""
         if self._depth_first or not self._running:
             self._cycle(stream, row)
         else:
-            self.later(lambda: self._receive(stream, row), first)
+            self.later(lambda: self._receive(stream, row))
 
-    def later(self, work: Callable[[], None], first: bool = False) -> None:
-        """Work that begins when what runs now is finished; `first`: before everything that waits already."""
-        if not self._running:
-            self._during(work)
-        elif first:
-            self._waiting.appendleft(work)
+    def later(self, work: Callable[[], None]) -> None:
+        """Work that begins when what runs now is finished."""
+        self._put(self._waiting, work)
+
+    def insert(self, work: Callable[[], None]) -> None:
+        """A row goes into a named window: when what runs now is finished, and before what waits in streams."""
+        self._put(self._inserts, work)
+
+    def tell_later(self, work: Callable[[], None]) -> None:
+        """Consumers of a store are told: after what runs now, and the inserts that an event has caused directly."""
+        self._put(self._tells, work)
+
+    def _put(self, queue: deque[Callable[[], None]], work: Callable[[], None]) -> None:
+        if self._running:
+            queue.append(work)
         else:
-            self._waiting.append(work)
+            self._during(work)
 
     def deliver(self, statement: str, delta: Delta) -> None:
         """What a statement gives its listeners."""
@@ -174,7 +182,7 @@ class Runner:
             self._drain()
         finally:
             self._running = False
-            self._waiting.clear()
+            self._forget()
 
     def _receive(self, stream: str, row: Row) -> None:
         """All matches are known before the first is told, so nothing that this event starts sees it."""
@@ -218,13 +226,30 @@ class Runner:
         finally:
             if outermost:
                 self._running = False
-                self._waiting.clear()
+                self._forget()
 
     def _drain(self) -> None:
         """What was caused, until nothing more is."""
         done = 0
-        while self._waiting:
-            done += 1
-            if done > CAUSED:
-                self._refuse_circle()
-            self._waiting.popleft()()
+        if not self._inserts:
+            done = self._tell_consumers(done)
+        while queue := self._inserts or self._waiting or self._tells:
+            done = self._counted(done)
+            queue.popleft()()
+            done = self._tell_consumers(done)
+
+    def _tell_consumers(self, done: int) -> int:
+        while self._tells:
+            done = self._counted(done)
+            self._tells.popleft()()
+        return done
+
+    def _counted(self, done: int) -> int:
+        if done >= CAUSED:
+            self._refuse_circle()
+        return done + 1
+
+    def _forget(self) -> None:
+        """What still waits when something was refused is dropped."""
+        for queue in (self._inserts, self._tells, self._waiting):
+            queue.clear()

@@ -16,8 +16,9 @@ from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower
 from rollup.lang.epl.lowering.aggregates import collect
 from rollup.lang.epl.lowering.contexts import lower_context
 from rollup.lang.epl.lowering.expressions import condition, constant, lower
-from rollup.lang.epl.lowering.select import lower_query, target_of
+from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
+from rollup.lang.epl.lowering.targets import check_fits, target_of
 from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -334,8 +335,6 @@ class Deployer:
         kind = self.catalog.data_type(body.type)
         value = constant(body.value, scope, "the first value") if body.value is not None else None
         if body.value is not None:
-            from rollup.lang.epl.lowering.select import check_fits
-
             check_fits(lower(body.value, scope).type, kind, body.name, body)
         self.catalog.variables[body.name] = VariableInfo(kind, body.constant)
         self._gives(made, body.name, lambda: self.catalog.variables.pop(body.name))

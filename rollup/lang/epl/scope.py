@@ -81,6 +81,8 @@ class Scope:
     access: bool = True
     sets: Sets | None = None
     """The grouping sets of the statement."""
+    filling: bool = False
+    """Whether the aggregates are those of a table, which keeps what they hold also without a window."""
 
     def fields(self, name: str) -> list[Field]:
         """The fields of that name: those of the innermost select, else of the ones around it."""

@@ -89,18 +89,21 @@ class Crontab:
     second: int
 
     def after(self, instant: int) -> int:
-        """The first instant strictly after that one.
+        """The first instant after the second of that one, as far behind its full second as that one is.
+
+        A calendar that is asked at half past a second goes on at half past seconds: the reference's does, everywhere.
 
         >>> every = frozenset
         >>> Crontab(every({5}), every(range(24)), None, every(range(1, 13)), None, every({0}), 1000).after(300_000)
         3900000
         """
+        rest = instant % self.second
         at = datetime.fromtimestamp(instant // self.second, UTC).replace(microsecond=0) + timedelta(seconds=1)
         for _ in range(366 * 9):
             if at.month in self.months and self._day(at):
                 found = self._in_day(at)
                 if found is not None:
-                    return int(found.timestamp()) * self.second
+                    return int(found.timestamp()) * self.second + rest
             at = at.replace(hour=0, minute=0, second=0) + timedelta(days=1)
         return 2**62
 

@@ -108,7 +108,7 @@ def _reread(table: pa.Table) -> pa.Table:
 def plain(value: Any) -> Any:
     """A value as the recordings write it."""
     if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
+        return {_key(name): plain(each) for name, each in value.items()}
     if isinstance(value, list):
         return [plain(each) for each in value]
     if isinstance(value, Decimal):
@@ -116,6 +116,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def _key(value: Any) -> str:
+    """The key of a map as JSON has it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def batched(steps: Sequence[Case], expected: Sequence[Case], seed: int) -> tuple[list[Case], list[Case]]:

@@ -22,7 +22,7 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, passing
 from rollup.engine.expressions import Ask, Expr, Field, walk
-from rollup.engine.rows.contexts.nodes import Context, Keyed
+from rollup.engine.rows.contexts.levels import Context, Keyed
 from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.state import State

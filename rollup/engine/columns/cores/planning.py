@@ -9,7 +9,7 @@ from rollup.engine.columns.cores.keyed import keyed_totals
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.expressions import Field
-from rollup.engine.rows.contexts.nodes import Context
+from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import PatternInput, Select
 from rollup.engine.types import RowType
 

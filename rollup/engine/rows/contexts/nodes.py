@@ -1,170 +1,34 @@
-"""Contexts at work: levels of nodes that begin and end partitions, by keys, by events and patterns, by the clock."""
+"""A context's levels at work: nodes that begin and end partitions, by keys, by events and patterns, by the clock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
-from rollup.engine.expressions import Expr
-from rollup.engine.rows.contexts.conditions import Condition, NowCondition, ScheduleCondition, Watch
+from rollup.engine.index import Entry
+from rollup.engine.rows.contexts.conditions import (
+    Condition,
+    EventCondition,
+    NowCondition,
+    PatternCondition,
+    ScheduleCondition,
+    Watch,
+)
+from rollup.engine.rows.contexts.levels import Categories, Hashed, Keyed, Lived
 from rollup.engine.rows.contexts.partitions import Partition, key_narrowing
 from rollup.engine.rows.inputs import Listening, entry_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
-from rollup.engine.rows.plans import Filter, Lookup, Narrow, Narrowing
+from rollup.engine.rows.patterns.algebra import FilterNode, nodes
+from rollup.engine.rows.plans import Filter, Narrow, Narrowing
 from rollup.engine.rows.row import Row
 from rollup.engine.timers import Order
 
 if TYPE_CHECKING:
-    from rollup.engine.rows.component import Component
+    from rollup.engine.rows.contexts.runtime import ContextRuntime
 
 ALL: Narrowing = ({}, None)
-
-
-@dataclass(frozen=True)
-class KeyedStream:
-    """The events of a stream and where their keys stand."""
-
-    filter: Filter
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Keyed:
-    """A partition a key. `initiated`: only these events begin one; `end`: what ends one, else it lives on."""
-
-    streams: tuple[KeyedStream, ...]
-    initiated: tuple[tuple[Filter, str | None], ...] = ()
-    end: Condition | None = None
-    lookups: tuple[Lookup, ...] = ()
-
-
-@dataclass(frozen=True)
-class Hashed:
-    """A partition a remainder of a hash: for each stream its events and the hash of one."""
-
-    streams: tuple[tuple[Filter, Expr], ...]
-    granularity: int
-    preallocate: bool = False
-    end: None = None
-    lookups: tuple[Lookup, ...] = ()
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A partition a condition; an event may fulfil several, or none."""
-
-    filter: Filter
-    categories: tuple[tuple[str, Expr], ...]
-    end: None = None
-    lookups: tuple[Lookup, ...] = ()
-
-
-@dataclass(frozen=True)
-class Lived:
-    """Partitions that begin and end. `overlap`: one for each beginning, else none begins while one lives."""
-
-    start: tuple[Condition, ...]
-    end: Condition | None
-    overlap: bool
-    distinct: tuple[Expr, ...] = ()
-    lookups: tuple[Lookup, ...] = ()
-
-
-Level = Keyed | Hashed | Categories | Lived
-
-
-@dataclass(frozen=True)
-class Context:
-    """A context: its levels with their names, outermost first."""
-
-    name: str
-    levels: tuple[tuple[str, Level], ...]
-
-
-Build = Callable[[Partition, Order], Instance]
-
-
-class ContextRuntime:
-    """A context and the statements that use it; partitions live while there is one."""
-
-    def __init__(self, context: Context, component: Component, order: int) -> None:
-        self.context, self.component, self.order = context, component, order
-        self.statements: dict[str, tuple[Build, int]] = {}
-        self.partitions: dict[int, Partition] = {}
-        self._root: Node | None = None
-        self.opening = False
-        """Whether a partition is being opened: what begins within it is told of the event by the level that opens it."""
-        self.next = 0
-
-    def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
-        """A statement begins in every partition; the first one makes the context begin."""
-        self.statements[name] = (build, order)
-        if not start:
-            return
-        if self._root is None:
-            self._root = self.node(0, {}, ())
-            self._root.begin()
-        else:
-            for partition in list(self.partitions.values()):
-                self._instance(partition, name).start()
-
-    def detach(self, name: str) -> None:
-        """A statement ends in every partition; the last one takes the partitions with it."""
-        del self.statements[name]
-        for partition in self.partitions.values():
-            found = partition.instances.pop(name, None)
-            if found is not None:
-                found.stop()
-        if not self.statements and self._root is not None:
-            self._root.quit()
-            self._root, self.next = None, 0
-
-    def node(self, depth: int, properties: dict[str, Any], narrowings: Sequence[Narrow]) -> Node:
-        """A node of a level."""
-        return Node(self, depth, properties, narrowings)
-
-    def number(self) -> int:
-        """The next partition's number."""
-        self.next += 1
-        return self.next - 1
-
-    def open(self, number: int, properties: dict[str, Any], narrowings: Sequence[Narrow], start: bool) -> Partition:
-        """A partition with all statements."""
-        partition = Partition(self.component, self.context.name, number, properties, narrowings)
-        self.partitions[number] = partition
-        made = [self._instance(partition, name) for name in self.statements]
-        if start:
-            for instance in made:
-                instance.start()
-        return partition
-
-    def close(self, partition: Partition, ending: bool) -> None:
-        """A partition is over; `ending`: by itself, so statements say what they have to."""
-        if ending:
-            for instance in partition.instances.values():
-                instance.end()
-        for instance in reversed(partition.instances.values()):
-            instance.stop()
-        self.partitions.pop(partition.number, None)
-
-    def _instance(self, partition: Partition, name: str) -> Instance:
-        build, order = self.statements[name]
-        partition.instances[name] = build(partition, (order, partition.number))
-        return partition.instances[name]
-
-    def snapshot(self) -> Any:
-        """The nodes; instances are kept apart."""
-        return [self.next, None if self._root is None else self._root.snapshot()]
-
-    def restore(self, state: Any) -> None:
-        """Nodes and partitions, whose instances are to be restored then."""
-        self.next = state[0]
-        if state[1] is not None:
-            self._root = self.node(0, {}, ())
-            self._root.restore(state[1])
 
 
 class Child:
@@ -219,8 +83,8 @@ class Node:
         self._starts: list[Watch] = []
         self._ended_by: Row | None = None
         self._count = 0
-        self._heard = 0
-        """The last entry in the index that the event at hand is not to be told to."""
+        self._heard: dict[str, int] = {}
+        """By stream the last entry in the index that the events which begin a partition are not to be told to."""
 
     # life
 
@@ -230,6 +94,8 @@ class Node:
         if isinstance(level, Categories):
             for place, (label, _) in enumerate(level.categories):
                 self._open(place, {"label": label})
+                if self.depth:
+                    self.runtime.unseeing.add(self.children[place].number)
         elif isinstance(level, Hashed) and level.preallocate:
             for shard in range(level.granularity):
                 self._open(shard, {})
@@ -266,6 +132,18 @@ class Node:
         self._drop(child, ending)
         if isinstance(self.level, Lived) and not self.level.overlap and not self.children:
             self._wait(self.level)
+            self._begin_again(self.level)
+
+    def _begin_again(self, level: Lived) -> None:
+        """The event that ended a partition may begin the next."""
+        stream, row = self._runner.current or ("", None)
+        for each in level.start:
+            if row is None or self.children or not isinstance(each, EventCondition) or each.filter.stream != stream:
+                continue
+            entry = entry_of(each.filter, self, 0, self._environment, self._outer)
+            same = all(row.values[place] == value for place, value in entry.equals.items())
+            if same and (entry.test is None or entry.test(row)):
+                self._started({each.tag: row} if each.tag else {})
 
     def _drop(self, child: Child, ending: bool) -> None:
         if child.watch is not None:
@@ -296,16 +174,33 @@ class Node:
         for watch in self._starts:
             watch.stop()
         self._starts = [
-            Watch(condition, self._runner, self.order, self._environment, self._outer, self._started)
+            Watch(condition, self._runner, self.order, self._environment, self._outer, self._beginning(condition))
             for condition in level.start
             if not isinstance(condition, NowCondition)
         ]
         if len(self._starts) < len(level.start):
-            self._started({})
+            self._started({}, None if self.depth == 0 else ())
         for watch in self._starts:
             watch.starts()
 
-    def _started(self, match: dict[str, Any]) -> None:
+    def _beginning(self, condition: Condition) -> Callable[[dict[str, Any]], None]:
+        """What a condition does that holds: a partition begins.
+
+        One that a pattern begins sees the events that the pattern has tagged, where several may live; else none.
+        """
+        if not isinstance(condition, PatternCondition):
+            return self._started
+        streams = {node.tag: node.stream for node in nodes(condition.pattern.root) if isinstance(node, FilterNode)}
+        overlap = isinstance(self.level, Lived) and self.level.overlap
+
+        def begun(match: dict[str, Any]) -> None:
+            rows = [(streams[place], row) for place, row in enumerate(match.values()) if isinstance(row, Row)]
+            self._started(match, rows if overlap else ())
+
+        return begun
+
+    def _started(self, match: dict[str, Any], seen: Sequence[tuple[str, Row]] | None = None) -> None:
+        """A partition begins, and is told of the events `seen`; None: of the one at hand."""
         level = self.level
         assert isinstance(level, Lived)
         if not level.overlap:
@@ -321,7 +216,7 @@ class Node:
             if key in self.children:
                 return
         self._count += 1
-        self._show(lambda: self._open(key, properties))
+        self._show(lambda: self._open(key, properties), seen)
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event that may begin a partition of its key or shard."""
@@ -350,22 +245,35 @@ class Node:
             properties |= {tag: row} if tag else {}
         self._show(lambda: self._open(key, properties))
 
-    def _show(self, open: Callable[[], None]) -> None:
-        """Begin a partition, and give it the event that began it: what listens to it now did not before."""
-        current = self._runner.current
-        if current is None or self.runtime.opening:
+    def _show(self, open: Callable[[], None], seen: Sequence[tuple[str, Row]] | None = None) -> None:
+        """Begin a partition, and give it the events that began it: what listens to them now did not before."""
+        runner, current = self._runner, self._runner.current
+        if seen is None:
+            seen = [current] if current is not None else ()
+        if not seen or self.runtime.opening:
             open()
             return
-        stream, row = current
-        index = self._runner.indexes[stream]
-        self._heard = index.number
+        self._heard = {stream: runner.indexes[stream].number for stream, _ in seen}
         self.runtime.opening = True
         open()
         self.runtime.opening = False
-        fresh = [entry for entry in index.matches(row) if entry.number > self._heard]
+        for stream, row in seen:
+            runner.current = (stream, row)
+            self._tell(stream, row)
+        runner.current = current
+        self.runtime.unseeing.clear()
+
+    def _tell(self, stream: str, row: Row) -> None:
+        found = self._runner.indexes[stream].matches(row)
+        fresh = [entry for entry in found if entry.number > self._heard[stream] and self._sees(entry)]
         own = [each for each in fresh if not (isinstance(each.receiver, Instance) and each.receiver.asks(each.input))]
         self._runner.tell(own, row)
         self._runner.tell([each for each in fresh if each not in own], row)  # sub-queries see it afterwards
+
+    def _sees(self, entry: Entry) -> bool:
+        """Whether the event at hand is told to a partition that has begun with it."""
+        receiver = entry.receiver
+        return not isinstance(receiver, Instance) or receiver.partition.number not in self.runtime.unseeing
 
     def _open(self, key: Any, properties: dict[str, Any]) -> None:
         last = self.depth + 1 == len(self.runtime.context.levels)
@@ -373,8 +281,8 @@ class Node:
         child = Child(self, number, self._all(properties, number), key)
         self.children[key] = child
         child.listen()
-        if self._runner.current is not None:  # the event that begins a partition does not end it
-            self._heard = self._runner.indexes[self._runner.current[0]].number
+        for stream in self._heard:  # the event that begins a partition does not end it
+            self._heard[stream] = self._runner.indexes[stream].number
         self._inside(child, True)
 
     def _inside(self, child: Child, start: bool) -> None:
@@ -460,7 +368,8 @@ class Node:
         if isinstance(self.level, Lived):
             conditions = [each for each in self.level.start if not isinstance(each, NowCondition)]
             for condition, kept in zip(conditions, starts, strict=False):
-                watch = Watch(condition, self._runner, self.order, self._environment, self._outer, self._started)
+                begins = self._beginning(condition)
+                watch = Watch(condition, self._runner, self.order, self._environment, self._outer, begins)
                 watch.restore(kept)
                 self._starts.append(watch)
         for key, number, properties, watch, inner in children:

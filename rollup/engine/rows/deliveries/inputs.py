@@ -15,7 +15,7 @@ from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
 from rollup.engine.rows.patterns.sequence import Sequencer
-from rollup.engine.rows.patterns.states import Match
+from rollup.engine.rows.patterns.state import Match
 from rollup.engine.rows.row import Delta, Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Host, Window, WindowSpec

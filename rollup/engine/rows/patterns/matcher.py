@@ -12,7 +12,9 @@ from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.index import Entry
 from rollup.engine.ranges import Range, intervals, paths
 from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
-from rollup.engine.rows.patterns.states import STATES, CountState, FilterState, Match, Parent, State, ids
+from rollup.engine.rows.patterns.repeating import CountState, FilterState
+from rollup.engine.rows.patterns.state import Match, Parent, State, ids
+from rollup.engine.rows.patterns.states import STATES
 from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.timers import Order, Phase
@@ -82,8 +84,9 @@ class Matcher:
         self.runner.timers.forget(self)
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
-        """An event and the states it concerns: those that end a repeat first, those that add to a count last, else the
-        oldest first: an event that may belong to a count or to what follows it belongs to what follows."""
+        """An event and the states it concerns: those that end a repeat first, those that add to a count last, since an
+        event that may belong to a count or to what follows it belongs to what follows; else those that say which events
+        they want before those that take any, and the oldest first."""
         concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
         level = max((state.node.consume for state in concerned), default=0)
         concerned = [state for state in concerned if state.node.consume >= level]
@@ -94,8 +97,9 @@ class Matcher:
         self._deliver()
         self._ask()
 
-    def _turn(self, state: FilterState) -> int:
-        return 0 if id(state.node) in self._until else 2 if isinstance(state.parent, CountState) else 1
+    def _turn(self, state: FilterState) -> tuple[int, bool]:
+        rank = 0 if id(state.node) in self._until else 2 if isinstance(state.parent, CountState) else 1
+        return rank, state.open
 
     def fire(self, phase: Phase, now: int) -> None:
         """Alarms are due; one that is set meanwhile waits for the next call."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rollup.engine.compiling import predicate
 from rollup.engine.rows.patterns.algebra import FilterNode
-from rollup.engine.rows.patterns.states import Match, bind
+from rollup.engine.rows.patterns.state import Match, bind
 from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 

@@ -37,6 +37,7 @@ class SelectInstance(Instance):
         self._released: dict[int, Sequence[Row]] = {}
         """What comes in the change at hand: the content of a window that has just let a batch out."""
         self._alone = type(self) is SelectInstance and _alone(plan)
+        self._contained = any(isinstance(each, StreamInput) and each.unnest for each in plan.inputs)
         self.outputs = Outputs(
             plan.rate,
             self.kind,
@@ -112,6 +113,8 @@ class SelectInstance(Instance):
         new, old = self._rows(own)
         only = self.plan.join.only if self.plan.join is not None else None
         forced = any(delta.forced for number, delta in own.items() if only is None or number == only)
+        if forced and not (new or old) and self._contained:  # only a total says something of a change without rows
+            forced = isinstance(self.kind, Total) and self._join is None
         if new or old or forced:
             self._released = {number: delta.new for number, delta in own.items() if delta.new}
             self.outputs.take(new, old, forced)

@@ -123,6 +123,8 @@ class NamedWindow(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
+        self._untold: list[Delta] = []
+        """What consumers do not know yet: the event that changed the window is still with other statements."""
 
     def start(self) -> None:
         """Rows of another store come in, silently."""
@@ -139,10 +141,16 @@ class NamedWindow(Store):
         return list(self.window.content())
 
     def shown(self) -> Sequence[Row]:
-        return list(self.window.shown())
+        """What joins and sub-queries find: what consumers have been told of."""
+        rows = list(self.window.shown())
+        if not self._untold:
+            return rows
+        came = {row.id for delta in self._untold for row in delta.new}
+        left = {row.id: row for delta in self._untold for row in delta.old if row.id not in came}
+        return [*left.values(), *(row for row in rows if row.id not in came and row.id not in left)]
 
     def asked(self, filtered: bool) -> Sequence[Row]:
-        return [*self.shown(), *self.content()] if filtered and self.window.in_batches else self.content()
+        return [*self.window.shown(), *self.content()] if filtered and self.window.in_batches else self.content()
 
     def find(self, key: Key) -> Row | None:
         """A window has no keys."""
@@ -179,10 +187,17 @@ class NamedWindow(Store):
         self.ask_timers()
         if delta:
             self.runner.deliver(self.statement, delta)
-            self.runner.later(lambda: self._tell(delta), first=True)
+            self._untold.append(delta)
+            self.runner.tell_later(self._tell)
         return delta
 
-    def _tell(self, delta: Delta) -> None:
+    def _tell(self) -> None:
+        """All that one event has changed is one change to a consumer."""
+        told, self._untold = self._untold, []
+        if not told:
+            return
+        new, old = [row for each in told for row in each.new], [row for each in told for row in each.old]
+        delta = Delta(new, old, any(each.forced for each in told))
         for consumer, number in list(self.consumers):
             consumer.followed(number, delta)
         if self.name in self.runner.indexes:  # patterns may wait for its rows

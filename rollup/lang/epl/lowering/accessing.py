@@ -51,7 +51,9 @@ def _least(value: Any) -> tuple[bool, Any]:
 
 def _ever(best: Any, key: tuple[Any, ...], row: Any, most: bool) -> Any:
     ranks = tuple(map(_least, key))
-    if best is not None:
+    if best is not None and best[0] != (
+        None,
+    ):  # of one key that is null nothing is known: the next row takes its place
         before = tuple(map(_least, best[0]))
         if not (ranks > before if most else ranks < before):
             return best

@@ -79,6 +79,9 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         return AggregateCall(AGGREGATES[name], (), where=where)
     if any(isinstance(each, ex.Star) for each in plain):
         raise problem(f"`{render(node)}` needs a property, not `*`", node)
+    if name in ("min", "max") and scope.filling and not _windowed(scope):
+        hint = f"{name}ever(…) in the table and here, or a window on the stream"
+        raise problem(f"`{render(node)}` of a table lets values go, and without a window none leaves", node, hint)
     args = tuple(lower(each, scope) for each in plain)
     if name == "avg" and args and args[0].type.integral:
         args = (args[0],)
@@ -128,7 +131,7 @@ def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
     if len(plain) != 1:
         raise problem(f"`{node.name}` takes a property or `*`", node, f"{node.name}(price)")
     windowed = _windowed(scope)
-    if name == "window" and not windowed:
+    if name == "window" and not (windowed or scope.filling):
         raise problem("`window` needs a window on the stream", node, "Stream#length(10)")
     value = _value(plain[0], scope)
     if name in ("first", "last") and not windowed:
@@ -145,9 +148,9 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem(f"`{node.name}` needs something to sort by", node, f"{node.name}(price)")
     down = [isinstance(each, ex.Sorted) and each.descending for each in plain]
     keys = tuple(lower(each.value if isinstance(each, ex.Sorted) else each, scope) for each in plain)
-    if name == "sorted" and not _windowed(scope):
+    if name == "sorted" and not (_windowed(scope) or scope.filling):
         raise problem("`sorted` needs a window on the stream", node, "Stream#length(10)")
-    if not _windowed(scope) and not name.endswith("ever"):
+    if not _windowed(scope) and not name.endswith("ever") and name != "sorted":
         name += "ever"  # nothing leaves
     joined = len(scope.sources) - scope.outer > 1
     streams = {each.input for key in keys for each in walk(key) if isinstance(each, (Field, RowOf))}

@@ -13,7 +13,7 @@ from rollup.engine.rows.contexts.conditions import (
     PatternCondition,
     ScheduleCondition,
 )
-from rollup.engine.rows.contexts.nodes import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
+from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
 from rollup.engine.types import INT, LONG, STRING, DataType, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.expressions import condition, lower

@@ -152,7 +152,7 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "aggregate": (_folded, "first"),
     "listevents": (list, "list"),
 }
-"""By name in lower case: the function, and what its result is (`_Lowering._result` in lower_expressions.py)."""
+"""By name in lower case: the function, and what its result is (`_result` in lower_methods.py)."""
 
 
 def placed(function: Callable[..., Any], more: Sequence[int]) -> Callable[..., Any]:

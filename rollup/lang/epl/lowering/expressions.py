@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, NoReturn
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
-from rollup.engine.expressions import (
-    All,
-    Any_,
-    Call,
-    Case,
-    Coalesce,
-    Const,
-    Expr,
-    Now,
-    Variable,
-)
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now
 from rollup.engine.operators import Operator
-from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Previous, TableRow
-from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
+from rollup.engine.rows.plans import Arriving, Earlier, Previous
+from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import loose, problem, unknown
-from rollup.lang.epl.lowering.methods import LowerMethods, dotted
+from rollup.lang.epl.lowering.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
+from rollup.lang.epl.lowering.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate
-from rollup.lang.epl.semantics import (
-    ARITHMETIC,
-    BITS,
-    CASTS,
-    COMPARE,
-    DECIMAL_REMAINDER,
-    HASHES,
-    REGEXP,
-)
+from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, DECIMAL_REMAINDER, HASHES, REGEXP
 from rollup.lang.epl.tree import expressions as ex
-from rollup.lang.epl.tree.node import Node
-
-_KINDS: dict[str, DataType] = {
-    "int": INT, "long": LONG, "float": FLOAT, "double": DOUBLE, "string": STRING, "boolean": BOOL, "null": NULL,
-}  # fmt: skip
 
 
 def lower(node: ex.Expression, scope: Scope) -> Expr:
@@ -57,13 +34,7 @@ def condition(node: ex.Expression, scope: Scope) -> Expr:
     return found
 
 
-@cache
-def field_of(place: int) -> Operator:
-    """The field of a row that is a value."""
-    return Operator(f"field {place}", f"{{0}}.values[{place}]")
-
-
-class _Lowering(LowerMethods):
+class _Lowering(LowerNames):
     """The lowering of one expression."""
 
     def lower(self, node: ex.Expression) -> Expr:
@@ -71,123 +42,6 @@ class _Lowering(LowerMethods):
 
     def _refused(self, node: ex.Expression) -> NoReturn:
         raise problem(f"`{render(node)}` cannot stand here", node, "an expression")
-
-    # values and names
-
-    def _constant(self, node: ex.Constant) -> Expr:
-        return Const(node.value, _KINDS[node.kind])
-
-    def _parameter(self, node: ex.Parameter) -> Expr:
-        given = self.scope.parameters
-        key: Any = node.name or f"@{node.at.line}:{node.at.column}"
-        if isinstance(given, Mapping):
-            if key not in given:
-                raise unknown("parameter", node.name or "?", given, node)
-            value = given[key]
-        else:
-            raise problem("a parameter without a value", node, "give it with the request")
-        return Const(value, _type_of(value))
-
-    def _reference(self, node: ex.Reference) -> Expr:
-        scope, name = self.scope, node.name
-        if name in scope.locals:
-            return scope.locals[name]
-        if name in scope.names:
-            return scope.names[name]
-        found = scope.fields(name)
-        if len(found) > 1:
-            owners = [scope.sources[each.input].name or scope.sources[each.input].type.name for each in found]
-            hint = " or ".join(f"{owner}.{name}" for owner in owners)
-            raise problem(f"`{name}` is in more than one stream", node, hint)
-        if found:
-            return found[0]
-        return self._other_name(node)
-
-    def _other_name(self, node: ex.Reference) -> Expr:
-        scope, name = self.scope, node.name
-        place = scope.source(name)
-        if place is not None:
-            return scope.row(place)
-        if name in scope.catalog.variables:
-            return Variable(name, scope.catalog.variables[name].type)
-        if name in scope.catalog.stores and scope.catalog.stores[name].kind == "table":
-            return self._table_row(node, name, ())
-        declared = scope.declaration(name)
-        if declared is not None and declared.alias:
-            return self.lower(declared.body)
-        if name.lower() == "current_timestamp":
-            return Now()
-        known = [*(field for source in scope.sources for field in source.type.fields), *scope.names]
-        names = [source.name for source in scope.sources if source.name]
-        raise unknown("property", name, [*known, *names, *scope.catalog.variables], node)
-
-    def _member(self, node: ex.Member) -> Expr:
-        scope = self.scope
-        if isinstance(node.of, ex.Reference):
-            name, place = node.of.name, scope.source(node.of.name)
-            if place is not None and name not in scope.locals and node.name in scope.sources[place].type.fields:
-                return scope.field(place, node.name)  # the name of a stream goes before that of a property
-            if (
-                name not in scope.locals
-                and name not in scope.names
-                and not (name == "context" and scope.context)
-                and not scope.fields(name)
-            ):
-                if place is not None:
-                    raise unknown("property", node.name, scope.sources[place].type.fields, node)
-                if scope.declaration(name) is None and name not in (*scope.catalog.stores, *scope.catalog.variables):
-                    self._no_stream(node, name)
-            if name == "context" and not scope.fields("context"):
-                return self._context(node)
-        elif isinstance(node.of, ex.Member) and dotted(node) and scope.context is not None:
-            text = dotted(node).removeprefix("context.")
-            if dotted(node).startswith("context.") and text in scope.context.properties:
-                return scope.registry.ask(ContextValue(text), scope.context.properties[text])
-        return self._property(self.lower(node.of), node.name, node)
-
-    def _no_stream(self, node: ex.Member, name: str) -> NoReturn:
-        names = [source.name for source in self.scope.sources if source.name]
-        raise unknown("stream", name, names, node)
-
-    def _context(self, node: ex.Member) -> Expr:
-        context = self.scope.context
-        if context is None:
-            raise problem("`context` stands only in a statement with a context", node, "context Name select …")
-        if node.name not in context.properties:
-            if any(name.startswith(f"{node.name}.") for name in context.properties):
-                raise problem(f"`context.{node.name}` is a level, not a value", node, "context.Level.property")
-            raise unknown("context property", node.name, context.properties, node)
-        return self.scope.registry.ask(ContextValue(node.name), context.properties[node.name])
-
-    def _property(self, value: Expr, name: str, node: Node) -> Expr:
-        row = value.type.row
-        if row is None:
-            raise problem(f"`{name}` of a value of type {value.type}", node, "only rows have properties")
-        if name not in row.fields:
-            raise unknown("property", name, row.fields, node)
-        return Call(field_of(row.index[name]), (value,), row.fields[name])
-
-    def _index(self, node: ex.Index) -> Expr:
-        catalog = self.scope.catalog
-        if isinstance(node.of, ex.Reference) and node.of.name in catalog.stores:
-            return self._table_row(node, node.of.name, node.keys)
-        value = self.lower(node.of)
-        if value.type.kind is not Kind.LIST or len(node.keys) != 1:
-            raise problem(f"`{render(node.of)}` is {value.type} and has no elements", node, "an array, or a table")
-        return Call(op.ELEMENT, (value, self.lower(node.keys[0])), value.type.element or ANY)
-
-    def _table_row(self, node: Node, name: str, keys: Sequence[ex.Expression]) -> Expr:
-        info = self.scope.catalog.store(name, node)
-        if info.kind != "table" or len(keys) != len(info.keys):
-            wanted = f"{name}[{', '.join(info.keys)}]" if info.keys else name
-            raise problem(f"`{name}` has {len(info.keys)} key(s), not {len(keys)}", node, wanted)
-        return self.scope.registry.ask(TableRow(name, self._all(keys), len(info.type.fields)), info.type.data_type)
-
-    def _streamstar(self, node: ex.StreamStar) -> Expr:
-        place = self.scope.source(node.stream)
-        if place is None:
-            raise unknown("stream", node.stream, [s.name for s in self.scope.sources if s.name], node)
-        return self.scope.row(place)
 
     # operators
 
@@ -255,7 +109,7 @@ class _Lowering(LowerMethods):
     def _in(self, node: ex.In) -> Expr:
         value, items = self.lower(node.value), self._all(node.items)
         if len(items) == 1 and items[0].type.kind is Kind.LIST:
-            return self._negated(Call(_AMONG, (value, items[0]), BOOL), node.negated)
+            return self._negated(Call(AMONG, (value, items[0]), BOOL), node.negated)
         for item in items:
             self._comparable(value.type, item.type, node)
         return self._negated(Call(op.MEMBER, (value, *items), BOOL), node.negated)
@@ -264,7 +118,7 @@ class _Lowering(LowerMethods):
         value, low, high = self._all((node.value, node.low, node.high))
         for side in (low, high):
             self._comparable(value.type, side.type, node)
-        return Call(_within(node.low_closed, node.high_closed, node.negated), (value, low, high), BOOL)
+        return Call(within(node.low_closed, node.high_closed, node.negated), (value, low, high), BOOL)
 
     def _like(self, node: ex.Like) -> Expr:
         parts = [node.value, node.pattern, *([node.escape] if node.escape else [])]
@@ -281,10 +135,11 @@ class _Lowering(LowerMethods):
         if isinstance(node.items, tuple):
             items = self._all(node.items)
             several = any(item.type.kind is Kind.LIST for item in items)
-            values: Expr = Call(_FLAT if several else _LISTED, items, DataType(Kind.LIST, element=ANY))
+            values: Expr = Call(FLAT if several else LISTED, items, DataType(Kind.LIST, element=ANY))
         else:
             values, several = subquery(node.items, self.scope, "list"), False
-        return Call(_quantifier(node.operator, node.every, several), (left, values), BOOL)
+        given = isinstance(node.items, tuple)
+        return Call(quantifier(node.operator, node.every, several, given), (left, values), BOOL)
 
     def _case(self, node: ex.Case) -> Expr:
         branches: list[tuple[Expr, Expr]] = []
@@ -299,7 +154,9 @@ class _Lowering(LowerMethods):
             branches.append((test, self.lower(then)))
         otherwise = self.lower(node.otherwise) if node.otherwise is not None else Const(None, NULL)
         kinds = [value.type for _, value in branches] + [otherwise.type]
-        return Case(tuple(branches), otherwise, self._common(kinds, node))
+        kind = self._common(kinds, node)
+        widened = tuple((test, _widened(value, kind)) for test, value in branches)
+        return Case(widened, _widened(otherwise, kind), kind)
 
     def _common(self, kinds: Sequence[DataType], node: ex.Expression) -> DataType:
         found = [kind for kind in kinds if kind.kind is not Kind.NULL]
@@ -315,7 +172,8 @@ class _Lowering(LowerMethods):
 
     def _array(self, node: ex.Array) -> Expr:
         items = self._all(node.items)
-        return Call(_LISTED, items, DataType(Kind.LIST, element=self._common([i.type for i in items], node)))
+        kind = self._common([item.type for item in items], node)
+        return Call(LISTED, tuple(_widened(item, kind) for item in items), DataType(Kind.LIST, element=kind))
 
     # sub-queries
 
@@ -335,7 +193,7 @@ class _Lowering(LowerMethods):
         value, values = self.lower(node.value), subquery(node.query, self.scope, "list")
         if values.type.element is not None:
             self._comparable(value.type, values.type.element, node)
-        return self._negated(Call(_AMONG, (value, values), BOOL), node.negated)
+        return self._negated(Call(AMONG, (value, values), BOOL), node.negated)
 
     # calls
 
@@ -393,7 +251,8 @@ class _Lowering(LowerMethods):
 
     def _coalesce(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
-        return Coalesce(values, self._common([value.type for value in values], node))
+        kind = self._common([value.type for value in values], node)
+        return Coalesce(tuple(_widened(value, kind) for value in values), kind)
 
     def _cast(self, node: ex.Call) -> Expr:
         if len(node.arguments) != 2:
@@ -405,8 +264,9 @@ class _Lowering(LowerMethods):
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
-        found = _LEAST if node.name.lower() == "min" else _GREATEST
-        return Call(found, values, self._common([value.type for value in values], node))
+        found = LEAST if node.name.lower() == "min" else GREATEST
+        kind = self._common([value.type for value in values], node)
+        return Call(found, tuple(_widened(value, kind) for value in values), kind)
 
     def _prev(self, node: ex.Call) -> Expr:
         name, arguments = node.name.lower(), list(node.arguments)
@@ -443,79 +303,17 @@ class _Lowering(LowerMethods):
         return places.pop()
 
 
+def _widened(value: Expr, kind: DataType) -> Expr:
+    """A whole number as a double where values of several types meet."""
+    whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
+    return Call(op.TO_DOUBLE, (value,), kind) if whole else value
+
+
 def _widest(left: Expr, right: Expr) -> DataType:
     kinds = [side.type for side in (left, right) if side.type.numeric]
     if len(kinds) == 2:
         return kinds[0].widest(kinds[1])
     return kinds[0] if kinds else LONG
-
-
-def _type_of(value: Any) -> DataType:
-    for python, kind in ((bool, BOOL), (int, LONG), (float, DOUBLE), (str, STRING)):
-        if isinstance(value, python):
-            return kind
-    return NULL if value is None else ANY
-
-
-def _among(value: Any, values: Any) -> bool | None:
-    """SQL's IN over a list: unknown when it is not found and something is null."""
-    found = list(values or ())
-    if not found:
-        return False
-    return None if value is None else op.member(value, *found)
-
-
-@cache
-def _within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
-    """Whether a value is in a range, or out of it, whichever of its bounds is the greater.
-
-    A value that is null is neither in nor out; nothing is in a range that has null for a bound.
-    """
-
-    def test(value: Any, low: Any, high: Any) -> bool:
-        if value is None:
-            return False
-        if low is None or high is None:
-            return negated
-        if low > high:
-            low, high = high, low
-        inside = (low <= value if low_closed else low < value) and (value <= high if high_closed else value < high)
-        return inside is not negated
-
-    return Operator(
-        f"{'not ' if negated else ''}within {'[' if low_closed else '('}{']' if high_closed else ')'}",
-        test,
-        strict=False,
-    )
-
-
-_AMONG = Operator("in list", _among, strict=False)
-_LISTED = Operator("array", lambda *values: list(values), strict=False)
-_FLAT = Operator(
-    "array of all",
-    lambda *values: [each for value in values for each in (value if isinstance(value, list) else [value])],
-    strict=False,
-)
-_LEAST = Operator("least", lambda *values: min(values))
-_GREATEST = Operator("greatest", lambda *values: max(values))
-
-
-@cache
-def _quantifier(operator: str, every: bool, several: bool) -> Operator:
-    """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values."""
-    sign = {"=": "==", "!=": "!="}.get(operator, operator)
-    compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
-
-    def test(value: Any, values: Any) -> bool | None:
-        found = list(values or ())
-        if not found:
-            return None if several else every
-        answers = [None if value is None or each is None else compare(value, each) for each in found]
-        if (not every) in answers:
-            return not every
-        return None if None in answers else every
-
-    return Operator(f"{operator} {'all' if every else 'any'}", test, strict=False)
 
 
 def constant(node: ex.Expression, scope: Scope, what: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -13,10 +13,11 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.row import Row
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, Function
 from rollup.lang.epl.lowering.enumerating import METHODS, placed
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Sets
-from rollup.lang.epl.semantics import MATH, TEXT_METHODS, TYPES
+from rollup.lang.epl.semantics import TYPES
 from rollup.lang.epl.tree import expressions as ex
 
 _numbers = count()
@@ -42,15 +43,26 @@ class LowerMethods:
     # methods
 
     def _method(self, node: ex.Call) -> Expr:
-        name = node.name.lower()
-        if isinstance(node.of, ex.Reference) and node.of.name == "Math" and name in MATH:
-            return self._function(node, MATH[name], self._all(node.arguments))
+        name, arguments = node.name.lower(), node.arguments
+        static = STATIC.get(self._class(node.of))
+        if static is not None:
+            if name not in static:
+                raise unknown("method", node.name, static, node)
+            return self._function(node, static[name], self._all(arguments))
         value = self._whose(node)
         if value.type.kind is Kind.LIST:
             return self._list_method(node, value)
-        if value.type.kind is Kind.STRING and name in TEXT_METHODS:
-            return self._function(node, TEXT_METHODS[name], (value, *self._all(node.arguments)))
-        raise unknown("method", node.name, TEXT_METHODS, node)
+        known = _methods_of(value.type)
+        if name not in known:
+            raise unknown("method", node.name, known, node)
+        return self._function(node, known[name], (value, *self._all(arguments)))
+
+    def _class(self, node: ex.Expression | None) -> str:
+        """The class of Java whose static method is called, with or without its package; empty when it is none."""
+        text = dotted(node) if isinstance(node, (ex.Reference, ex.Member)) else ""
+        package, _, name = text.rpartition(".")
+        own = self.scope.fields(name) or self.scope.source(name) is not None or name in self.scope.locals
+        return name if package in ("", "java.lang") and not own else ""
 
     def _whose(self, node: ex.Call) -> Expr:
         """The value that a method is of; of a sub-query all its rows."""
@@ -65,7 +77,7 @@ class LowerMethods:
             return Coalesce((value, Call(_NONE, (), value.type)), value.type)
         return value
 
-    def _function(self, node: ex.Call, function: Any, values: tuple[Expr, ...]) -> Expr:
+    def _function(self, node: ex.Call, function: Function, values: tuple[Expr, ...]) -> Expr:
         found, result, least, most = function
         if not least <= len(values) <= most:
             raise problem(f"`{node.name}` takes {least} to {most} arguments, not {len(values)}", node)
@@ -175,6 +187,15 @@ _ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 _NONE = Operator("no values", lambda: [], strict=False)
 _SOME = Operator("rows of a sub-query", lambda rows: rows or None, strict=False)
 """Of a sub-query without rows nothing is known."""
+
+
+def _methods_of(kind: DataType) -> Mapping[str, Function]:
+    """The methods that values of a type have, lists apart."""
+    if kind.numeric:
+        return NUMBERS
+    if kind.kind is Kind.STRING:
+        return TEXTS
+    return MAPS if kind.kind is Kind.ANY and kind.element is not None else {}
 
 
 def _type_name(kind: DataType) -> str | None:

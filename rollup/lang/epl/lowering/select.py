@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from rollup.engine.expressions import All, Ask, Expr, Field, RowOf, Slot, walk
@@ -20,28 +19,23 @@ from rollup.engine.rows.plans import (
     StoreInput,
     StreamInput,
     TableRow,
-    TableTarget,
-    Target,
 )
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec, Side
-from rollup.engine.rows.selects.rates import Rate, Setting
 from rollup.engine.rows.selects.selecting import Grouping, Projection
-from rollup.engine.types import BOOL, INT, LONG, RowType
-from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.accessing import RANKED
+from rollup.engine.types import INT, RowType
+from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.aggregates import collect
 from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.groups import grouping_sets
+from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
+from rollup.lang.epl.lowering.targets import as_declared, table_target
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Collected, Scope, Sets, Source, is_aggregate
-from rollup.lang.epl.scope import walk as walk_tree
-from rollup.lang.epl.times import crontab, span
+from rollup.lang.epl.scope import Collected, Scope, Sets
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import Item, Stream
-
-_COUNTERS = ("count_insert", "count_insert_total", "count_remove", "count_remove_total", "last_output_timestamp")
 
 
 def lower_query(query: sm.Query, scope: Scope) -> Select:
@@ -104,10 +98,11 @@ def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int
 
 def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
     """The plan of a select whose inputs are known; `scope` has them as sources."""
-    query = _as_declared(query, scope)
+    query = as_declared(query, scope)
+    scope = replace(scope, filling=query.insert is not None and query.insert.table)
     bare = replace(scope, slots=None, no_aggregates="in where")
     where = condition(query.where, bare) if query.where is not None else None
-    dimensions, sets = _sets(query.group_by, replace(bare, no_aggregates="in group by"))
+    dimensions, sets = grouping_sets(query.group_by, replace(bare, no_aggregates="in group by"))
     shape = _shape(query, scope, dimensions, sets)
     type_name = query.insert.target if query.insert is not None else "result"
     kinds = RowType(type_name, {n: c.type for n, c in zip(shape.names, shape.columns, strict=True)})
@@ -118,7 +113,7 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     where, inputs = _filtered(where, inputs)
     own = [level for level in shape.own]
     default = Level(dimensions, shape.calls)
-    into = _table_target(query, scope, dimensions, shape) if query.insert is not None and query.insert.table else None
+    into = table_target(query, scope, dimensions) if query.insert is not None and query.insert.table else None
     grouped = bool(dimensions)
     return Select(
         tuple(inputs),
@@ -298,104 +293,6 @@ def replaced(expr: Any, places: dict[Expr, Expr]) -> Any:
     return replace(expr, **changed)  # type: ignore[type-var]
 
 
-# group by
-
-
-def _sets(groupings: Sequence[sm.Grouping], scope: Scope) -> tuple[tuple[Expr, ...], tuple[tuple[int, ...], ...]]:
-    """The dimensions, and the sets of them that are grouped by, finest first."""
-    for node in walk_tree(tuple(groupings)):
-        if isinstance(node, ex.Call) and is_aggregate(node):
-            raise problem(f"`{render(node)}` is an aggregate and cannot be grouped by", node)
-    dimensions: list[Expr] = []
-
-    def place(node: ex.Expression) -> int:
-        found = lower(node, scope)
-        if found not in dimensions:
-            dimensions.append(found)
-        return dimensions.index(found)
-
-    sets: list[tuple[int, ...]] = [()]
-    for grouping in groupings:
-        sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
-    return tuple(dimensions), tuple(dict.fromkeys(sets))
-
-
-def _expanded(grouping: sm.Grouping, place: Callable[[ex.Expression], int]) -> list[tuple[int, ...]]:
-    if grouping.kind in ("value", "combined"):
-        return [tuple(place(value) for value in grouping.values)]
-    parts = [_expanded(part, place) for part in grouping.parts]
-    if grouping.kind == "sets":
-        return [each for part in parts for each in part]
-    firsts = [part[0] for part in parts]
-    n = len(firsts)
-    if grouping.kind == "rollup":
-        chosen = [tuple(range(length)) for length in range(n, -1, -1)]
-    else:
-        chosen = [each for size in range(n, -1, -1) for each in combinations(range(n), size)]
-    return [tuple(column for number in each for column in firsts[number]) for each in chosen]
-
-
-# output
-
-
-def lower_rate(output: sm.Output | None, scope: Scope, inputs: Sequence[Input]) -> Rate:
-    """When rows leave."""
-    if output is None:
-        return Rate()
-    scope = replace(scope, sources=(), slots=None, no_aggregates="in an output's condition")
-    counters: dict[str, Expr] = {name: Slot(place, LONG) for place, name in enumerate(_COUNTERS)}
-    counting = replace(scope, names=counters)
-    every, after, end = output.every, output.after, output.terminated
-    return Rate(
-        output.mode,
-        span(every.period, scope, "output every") if every is not None and every.period is not None else None,
-        _events(every, scope),
-        crontab(output.at_times, scope) if output.at_times is not None else None,
-        condition(output.when, counting) if output.when is not None else None,
-        settings(output.then, counting),
-        span(after.period, scope, "output after") if after is not None and after.period is not None else None,
-        _events(after, scope),
-        end is not None,
-        condition(end.condition, counting) if end is not None and end.condition is not None else None,
-        settings(end.then, counting) if end is not None else (),
-        bool(inputs) and all(isinstance(each, StoreInput) and not each.follow for each in inputs),
-    )
-
-
-def _events(given: sm.Span | None, scope: Scope) -> Expr | None:
-    if given is None or given.events is None:
-        return None
-    found = lower(given.events, scope)
-    if not found.type.integral:
-        raise problem(f"`{render(given.events)}` is {found.type}, not a number of events", given.events)
-    return found
-
-
-def settings(assignments: Sequence[sm.Assignment], scope: Scope) -> tuple[Setting, ...]:
-    """Variables that are set."""
-    return tuple(Setting(*variable(each, scope)) for each in assignments)
-
-
-def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
-    """The variable of an assignment and its value. Raises PlanError for constants and names that are none."""
-    target = assignment.target
-    if not isinstance(target, ex.Reference) or target.name not in scope.catalog.variables:
-        raise unknown("variable", render(target), scope.catalog.variables, assignment)
-    if scope.catalog.variables[target.name].constant:
-        raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
-    if assignment.value is None:
-        raise problem("an assignment needs its value", assignment)
-    value = lower(assignment.value, scope)
-    wanted = scope.catalog.variables[target.name].type
-    if (
-        (wanted == BOOL) != (value.type == BOOL)
-        and wanted.kind not in ("any",)
-        and value.type.kind not in ("any", "null")
-    ):
-        raise problem(f"`{target.name}` is {wanted}, the value {value.type}", assignment)
-    return target.name, value
-
-
 def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
     limit = query.limit
     bare = replace(scope, sources=())
@@ -405,82 +302,3 @@ def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
         lower(limit.rows, bare) if limit is not None else None,
         lower(limit.offset, bare) if limit is not None and limit.offset is not None else None,
     )
-
-
-# where rows go
-
-
-def _as_declared(query: sm.Query, scope: Scope) -> sm.Query:
-    """A select into a table, with the criteria that its columns declare where the text leaves them out: `sorted()`."""
-    if query.insert is None or not query.insert.table:
-        return query
-    info = scope.catalog.store(query.insert.target, query.insert)
-
-    def filled(item: Item) -> Item:
-        given, declared = item.value, info.declared.get(item.name or "")
-        if not isinstance(given, ex.Call) or given.arguments or not isinstance(declared, ex.Call):
-            return item
-        if given.name.lower() not in RANKED or declared.name.lower() != given.name.lower():
-            return item
-        return replace(item, value=replace(given, arguments=declared.arguments))
-
-    return replace(query, items=tuple(filled(item) for item in query.items))
-
-
-def _table_target(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], shape: _Shape) -> TableTarget:
-    assert query.insert is not None
-    info = scope.catalog.store(query.insert.target, query.insert)
-    if info.kind != "table":
-        raise problem(f"`{query.insert.target}` is no table", query.insert, "insert into")
-    if len(dimensions) != len(info.keys):
-        hint = f"group by {', '.join(info.keys)}" if info.keys else "without group by"
-        raise problem(f"`{query.insert.target}` has {len(info.keys)} key(s)", query.insert, hint)
-    columns: list[str] = []
-    for item in query.items:
-        name = item.name or render(item.value)
-        if name not in info.aggregated:
-            raise unknown("aggregated column", name, info.aggregated, item)
-        if not is_aggregate(item.value):
-            raise problem(f"`{render(item.value)}` is no aggregate", item, "into table fills aggregated columns")
-        columns.append(name)
-    order = [render(item.value) for item in query.items]
-    calls, _ = collect([item.value for item in query.items], scope, 0, dimensions)
-    by_text = {each.text: each.call for each in calls}
-    if len(by_text) != len(order):
-        raise problem("the same aggregate stands twice in an `into table`", query, "fill one column with it")
-    by_column = {text: column for text, column in zip(order, columns, strict=True)}
-    return TableTarget(
-        query.insert.target, dimensions, tuple(by_column[each.text] for each in calls), tuple(e.call for e in calls)
-    )
-
-
-def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Target, RowType]:
-    """Where a select's rows go, and the rows there: a store, a known type, or a type that this insert makes."""
-    catalog = scope.catalog
-    names = list(insert.columns) or list(made.fields)
-    if len(names) != len(made.fields):
-        raise problem(f"{len(made.fields)} columns for {len(names)} names", insert, "as many as columns")
-    kinds = list(made.fields.values())
-    known = catalog.stores[insert.target].type if insert.target in catalog.stores else catalog.types.get(insert.target)
-    if known is None:
-        known = RowType(insert.target, dict(zip(names, kinds, strict=True)))
-    for name, kind in zip(names, kinds, strict=True):
-        if name not in known.fields:
-            raise unknown(f"column of `{insert.target}`", name, known.fields, insert)
-        check_fits(kind, known.fields[name], f"{insert.target}.{name}", insert)
-    columns = tuple(names.index(name) if name in names else None for name in known.fields)
-    arriving = insert.selector in (None, "istream", "irstream")
-    leaving = insert.selector in ("rstream", "irstream")
-    return Target(insert.target, columns, arriving, leaving), known
-
-
-def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:
-    """Raise PlanError for a value that cannot be one of the wanted type."""
-    loose = ("any", "null")
-    if given.kind in loose or wanted.kind in loose or given.kind is wanted.kind:
-        return
-    if not (given.numeric and wanted.numeric):
-        raise problem(f"`{what}` is {wanted}, the value {given}", at, "cast it")
-
-
-SOURCES = (Source,)

@@ -12,6 +12,7 @@ from rollup.engine.rows.plans import ContextValue, Filter, Input, PatternInput, 
 from rollup.engine.types import BOOL, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.names import field_of
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.render import render
@@ -169,7 +170,6 @@ def _stream_star(item: st.Item, star: ex.StreamStar, scope: Scope, add: Any) -> 
         if row is None:
             lower(star, scope)  # raises with the streams that there are
             return
-        from rollup.lang.epl.lowering.expressions import field_of
 
         for name, kind in row.fields.items():
             add(name, Call(field_of(row.index[name]), (fields[0],), kind), item)

@@ -1,0 +1,100 @@
+"""Contexts at work: the partitions of one, and the statements that run in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.contexts.nodes import Node
+from rollup.engine.rows.contexts.partitions import Partition
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.plans import Narrow
+from rollup.engine.timers import Order
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.component import Component
+
+Build = Callable[[Partition, Order], Instance]
+
+
+class ContextRuntime:
+    """A context and the statements that use it; partitions live while there is one."""
+
+    def __init__(self, context: Context, component: Component, order: int) -> None:
+        self.context, self.component, self.order = context, component, order
+        self.statements: dict[str, tuple[Build, int]] = {}
+        self.partitions: dict[int, Partition] = {}
+        self._root: Node | None = None
+        self.opening = False
+        """Whether a partition is being opened: what begins within it is told of the event by the level that opens it."""
+        self.unseeing: set[int] = set()
+        """The partitions that do not see the event with which they begin: categories within another level."""
+        self.next = 0
+
+    def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
+        """A statement begins in every partition; the first one makes the context begin."""
+        self.statements[name] = (build, order)
+        if not start:
+            return
+        if self._root is None:
+            self._root = self.node(0, {}, ())
+            self._root.begin()
+        else:
+            for partition in list(self.partitions.values()):
+                self._instance(partition, name).start()
+
+    def detach(self, name: str) -> None:
+        """A statement ends in every partition; the last one takes the partitions with it."""
+        del self.statements[name]
+        for partition in self.partitions.values():
+            found = partition.instances.pop(name, None)
+            if found is not None:
+                found.stop()
+        if not self.statements and self._root is not None:
+            self._root.quit()
+            self._root, self.next = None, 0
+
+    def node(self, depth: int, properties: dict[str, Any], narrowings: Sequence[Narrow]) -> Node:
+        """A node of a level."""
+        return Node(self, depth, properties, narrowings)
+
+    def number(self) -> int:
+        """The next partition's number."""
+        self.next += 1
+        return self.next - 1
+
+    def open(self, number: int, properties: dict[str, Any], narrowings: Sequence[Narrow], start: bool) -> Partition:
+        """A partition with all statements."""
+        partition = Partition(self.component, self.context.name, number, properties, narrowings)
+        self.partitions[number] = partition
+        made = [self._instance(partition, name) for name in self.statements]
+        if start:
+            for instance in made:
+                instance.start()
+        return partition
+
+    def close(self, partition: Partition, ending: bool) -> None:
+        """A partition is over; `ending`: by itself, so statements say what they have to."""
+        if ending:
+            for instance in partition.instances.values():
+                instance.end()
+        for instance in reversed(partition.instances.values()):
+            instance.stop()
+        self.partitions.pop(partition.number, None)
+
+    def _instance(self, partition: Partition, name: str) -> Instance:
+        build, order = self.statements[name]
+        partition.instances[name] = build(partition, (order, partition.number))
+        return partition.instances[name]
+
+    def snapshot(self) -> Any:
+        """The nodes; instances are kept apart."""
+        return [self.next, None if self._root is None else self._root.snapshot()]
+
+    def restore(self, state: Any) -> None:
+        """Nodes and partitions, whose instances are to be restored then."""
+        self.next = state[0]
+        if state[1] is not None:
+            self._root = self.node(0, {}, ())
+            self._root.restore(state[1])

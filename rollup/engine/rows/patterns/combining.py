@@ -1,0 +1,225 @@
+"""States with several children: one after the other, together, one of them; and the one that must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.rows.patterns.algebra import AndNode, FollowedNode, NotNode, OrNode
+from rollup.engine.rows.patterns.state import Match, One, Parent, State, combinations
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.patterns.matcher import Matcher
+
+
+class FollowedState(State):
+    """The active instances of each child; a match of one starts the next.
+
+    `since`: when the first event of an instance's match came. `origin`: the count that an instance waits behind; when
+    the count goes on, another instance takes its place, and when the instance is true, the count is over.
+    """
+
+    node: FollowedNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.at: dict[State, int] = {}
+        self.since: dict[int, int] = {}
+        self.origin: dict[int, int] = {}
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self._begin(0, begin, None, None)
+
+    def children(self) -> Iterable[State]:
+        return self.at
+
+    def _begin(self, place: int, match: Match, since: int | None, origin: int | None) -> None:
+        state = self.spawn(self.node.children[place])
+        self.at[state] = place
+        if origin is not None:
+            self.origin[state.id] = origin
+        if since is not None:
+            self.since[state.id] = since
+            self.matcher.expire(state, since)
+        state.start(match)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        place = self.at.get(child)
+        if place is None or self.dead:
+            return
+        since = min(self.since.get(child.id, self.matcher.now), self.matcher.first())
+        if quit:
+            self._gone(child)
+        origin, counted = self.matcher.counting(), self.origin.pop(child.id, None)
+        if origin is not None:
+            self._replaced(origin)
+        if counted is not None and not self._finished(counted):
+            self._pass(place, match, since, origin)
+            self.matcher.finish(counted)
+        else:
+            self._pass(place, match, since, origin)
+
+    def _pass(self, place: int, match: Match, since: int, origin: int | None) -> None:
+        """A match of the child at that place goes on: to the parent, or to the next child."""
+        if place == len(self.node.children) - 1:
+            over = not self.at
+            if over:
+                self.quit()
+            self.parent.true(match, self, over)
+        elif self._room(place + 1):
+            self._begin(place + 1, match, since, origin)
+        elif not self.at:
+            self.fail()
+
+    def _finished(self, number: int) -> bool:
+        """End a count that stands directly here; one under `every` is told by the matcher, so that another begins."""
+        for state in [state for state in self.at if state.id == number]:
+            state.quit()
+            self._gone(state)
+            return True
+        return False
+
+    def _replaced(self, origin: int) -> None:
+        for state in [state for state in self.at if self.origin.get(state.id) == origin]:
+            state.quit()
+            self._gone(state)
+
+    def _gone(self, child: State) -> None:
+        self.at.pop(child, None)
+        self.since.pop(child.id, None)
+
+    def _room(self, place: int) -> bool:
+        limit = self.node.limits[place - 1] if self.node.limits else None
+        return limit is None or sum(1 for at in self.at.values() if at == place) < limit
+
+    def false(self, child: State) -> None:
+        self._gone(child)
+        if child.id in self.origin:
+            self.matcher.finish(self.origin.pop(child.id))
+        if not self.at:
+            self.fail()
+
+    def own(self) -> Any:
+        return [list(self.at.values()), list(self.since.items()), list(self.origin.items())]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.at = dict(zip(children, own[0], strict=True))
+        self.since, self.origin = dict(own[1]), dict(own[2])
+        for state in children:
+            if state.id in self.since:
+                self.matcher.expire(state, self.since[state.id])
+
+
+class AndState(State):
+    """The matches of each child so far; one more of any gives the combinations with those of all others."""
+
+    node: AndNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.active: list[State | None] = [None] * len(node.children)
+        self.matches: list[list[Match]] = [[] for _ in node.children]
+        self.began: int | None = None
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.active = [self.spawn(child) for child in self.node.children]
+        for child in list(self.active):
+            if child is not None and not self.dead:
+                child.start(begin)
+
+    def children(self) -> Iterable[State]:
+        return [child for child in self.active if child is not None]
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead or child not in self.active:
+            return
+        place = self.active.index(child)
+        if quit:
+            self.active[place] = None
+        self.matches[place].append(match)
+        if self.began is None and match != self.begin:
+            self.began = min(self.matcher.first(), self.matcher.now)
+            self.matcher.expire(self, self.began)
+        results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
+        if not results:
+            return
+        over = all(state is None or isinstance(state, NotState) for state in self.active)
+        if over:
+            self.quit()
+        for result in results:
+            self.matcher.begins(self.began)
+            self.parent.true(result, self, over)
+
+    def false(self, child: State) -> None:
+        if child in self.active:
+            self.active[self.active.index(child)] = None
+        self.fail()
+
+    def own(self) -> Any:
+        return [[state is not None for state in self.active], self.matches, self.began]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        waiting = iter(children)
+        self.active = [next(waiting) if there else None for there in own[0]]
+        self.matches, self.began = own[1], own[2]
+        if self.began is not None:
+            self.matcher.expire(self, self.began)
+
+
+class OrState(State):
+    """The active children; the first that is over with a match ends the others."""
+
+    node: OrNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.active: list[State] = []
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.active = [self.spawn(child) for child in self.node.children]
+        for child in list(self.active):
+            if not self.dead:
+                child.start(begin)
+
+    def children(self) -> Iterable[State]:
+        return self.active
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead or child not in self.active:
+            return
+        if quit:
+            self.active.remove(child)
+            self.quit()
+        self.parent.true(match, self, quit)
+
+    def false(self, child: State) -> None:
+        if child in self.active:
+            self.active.remove(child)
+        if not self.active:
+            self.fail()
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.active = list(children)
+
+
+class NotState(One):
+    """True at once; false for good when its child is over with a match."""
+
+    node: NotNode
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.begin_child(begin)
+        if not self.dead:
+            self.parent.true(begin, self, False)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if quit:
+            self.child = None
+            self.fail()
+
+    def false(self, child: State) -> None:
+        self.child = None

@@ -1,0 +1,155 @@
+"""States that time or a condition ends: absence, guards, alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.rows.patterns.algebra import AbsentNode, IntervalNode, ScheduleNode, WhileNode, WithinNode
+from rollup.engine.rows.patterns.state import Match, One, Parent, State, ids
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.patterns.matcher import Matcher
+
+
+class AbsentState(One):
+    """Until when there must be no event. One that an alarm begins counts from that alarm's instant, so a clock that jumps
+    passes over none."""
+
+    node: AbsentNode
+    at = 0
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.at = self.matcher.instant + self.node.span
+        self.matcher.alarm(self, self.at)
+        self.begin_child(begin)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead:
+            return
+        self.child = None
+        if self.node.again:
+            self.start(self.begin)
+        else:
+            self.fail()
+
+    def false(self, child: State) -> None:
+        self.child = None
+
+    def due(self) -> None:
+        """The time has passed, unless an event has started it anew."""
+        if self.matcher.now >= self.at:
+            self.quit()
+            self.parent.true(self.begin, self, True)
+
+    def own(self) -> Any:
+        return self.at
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        super().restore(own, children)
+        self.at = own
+        self.matcher.alarm(self, self.at)
+
+
+class WithinState(One):
+    """Its child, until the time is over or there were enough matches."""
+
+    node: WithinNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.end, self.count = 0, 0
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.end = self.matcher.now + self.node.span
+        self.matcher.alarm(self, self.end)
+        self.begin_child(begin)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead or child is not self.child:
+            return
+        self.count += 1
+        if quit:
+            self.child = None
+            self.quit()
+        self.parent.true(match, self, quit)
+        if self.node.most is not None and self.count >= self.node.most:
+            self.fail()
+
+    def false(self, child: State) -> None:
+        self.child = None
+        self.fail()
+
+    def due(self) -> None:
+        """The time is over."""
+        self.fail()
+
+    def own(self) -> Any:
+        return [self.end, self.count]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        super().restore(own, children)
+        self.end, self.count = own
+        self.matcher.alarm(self, self.end)
+
+
+class WhileState(One):
+    """Its child, until a match of which the condition is not true."""
+
+    node: WhileNode
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.begin_child(begin)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead or child is not self.child:
+            return
+        if quit:
+            self.child = None
+        if not self.matcher.values(self.node, (self.node.condition,), match)[0]:
+            self.fail()
+            return
+        if quit:
+            self.quit()
+        self.parent.true(match, self, quit)
+
+    def false(self, child: State) -> None:
+        self.child = None
+        self.fail()
+
+
+class AlarmState(State):
+    """True at an instant."""
+
+    node: IntervalNode | ScheduleNode
+    at = 0
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        if isinstance(self.node, IntervalNode):
+            self.at = self.matcher.now + (self.matcher.values(self.node, (self.node.span,), begin)[0] or 0)
+        else:
+            self.at = self.node.schedule.after(self.matcher.now)
+        if self.at <= self.matcher.now:
+            self.due()
+        else:
+            self.matcher.alarm(self, self.at)
+
+    def due(self) -> None:
+        """The instant has come."""
+        self.quit()
+        self.parent.true(self.begin, self, True)
+
+    def drop(self, rows: frozenset[int]) -> None:
+        if rows & ids(self.begin):
+            self.fail()
+
+    def own(self) -> Any:
+        return self.at
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.at = own
+        self.matcher.alarm(self, self.at)

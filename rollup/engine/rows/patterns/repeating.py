@@ -1,0 +1,270 @@
+"""States that wait for an event, and those that begin again: `every`, repeats and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine.index import Entry
+from rollup.engine.rows.patterns.algebra import CountNode, EveryNode, FilterNode, RepeatNode
+from rollup.engine.rows.patterns.state import Match, One, Parent, State, bind, ids, merged
+from rollup.engine.rows.row import Row
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.patterns.matcher import Matcher
+
+
+class FilterState(State):
+    """Waits for an event; under `every` it stays, since what is below would only begin again as it is."""
+
+    node: FilterNode
+    entry: Entry | None = None
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.listen()
+
+    def listen(self) -> None:
+        """Be in the filter index, with what the tags have bound as known values."""
+        self.entry = self.matcher.listen(self)
+
+    def quit(self) -> None:
+        if self.entry is not None:
+            self.matcher.unlisten(self.node.stream, self.entry)
+            self.entry = None
+        super().quit()
+
+    @property
+    def open(self) -> bool:
+        """Whether any event of its stream passes."""
+        return not self.node.equals and self.node.test is None
+
+    def event(self, row: Row) -> None:
+        """An event that passes."""
+        match = self.begin if self.node.tag is None else bind(self.begin, self.node.tag, row)
+        stays = isinstance(self.parent, EveryState)
+        if not stays:
+            self.quit()
+        self.parent.true(match, self, not stays)
+
+    def drop(self, rows: frozenset[int]) -> None:
+        if rows & ids(self.begin):
+            self.fail()
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.listen()
+
+
+class EveryState(State):
+    """The active instances of its child."""
+
+    node: EveryNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.active: list[State] = []
+        self.seen: dict[Any, int] = {}
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self._again()
+
+    def children(self) -> Iterable[State]:
+        return self.active
+
+    def _again(self) -> None:
+        """A new instance. One that is true while it starts (a `not` does that) would begin for ever: it is quit."""
+        watch = Watch()
+        state = self.matcher.made(self.node.child, watch)
+        state.start(self.begin)
+        if watch.told:
+            state.quit()
+        else:
+            state.parent = self
+            self.active.append(state)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead or child not in self.active:
+            return
+        if quit:
+            self.active.remove(child)
+        if self._ends(child, quit):
+            self._again()
+        if self._counts(match):
+            self.parent.true(match, self, False)
+
+    def _ends(self, child: State, quit: bool) -> bool:
+        """Whether another instance begins: a count makes room for the next group once it has its least."""
+        if not isinstance(child, CountState):
+            return quit or not isinstance(child, FilterState)
+        first, child.followed = not child.followed, True
+        return first
+
+    def _counts(self, match: Match) -> bool:
+        if self.node.keys is None:
+            return True
+        now, span = self.matcher.now, self.node.span
+        key = self.matcher.values(self.node, self.node.keys, match)
+        if key in self.seen and (span is None or now < self.seen[key] + span):
+            return False
+        self.seen[key] = now
+        return True
+
+    def false(self, child: State) -> None:
+        if child in self.active and not self.dead:
+            self.active.remove(child)
+            if not (isinstance(child, CountState) and child.followed):
+                self._again()
+
+    def own(self) -> Any:
+        return list(self.seen.items())
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.active, self.seen = list(children), {key: at for key, at in own}
+
+
+class Watch:
+    """The parent of a child while it starts: remembers that it was told something."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        """Remembered."""
+        self.told = True
+
+    def false(self, child: State) -> None:
+        """Remembered."""
+        self.told = True
+
+
+class RepeatState(State):
+    """How often its child was true, and the rows that its tags were bound to."""
+
+    node: RepeatNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.child: State | None = None
+        self.until: State | None = None
+        self.count = 0
+        self.lists: dict[int, list[Row]] = {}
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        if self.node.until is not None:
+            self.until = self.spawn(self.node.until)
+            self.until.start(begin)
+        if not self.dead:
+            self._again()
+
+    def children(self) -> Iterable[State]:
+        return [state for state in (self.until, self.child) if state is not None]
+
+    def _again(self) -> None:
+        self.child = self.spawn(self.node.child)
+        self.child.start(self._bound())
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead:
+            return
+        if child is self.until:
+            self._ended(match)
+            return
+        if child is not self.child:
+            return
+        for tag in self.node.tags:
+            if match[tag] is not None and not isinstance(match[tag], list):
+                self.lists.setdefault(tag, []).append(match[tag])
+        self.count += 1
+        if quit:
+            self.child = None
+        exact = self.node.until is None or self.node.low == self.node.high
+        if exact and self.node.high is not None and self.count >= self.node.high:
+            self.quit()
+            self.parent.true(self._bound(), self, True)
+        elif quit and (self.node.high is None or self.count < self.node.high):
+            self._again()
+
+    def _ended(self, match: Match) -> None:
+        if self.count < (self.node.low or 0):
+            self.fail()
+            return
+        self.quit()
+        self.parent.true(merged(match, self._bound()), self, True)
+
+    def _bound(self) -> Match:
+        match = self.begin
+        for tag, rows in self.lists.items():
+            match = bind(match, tag, list(rows))
+        return match
+
+    def false(self, child: State) -> None:
+        if child is self.child:
+            self.child = None
+            if self.until is None or self.count < (self.node.low or 0):
+                self.fail()
+        elif child is self.until:
+            self.until = None
+
+    def own(self) -> Any:
+        return [self.count, list(self.lists.items()), self.until is not None, self.child is not None]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.count, self.lists = own[0], {tag: rows for tag, rows in own[1]}
+        waiting = iter(children)
+        self.until = next(waiting) if own[2] else None
+        self.child = next(waiting) if own[3] else None
+
+
+class CountState(One):
+    """The rows so far. From `low` on it tells its parent each time, and is not over until `high`, or what follows is."""
+
+    node: CountNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.rows: list[Row] = []
+        self.began: int | None = None
+        self.followed = False
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        if self.node.low == 0:
+            self._tell(False)
+        if not self.dead:
+            self.begin_child(begin)
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        if self.dead:
+            return
+        self.rows.append(match[self.node.child.tag or 0])
+        if self.began is None:
+            self.began = self.matcher.now
+            self.matcher.expire(self, self.began)
+        full = self.node.high is not None and len(self.rows) >= self.node.high
+        self.child = None
+        if full:
+            self.quit()
+        else:
+            self.begin_child(self.begin)
+        if len(self.rows) >= self.node.low:
+            self._tell(full)
+
+    def _tell(self, over: bool) -> None:
+        self.matcher.count(self.id)
+        self.matcher.begins(self.began)
+        self.parent.true(bind(self.begin, self.node.child.tag or 0, list(self.rows)), self, over)
+
+    def false(self, child: State) -> None:
+        self.child = None
+        self.fail()
+
+    def own(self) -> Any:
+        return [self.rows, self.began, self.followed]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        super().restore(own, children)
+        self.rows, self.began, self.followed = own
+        if self.began is not None:
+            self.matcher.expire(self, self.began)

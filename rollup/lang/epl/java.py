@@ -1,0 +1,286 @@
+"""What statements call of Java's standard classes: static methods by class, and methods of texts, numbers and maps.
+
+Tables, not code. Whatever has no effect outside its arguments and gives a value that streams can have stands here.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollup.engine import operators as op
+from rollup.engine.operators import Operator
+from rollup.engine.types import ANY, BOOL, DOUBLE, INT, LONG, STRING, DataType
+
+Function = tuple[Operator, Callable[[Sequence[DataType]], DataType], int, int]
+"""Operator, the type of the result by those of the arguments, least and most arguments."""
+
+
+def _of(kind: DataType) -> Callable[[Sequence[DataType]], DataType]:
+    return lambda types: kind
+
+
+def _widest(types: Sequence[DataType]) -> DataType:
+    """Of numbers the widest; what is no number is taken for a double."""
+    numbers = [kind for kind in types if kind.numeric]
+    found = numbers[0] if numbers else DOUBLE
+    for kind in numbers[1:]:
+        found = found.widest(kind)
+    return found
+
+
+def _function(name: str, python: str | Callable[..., Any], kind: DataType, least: int, most: int = 0) -> Function:
+    return Operator(name, python), _of(kind), least, most or least
+
+
+def _rounded(value: float) -> int:
+    """Half up, and what no long holds as near as a long comes."""
+    if math.isnan(value):
+        return 0
+    return math.floor(value + 0.5) if abs(value) < op.LONG_MAX else op.LONG_MAX if value > 0 else op.LONG_MIN
+
+
+def _finite(of: Callable[[float], int]) -> Callable[[float], float]:
+    return lambda x: float(of(x)) if math.isfinite(x) else x
+
+
+def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda x: of(x) if x > 0 else (-math.inf if x == 0 else math.nan)
+
+
+def _sign(value: float) -> float:
+    return math.copysign(1.0, value) if value else float(value)
+
+
+def _power(x: float, y: float) -> float:
+    try:
+        found = float(x) ** y
+    except ZeroDivisionError:
+        return math.inf
+    except OverflowError:
+        return math.inf if x > 0 or y % 2 == 0 else -math.inf
+    return math.nan if isinstance(found, complex) else found
+
+
+def _compared(a: Any, b: Any) -> int:
+    return (a > b) - (a < b)
+
+
+def _compared_texts(a: str, b: str) -> int:
+    """Java's order of texts: the distance of the first signs that differ, else of the lengths.
+
+    >>> _compared_texts("b", "a"), _compared_texts("ab", "abcd"), _compared_texts("a", "a")
+    (1, -2, 0)
+    """
+    return next((ord(x) - ord(y) for x, y in zip(a, b, strict=False) if x != y), len(a) - len(b))
+
+
+def text(value: Any) -> str:
+    """A value as Java's text of it: true, NaN and Infinity as they are written there."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shard_hash(*values: Any) -> int:
+    """Java's `hashCode`, without its sign, as `hash_code` shares events out; null is 0.
+
+    >>> shard_hash("a"), shard_hash("ab"), shard_hash(-3), shard_hash(None)
+    (97, 3105, 3, 0)
+    """
+    if len(values) == 1:
+        return abs(_java_hash(values[0]))
+    total = 0
+    for value in values:
+        total = 31 * total + _java_hash(value)
+    return abs(_signed(total & 0xFFFFFFFF))
+
+
+def shard_crc32(*values: Any) -> int:
+    """The check sum of a text; null is 0.
+
+    >>> shard_crc32("b"), shard_crc32(None)
+    (1908338681, 0)
+    """
+    if values == (None,):
+        return 0
+    return zlib.crc32("".join(str(value) for value in values).encode())
+
+
+def _java_hash(value: Any) -> int:
+    match value:
+        case None:
+            return 0
+        case bool():
+            return 1231 if value else 1237
+        case int():
+            return value if -(2**31) <= value < 2**31 else _signed((value ^ (value >> 32)) & 0xFFFFFFFF)
+        case float():
+            bits = int.from_bytes(struct.pack(">d", value))
+            return _signed((bits ^ (bits >> 32)) & 0xFFFFFFFF)
+        case _:
+            return _text_hash(str(value))
+
+
+def _text_hash(value: str) -> int:
+    total = 0
+    for sign in value:
+        total = (31 * total + ord(sign)) & 0xFFFFFFFF
+    return _signed(total)
+
+
+def _signed(bits: int) -> int:
+    return bits - 2**32 if bits >= 2**31 else bits
+
+
+def _whole(value: str) -> int | None:
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def _real(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _substring(value: str, start: int, end: int | None = None) -> str | None:
+    return value[start : len(value) if end is None else end] if 0 <= start <= len(value) else None
+
+
+_ABS: Function = (Operator("abs", "abs({0})"), _widest, 1, 1)
+_MAX: Function = (Operator("greater", "max({0}, {1})"), _widest, 2, 2)
+_MIN: Function = (Operator("lesser", "min({0}, {1})"), _widest, 2, 2)
+_COMPARE = _function("compare", _compared, INT, 2)
+_TO_TEXT = _function("text of", text, STRING, 1)
+
+
+def _real_function(name: str, python: Callable[[float], float]) -> Function:
+    return _function(name, lambda value: python(float(value)), DOUBLE, 1)
+
+
+_MATH: dict[str, Function] = {
+    "abs": _ABS,
+    "max": _MAX,
+    "min": _MIN,
+    "sqrt": _real_function("sqrt", lambda x: math.sqrt(x) if x >= 0 else math.nan),
+    "cbrt": _real_function("cbrt", math.cbrt),
+    "pow": _function("pow", _power, DOUBLE, 2),
+    "exp": _real_function("exp", math.exp),
+    "log": _real_function("log", _logarithm(math.log)),
+    "log10": _real_function("log10", _logarithm(math.log10)),
+    "floor": _real_function("floor", _finite(math.floor)),
+    "ceil": _real_function("ceil", _finite(math.ceil)),
+    "rint": _real_function("rint", _finite(round)),
+    "round": _function("round", _rounded, LONG, 1),
+    "signum": _real_function("signum", _sign),
+    "hypot": _function("hypot", math.hypot, DOUBLE, 2),
+    "sin": _real_function("sin", math.sin),
+    "cos": _real_function("cos", math.cos),
+    "tan": _real_function("tan", math.tan),
+    "atan2": _function("atan2", math.atan2, DOUBLE, 2),
+    "toradians": _real_function("radians", math.radians),
+    "todegrees": _real_function("degrees", math.degrees),
+    "floormod": (Operator("floorMod", "({0} % {1} if {1} else None)"), _widest, 2, 2),
+    "floordiv": (Operator("floorDiv", "({0} // {1} if {1} else None)"), _widest, 2, 2),
+}
+
+
+def _whole_numbers(kind: DataType, word: str) -> dict[str, Function]:
+    return {
+        f"parse{word}": _function("to whole", _whole, kind, 1),
+        "valueof": _function("to whole", lambda value: _whole(str(value)), kind, 1),
+        "tostring": _TO_TEXT,
+        "compare": _COMPARE,
+        "max": _MAX,
+        "min": _MIN,
+        "sum": (op.ADD, _of(kind), 2, 2),
+        "signum": _function("signum", lambda value: _compared(value, 0), INT, 1),
+    }
+
+
+_REAL: dict[str, Function] = {
+    "parsedouble": _function("to real", _real, DOUBLE, 1),
+    "parsefloat": _function("to real", _real, DOUBLE, 1),
+    "valueof": _function("to real", lambda value: _real(str(value)), DOUBLE, 1),
+    "tostring": _TO_TEXT,
+    "compare": _COMPARE,
+    "max": _MAX,
+    "min": _MIN,
+    "sum": (op.ADD, _of(DOUBLE), 2, 2),
+    "isnan": _function("is NaN", math.isnan, BOOL, 1),
+    "isinfinite": _function("is infinite", math.isinf, BOOL, 1),
+}
+_BOOLEAN: dict[str, Function] = {
+    "parseboolean": _function("to boolean", lambda value: value.lower() == "true", BOOL, 1),
+    "valueof": _function("to boolean", lambda value: str(value).lower() == "true", BOOL, 1),
+    "tostring": _TO_TEXT,
+}
+STATIC: dict[str, dict[str, Function]] = {
+    "Math": _MATH,
+    "Integer": _whole_numbers(INT, "int"),
+    "Long": _whole_numbers(LONG, "long"),
+    "Double": _REAL,
+    "Float": _REAL,
+    "Boolean": _BOOLEAN,
+    "String": {"valueof": (Operator("text of", lambda x: "null" if x is None else text(x), False), _of(STRING), 1, 1)},
+}
+"""Static methods by class, as Java writes it, and method in lower case."""
+
+_LENGTH = "len({0})"
+TEXTS: dict[str, Function] = {
+    "touppercase": _function("upper", "{0}.upper()", STRING, 1),
+    "tolowercase": _function("lower", "{0}.lower()", STRING, 1),
+    "trim": _function("trim", "{0}.strip()", STRING, 1),
+    "strip": _function("trim", "{0}.strip()", STRING, 1),
+    "length": _function("length", _LENGTH, INT, 1),
+    "substring": _function("substring", _substring, STRING, 2, 3),
+    "charat": _function("sign at", lambda value, at: value[at] if 0 <= at < len(value) else None, STRING, 2),
+    "contains": _function("contains", "({1} in {0})", BOOL, 2),
+    "startswith": _function("starts with", "{0}.startswith({1})", BOOL, 2),
+    "endswith": _function("ends with", "{0}.endswith({1})", BOOL, 2),
+    "indexof": _function("index of", lambda value, *what: value.find(*what), INT, 2, 3),
+    "lastindexof": _function("last index of", "{0}.rfind({1})", INT, 2),
+    "equals": (op.EQUAL, _of(BOOL), 2, 2),
+    "equalsignorecase": _function("equals ignoring case", "({0}.lower() == {1}.lower())", BOOL, 2),
+    "compareto": _function("compare", _compared_texts, INT, 2),
+    "comparetoignorecase": _function("compare", lambda a, b: _compared_texts(a.lower(), b.lower()), INT, 2),
+    "concat": (op.CONCAT, _of(STRING), 2, 2),
+    "isempty": _function("is empty", "(not {0})", BOOL, 1),
+    "isblank": _function("is blank", "(not {0}.strip())", BOOL, 1),
+    "replace": _function("replace", "{0}.replace({1}, {2})", STRING, 3),
+    "repeat": _function("repeat", "({0} * {1})", STRING, 2),
+    "hashcode": _function("hash", _text_hash, INT, 1),
+    "tostring": _TO_TEXT,
+}
+"""Methods of texts; the text is the first argument."""
+
+NUMBERS: dict[str, Function] = {
+    "intvalue": _function("to int", "int({0})", INT, 1),
+    "longvalue": _function("to long", "int({0})", LONG, 1),
+    "doublevalue": (op.TO_DOUBLE, _of(DOUBLE), 1, 1),
+    "floatvalue": (op.TO_DOUBLE, _of(DOUBLE), 1, 1),
+    "tostring": _TO_TEXT,
+    "compareto": _COMPARE,
+    "equals": (op.EQUAL, _of(BOOL), 2, 2),
+}
+"""Methods of numbers."""
+
+
+def _element(types: Sequence[DataType]) -> DataType:
+    return types[0].element or ANY
+
+
+MAPS: dict[str, Function] = {
+    "size": _function("size", _LENGTH, INT, 1),
+    "isempty": _function("is empty", "(not {0})", BOOL, 1),
+    "containskey": _function("has key", "({1} in {0})", BOOL, 2),
+    "get": (Operator("value of key", "{0}.get({1})"), _element, 2, 2),
+}
+"""Methods of maps, which `toMap` and `groupBy` make."""

@@ -1,0 +1,84 @@
+"""How values are compared with several others: in a list, in a range, with all or any; the least and the greatest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from rollup.engine import operators as op
+from rollup.engine.operators import Operator
+
+
+def _among(value: Any, values: Any) -> bool | None:
+    """SQL's IN over a list: unknown when it is not found and something is null."""
+    found = list(values or ())
+    if not found:
+        return False
+    return None if value is None else op.member(value, *found)
+
+
+@cache
+def within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
+    """Whether a value is in a range, or out of it, whichever of its bounds is the greater.
+
+    A value that is null is neither in nor out; nothing is in a range that has null for a bound.
+    """
+
+    def test(value: Any, low: Any, high: Any) -> bool:
+        if value is None:
+            return False
+        if low is None or high is None:
+            return negated
+        if low > high:
+            low, high = high, low
+        inside = (low <= value if low_closed else low < value) and (value <= high if high_closed else value < high)
+        return inside is not negated
+
+    return Operator(
+        f"{'not ' if negated else ''}within {'[' if low_closed else '('}{']' if high_closed else ')'}",
+        test,
+        strict=False,
+    )
+
+
+AMONG = Operator("in list", _among, strict=False)
+LISTED = Operator("array", lambda *values: list(values), strict=False)
+FLAT = Operator(
+    "array of all",
+    lambda *values: [each for value in values for each in (value if isinstance(value, list) else [value])],
+    strict=False,
+)
+LEAST = Operator("least", lambda *values: min(values))
+GREATEST = Operator("greatest", lambda *values: max(values))
+
+
+@cache
+def quantifier(operator: str, every: bool, several: bool, given: bool = False) -> Operator:
+    """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values.
+
+    `given`: the values stand in the text. An order knows nothing of all of them where one is null, of any passes nulls over.
+    """
+    sign = {"=": "==", "!=": "!="}.get(operator, operator)
+    compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
+
+    ordered = given and operator not in ("=", "!=")
+
+    def _among_given(value: Any, found: list[Any]) -> bool | None:
+        known = [each for each in found if each is not None]
+        if not known or (every and len(known) < len(found)):
+            return None
+        return every if all(compare(value, each) is every for each in known) else not every
+
+    def test(value: Any, values: Any) -> bool | None:
+        found = list(values or ())
+        if not found:
+            return None if several else every
+        if ordered and value is not None:
+            return _among_given(value, found)
+        answers = [None if value is None or each is None else compare(value, each) for each in found]
+        if (not every) in answers:
+            return not every
+        return None if None in answers else every
+
+    return Operator(f"{operator} {'all' if every else 'any'}", test, strict=False)

@@ -1,0 +1,50 @@
+"""What is grouped by: dimensions, and the sets of them that rollup, cube and grouping sets make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from rollup.engine.expressions import Expr
+from rollup.lang.epl.catalog import problem
+from rollup.lang.epl.lowering.expressions import lower
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Scope, is_aggregate, walk
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+
+
+def grouping_sets(
+    groupings: Sequence[sm.Grouping], scope: Scope
+) -> tuple[tuple[Expr, ...], tuple[tuple[int, ...], ...]]:
+    """The dimensions, and the sets of them that are grouped by, finest first."""
+    for node in walk(tuple(groupings)):
+        if isinstance(node, ex.Call) and is_aggregate(node):
+            raise problem(f"`{render(node)}` is an aggregate and cannot be grouped by", node)
+    dimensions: list[Expr] = []
+
+    def place(node: ex.Expression) -> int:
+        found = lower(node, scope)
+        if found not in dimensions:
+            dimensions.append(found)
+        return dimensions.index(found)
+
+    sets: list[tuple[int, ...]] = [()]
+    for grouping in groupings:
+        sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
+    return tuple(dimensions), tuple(dict.fromkeys(sets))
+
+
+def _expanded(grouping: sm.Grouping, place: Callable[[ex.Expression], int]) -> list[tuple[int, ...]]:
+    if grouping.kind in ("value", "combined"):
+        return [tuple(place(value) for value in grouping.values)]
+    parts = [_expanded(part, place) for part in grouping.parts]
+    if grouping.kind == "sets":
+        return [each for part in parts for each in part]
+    firsts = [part[0] for part in parts]
+    n = len(firsts)
+    if grouping.kind == "rollup":
+        chosen = [tuple(range(length)) for length in range(n, -1, -1)]
+    else:
+        chosen = [each for size in range(n, -1, -1) for each in combinations(range(n), size)]
+    return [tuple(column for number in each for column in firsts[number]) for each in chosen]

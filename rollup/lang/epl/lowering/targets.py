@@ -1,0 +1,109 @@
+"""Where a select's rows go: streams, named windows and tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.plans import TableTarget, Target
+from rollup.engine.types import RowType
+from rollup.lang.epl.catalog import StoreInfo, problem, unknown
+from rollup.lang.epl.lowering.accessing import RANKED
+from rollup.lang.epl.lowering.aggregates import collect
+from rollup.lang.epl.lowering.expressions import lower
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import Scope, is_aggregate
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import Item
+
+
+def as_declared(query: sm.Query, scope: Scope) -> sm.Query:
+    """A select into a table, with the criteria that its columns declare where the text leaves them out: `sorted()`."""
+    if query.insert is None or not query.insert.table:
+        return query
+    info = scope.catalog.store(query.insert.target, query.insert)
+
+    def filled(item: Item) -> Item:
+        given, declared = item.value, info.declared.get(item.name or "")
+        if not isinstance(given, ex.Call) or given.arguments or not isinstance(declared, ex.Call):
+            return item
+        if given.name.lower() not in RANKED or declared.name.lower() != given.name.lower():
+            return item
+        return replace(item, value=replace(given, arguments=declared.arguments))
+
+    return replace(query, items=tuple(filled(item) for item in query.items))
+
+
+def table_target(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...]) -> TableTarget:
+    """The columns of a table that a select fills. Raises PlanError for aggregates other than those it declares."""
+    assert query.insert is not None
+    info = scope.catalog.store(query.insert.target, query.insert)
+    if info.kind != "table":
+        raise problem(f"`{query.insert.target}` is no table", query.insert, "insert into")
+    if len(dimensions) != len(info.keys):
+        hint = f"group by {', '.join(info.keys)}" if info.keys else "without group by"
+        raise problem(f"`{query.insert.target}` has {len(info.keys)} key(s)", query.insert, hint)
+    items = [item for item in query.items if is_aggregate(item.value) or lower(item.value, scope) not in dimensions]
+    for item in items:
+        name = item.name or render(item.value)
+        if name not in info.aggregated:
+            raise unknown("aggregated column", name, info.aggregated, item)
+        if not is_aggregate(item.value):
+            raise problem(f"`{render(item.value)}` is no aggregate", item, "into table fills aggregated columns")
+    calls, _ = collect([item.value for item in items], scope, 0, dimensions)
+    by_text = {each.text: each.call for each in calls}
+    if len(by_text) != len(items):
+        raise problem("the same aggregate stands twice in an `into table`", query, "fill one column with it")
+    for item in items:
+        _check_column(item, by_text[render(item.value)], info)
+    by_column = {render(item.value): item.name or render(item.value) for item in items}
+    return TableTarget(
+        query.insert.target, dimensions, tuple(by_column[each.text] for each in calls), tuple(e.call for e in calls)
+    )
+
+
+def _check_column(item: Item, given: AggregateCall, info: StoreInfo) -> None:
+    """Raise PlanError for an aggregate other than that of the table's column."""
+    column = item.name or render(item.value)
+    declared, wanted = info.declared[column], info.aggregated[column]
+    assert isinstance(declared, ex.Call) and isinstance(wanted, AggregateCall) and isinstance(item.value, ex.Call)
+    same = (item.value.name.lower(), given.distinct) == (declared.name.lower(), wanted.distinct)
+    kinds = [[arg.type for arg in call.args] if call.aggregate.arguments[0] == 1 else [] for call in (given, wanted)]
+    if not same or (kinds[0] and kinds[1] and kinds[0] != kinds[1]):
+        hint = f"declare the column {render(item.value)}, or fill it with {render(declared)}"
+        raise problem(f"`{column}` of the table is {render(declared)}, not {render(item.value)}", item, hint)
+
+
+def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Target, RowType]:
+    """Where a select's rows go, and the rows there: a store, a known type, or a type that this insert makes."""
+    catalog = scope.catalog
+    names = list(insert.columns) or list(made.fields)
+    if len(names) != len(made.fields):
+        raise problem(f"{len(made.fields)} columns for {len(names)} names", insert, "as many as columns")
+    kinds = list(made.fields.values())
+    known = catalog.stores[insert.target].type if insert.target in catalog.stores else catalog.types.get(insert.target)
+    if known is None:
+        known = RowType(insert.target, dict(zip(names, kinds, strict=True)))
+    kept = catalog.stores[insert.target].aggregated if insert.target in catalog.stores else {}
+    for name, kind in zip(names, kinds, strict=True):
+        if name not in known.fields:
+            raise unknown(f"column of `{insert.target}`", name, known.fields, insert)
+        if name in kept:
+            raise problem(f"`{insert.target}.{name}` is an aggregate, which nobody inserts", insert, "into table")
+        check_fits(kind, known.fields[name], f"{insert.target}.{name}", insert)
+    columns = tuple(names.index(name) if name in names else None for name in known.fields)
+    arriving = insert.selector in (None, "istream", "irstream")
+    leaving = insert.selector in ("rstream", "irstream")
+    return Target(insert.target, columns, arriving, leaving), known
+
+
+def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:
+    """Raise PlanError for a value that cannot be one of the wanted type."""
+    loose = ("any", "null")
+    if given.kind in loose or wanted.kind in loose or given.kind is wanted.kind:
+        return
+    if not (given.numeric and wanted.numeric):
+        raise problem(f"`{what}` is {wanted}, the value {given}", at, "cast it")
