@@ -62,5 +62,17 @@ class FencedError(StoreError):
     """Another job committed to this aggregation: this one must stop, and has written nothing that is visible."""
 
 
+class NoCommitError(StoreError):
+    """There is nothing to read yet: no job has committed to this aggregation."""
+
+
+class InUseError(StoreError):
+    """Another process that runs has what is asked for, so it must not be taken or changed."""
+
+
+class StoppedError(RollupError):
+    """The host was asked to stop, and a batch did not begin: it comes again at the next start."""
+
+
 class SourceError(RollupError):
     """A source that cannot be read now, though nothing says that its content is at fault: the batch is tried again."""

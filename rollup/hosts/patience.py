@@ -8,13 +8,12 @@ from typing import TypeVar
 
 import structlog
 
-from rollup.core.errors import RollupError, SourceError
+from rollup.core.errors import RollupError, SourceError, StoppedError
 from rollup.hosts.spark.watching.failures import cause
 
 Result = TypeVar("Result")
 WAITS: Sequence[float] = (1, 2, 4, 8)
 """Seconds before each new try; after the last one the job ends."""
-STOPPED = "stopped between two batches"
 
 
 def pause(stop: threading.Event, seconds: float) -> bool:
@@ -25,7 +24,7 @@ def pause(stop: threading.Event, seconds: float) -> bool:
 def patiently(work: Callable[[], Result], stop: threading.Event, stream: str) -> Result:
     """What a Spark job gives, tried again while it fails for what may pass.
 
-    Raises what the last try raised; at once what is no passing fault (another error of ours); RollupError when `stop`
+    Raises what the last try raised; at once what is no passing fault (another error of ours); StoppedError when `stop`
     is set while it waits.
     """
     from py4j.protocol import Py4JJavaError  # what Spark leaves as it is: a worker that died
@@ -42,5 +41,5 @@ def patiently(work: Callable[[], Result], stop: threading.Event, stream: str) ->
             "the batch failed and is tried again", stream=stream, cause=str(found), tries=number, seconds=wait
         )
         if pause(stop, wait):
-            raise RollupError(STOPPED)
+            raise StoppedError("stopped before a new try")
     return work()

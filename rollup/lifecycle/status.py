@@ -12,7 +12,7 @@ import pyarrow as pa
 from rollup.aggregation.state import State
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
-from rollup.core.errors import StoreError
+from rollup.core.errors import NoCommitError
 from rollup.core.untyped import pc
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.lease.places import lease_of
@@ -97,10 +97,8 @@ def newest(store: Store) -> Snapshot | None:
     """The newest commit of a store, None when there is none."""
     try:
         snapshot = store.snapshot()
-    except StoreError as problem:
-        if "no commit" in problem.message:
-            return None
-        raise
+    except NoCommitError:
+        return None
     return snapshot if snapshot.number else None
 
 

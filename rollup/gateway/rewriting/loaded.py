@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollup.checkpoint.records import RecordFolder
-from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.core.errors import NoCommitError, QueryError, RollupError
 from rollup.gateway.protocol.session import Session
 from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
 from rollup.gateway.rewriting.mentions import columns
@@ -99,7 +99,7 @@ class Slices:
             return await self._in_thread(lambda: self.loader.newest(name))
         numbers = folder.numbers()
         if not numbers:
-            raise StoreError(f"{name} has no commit yet", hint="start the job with `rollup run`")
+            raise NoCommitError(f"{name} has no commit yet", hint="start the job with `rollup run`")
         return numbers[-1]
 
     async def _held(self, session: Session | None, key: Key) -> str:

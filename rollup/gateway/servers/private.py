@@ -16,7 +16,7 @@ from typing import Any
 import psycopg2
 from psycopg2 import sql
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import InUseError, StoreError
 from rollup.gateway.servers.catalog import SCHEMA, aggregation_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.plan.aggregation import Aggregation
@@ -68,8 +68,10 @@ class PrivateServer:
         """Start and set up. Data that a crash of the machine has left unreadable is made anew. Raises StoreError."""
         try:
             self.server.start()
+        except InUseError:
+            raise
         except StoreError as problem:
-            if "belongs to another" in problem.message or not self.server.data.exists():
+            if not self.server.data.exists():
                 raise
             log.warning("the private server's data cannot be used and is made anew: %s", problem.message)
             self.server.stop()

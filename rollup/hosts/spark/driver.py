@@ -28,13 +28,12 @@ from rollup.checkpoint.inputs import Input
 from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, none
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import ConfigError, RollupError
+from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.core.packing import pack
 from rollup.hosts.absent import Absent
 from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.maintenance import Upkeep
-from rollup.hosts.patience import STOPPED
 from rollup.hosts.pipeline import Advance, Pipeline, Prepared
 from rollup.hosts.progress import BatchReport, Reporter
 from rollup.hosts.spark.collecting import Collected, Tasks
@@ -47,6 +46,7 @@ from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import Kind
 from rollup.hosts.spark.tasks.task import TaskSpec, look_again
+from rollup.hosts.spark.watching.failures import cause
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
@@ -174,7 +174,7 @@ class SparkHost:
             self._stop.wait(0.2)
         for query in queries:
             problem = query.exception()
-            if problem is not None and STOPPED not in str(problem):
+            if problem is not None and not isinstance(cause(problem), StoppedError):
                 raise problem
 
     def _end(self, queries: list[StreamingQuery]) -> None:
@@ -259,7 +259,7 @@ class SparkHost:
         with self._lock, self._kept:
             if self._stop.is_set():
                 # Spark would take a batch that returns as done, and its events would be lost.
-                raise RollupError(STOPPED)
+                raise StoppedError("stopped between two batches")
             point("batch.begin")
             began = time.time()
             query = self._ids[stream]

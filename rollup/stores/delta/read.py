@@ -19,7 +19,7 @@ from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import StoreError
+from rollup.core.errors import NoCommitError, StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
@@ -64,7 +64,7 @@ class DeltaReader:
             while True:
                 record = self.records.newest()
                 if record is None:
-                    raise StoreError(
+                    raise NoCommitError(
                         f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`"
                     )
                 seen = self.records.identity(record.number)

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from rollup.core.errors import ConfigError, StoreError
+from rollup.core.errors import ConfigError, InUseError, StoreError
 
 USER = "rollup"
 """The superuser `initdb` makes; its password is in a file beside the data, readable by the owner only."""
@@ -206,7 +206,7 @@ class PgServer:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
-            raise StoreError(
+            raise InUseError(
                 f"{self.base} belongs to another running process", hint="give each its own folder"
             ) from None
         self._lock = lock

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rollup.aggregation.state import State
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Question, bucket_column, open_schema, state_rows
 from rollup.stores.base import Loaded, Size, before_added, ledger_schema
@@ -105,7 +105,7 @@ class SqlSnapshot:
             if self._loaded is None:
                 self._loaded = self._read(lambda session: read_newest(session, store.aggregation, store.tables))
         if self._loaded is None:
-            raise StoreError(f"{store.aggregation.name} has no commit yet", hint="start the job with `rollup run`")
+            raise NoCommitError(f"{store.aggregation.name} has no commit yet", hint="start the job with `rollup run`")
         self._number = self._loaded.number
         return self._loaded
 
