@@ -15,7 +15,7 @@ help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
 
 # The stamps make a second `make setup` do nothing; each is touched only when its step succeeded.
-setup: $(VENV)/.stamp-jars ## create .venv with all packages, a Java if there is none, and the Java libraries
+setup: $(VENV)/.stamp-archive ## create .venv with all packages, a Java if there is none, and the Java libraries
 
 $(VENV)/.stamp-python: pyproject.toml scripts/setup.sh
 	@scripts/setup.sh python
@@ -27,6 +27,10 @@ $(VENV)/.stamp-java: $(VENV)/.stamp-python rollup/java.py
 
 $(VENV)/.stamp-jars: $(VENV)/.stamp-java rollup/jars.xml rollup/jars.py
 	@scripts/setup.sh jars
+	@touch $@
+
+$(VENV)/.stamp-archive: $(VENV)/.stamp-jars rollup/archive.py
+	@scripts/setup.sh archive
 	@touch $@
 
 test: setup lint ## set everything up, then lint, types and all tests

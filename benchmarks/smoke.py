@@ -8,6 +8,7 @@ import time
 
 BENCHMARKS = {
     "cascade": ["--smoke"],
+    "cold": ["--smoke", "--only", "run"],
     "gateway": ["--questions", "50", "--answers", "3"],
     "postgres_commit": ["--smoke"],
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -42,14 +43,14 @@ def jars(group: Group) -> list[Path]:
     return sorted((resolve() / group).glob("*.jar"))
 
 
-def spark_jars(*, kafka: bool = True) -> list[Path]:
-    """What a SparkSession needs: the Delta jars and, unless told otherwise, those of the Kafka source."""
-    return jars("delta") + (jars("kafka-source") if kafka else [])
+def spark_jars(*, kafka: bool = True, delta: bool = True) -> list[Path]:
+    """What a SparkSession needs: unless told otherwise, the Delta jars and those of the Kafka source."""
+    return (jars("delta") if delta else []) + (jars("kafka-source") if kafka else [])
 
 
-def spark_jars_option(*, kafka: bool = True) -> str:
+def spark_jars_option(*, kafka: bool = True, delta: bool = True) -> str:
     """The same as the value of the `spark.jars` setting."""
-    return ",".join(str(jar) for jar in spark_jars(kafka=kafka))
+    return ",".join(str(jar) for jar in spark_jars(kafka=kafka, delta=delta))
 
 
 def resolve() -> Path:
@@ -81,9 +82,14 @@ def _retrieve(into: Path) -> None:
         )
 
 
-def _ivy() -> Path:
+def spark_home() -> Path:
+    """The folder of Spark: `SPARK_HOME`, as pyspark takes it, or pyspark's own, which need not be there."""
     spec = importlib.util.find_spec("pyspark")
-    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    return Path(os.environ.get("SPARK_HOME") or (Path(spec.origin).parent if spec and spec.origin else "pyspark"))
+
+
+def _ivy() -> Path:
+    found = sorted(spark_home().glob("jars/ivy-*.jar"))
     if not found:
         raise ConfigError("pyspark with its jars is not installed", hint="`pip install pyspark`")
     return found[-1]

@@ -32,24 +32,34 @@ def run(
     for said in program.notices:
         print(f"rollup: warning: {said}", file=sys.stderr)
 
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     from rollup.hosts.progress import Reporter
     from rollup.hosts.spark.ownership import claim
-    from rollup.hosts.spark.watching.failures import cause
-    from rollup.hosts.spark.watching.processes import quiet
-    from rollup.lifecycle.job import Job
+    from rollup.hosts.spark.session import coming
 
     claim(found, program)
-    quiet()
+    kinds = {name: options["kind"] for name, options in found.sources.items()}
+    reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
-    try:
-        kinds = {name: options["kind"] for name, options in found.sources.items()}
-        reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
-        host = Job(found, reporter=reporter, standby=standby, takeover=takeover)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: host.stop())
-        host.run(once)
-    except (PySparkException, Py4JError) as problem:
-        raise cause(problem) from None
+    with coming(found, once) as spark:  # while Java starts, Python loads the rest
+        import pandas  # noqa: F401  # pyspark loads it for every frame of a batch
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from rollup.hosts.spark.watching.failures import cause
+        from rollup.hosts.spark.watching.processes import quiet
+        from rollup.lifecycle.job import Job
+
+        quiet()
+        try:
+            host = Job(found, spark, reporter, standby=standby, takeover=takeover)
+
+            def stop(*_: object) -> None:
+                host.stop()
+                if not spark.made:  # there is no batch to wait for
+                    raise KeyboardInterrupt
+
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, stop)
+            host.run(once)
+        except (PySparkException, Py4JError) as problem:
+            raise cause(problem) from None

@@ -10,6 +10,7 @@ from rollup.conf import Conf
 from rollup.core.errors import StoreError
 from rollup.hosts.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
+from rollup.hosts.spark.session import Coming
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.lease.holding import TIMEOUT
@@ -31,7 +32,7 @@ class Job(SparkHost):
     def __init__(
         self,
         conf: Conf,
-        spark: SparkSession | None = None,
+        spark: SparkSession | Coming | None = None,
         reporter: Reporter | None = None,
         *,
         standby: bool = False,
@@ -67,6 +68,7 @@ class Job(SparkHost):
                 if not said:
                     print(f"rollup: {lease.holder()} is at work; waiting", file=sys.stderr, flush=True)
                     said = True
+                    _ = self.spark  # made by the time that the other is gone
                 if self._stop.wait(min(0.5, lease.timeout / 8)):
                     return False
         return True

@@ -95,7 +95,7 @@ def no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("it was not refused before the start")
 
-    monkeypatch.setattr("rollup.hosts.spark.driver.session", started)
+    monkeypatch.setattr("rollup.hosts.spark.session.Coming", started)
     monkeypatch.setattr("rollup.gateway.servers.serve.PrivateServer", started, raising=False)
 
 

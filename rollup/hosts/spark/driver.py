@@ -17,6 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
 from rollup.hosts.spark.placement import pipeline_of, shift
 from rollup.hosts.spark.query_log import newest_done
 from rollup.hosts.spark.rewind import Marked, rewind
-from rollup.hosts.spark.session import session
+from rollup.hosts.spark.session import Coming, job_session
 from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import Kind
@@ -79,7 +80,9 @@ class _Share:
 class SparkHost:
     """Runs the app of a configuration on Spark until told to stop."""
 
-    def __init__(self, conf: Conf, spark: SparkSession | None = None, reporter: Reporter | None = None) -> None:
+    def __init__(
+        self, conf: Conf, spark: SparkSession | Coming | None = None, reporter: Reporter | None = None
+    ) -> None:
         if not isinstance(conf, Conf):
             raise ConfigError(
                 f"{type(self).__name__} takes a configuration, not {conf!r}", hint="rollup.conf.load(path) reads one"
@@ -88,7 +91,6 @@ class SparkHost:
         self.program = conf.program()
         check(conf, self.program)
         self.engine = ColumnEngine()
-        kafka = any(options.get("kind") == "kafka" for options in conf.sources.values())
         bound = set() if self.program.statements is None else bound_to_statements(self.program)
         opened = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
         apart = {name: store.apart for name, store in opened.items() if name not in bound}
@@ -105,7 +107,7 @@ class SparkHost:
         self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
         self.dead_letters = DeadLetters(conf.tables)
         self.reporter = reporter or Reporter()
-        self.spark = spark if spark is not None else session(conf.spark, kafka)
+        self._session = spark if spark is not None else job_session(conf)
         self._lock = threading.RLock()
         self._ids: dict[str, str] = {}
         self._plans: Mapping[str, Plans] = {}
@@ -114,12 +116,20 @@ class SparkHost:
         self._stop = threading.Event()
         self._exchange = Exchange()
         self._kept = Kept()
-        java = java_of(self.spark) if self._local else None
         self._cancelled: float | None = None
-        self._watchdog = Watchdog(lambda: None if java is None else spent(java))
+        self._watchdog = Watchdog(lambda: None if self._java is None else spent(self._java))
         self._tasks = Tasks(self.program, self._kept, self._watchdog, self._stop, self._following)
         self._upkeep = Upkeep(list(stores.values()))
         self._absent = {name: Absent(name, conf.sources[name]) for name in self.program.inputs}
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session, waited for when it is still coming up."""
+        return self._session.session() if isinstance(self._session, Coming) else self._session
+
+    @cached_property
+    def _java(self) -> int | None:
+        return java_of(self.spark) if self._local else None
 
     def run(self, once: bool = False) -> None:
         """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
@@ -130,11 +140,14 @@ class SparkHost:
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
         self._plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
-        queries = [self._query(stream, once) for stream in self.program.inputs]
-        self._ids.update({stream: str(query.id) for stream, query in zip(self.program.inputs, queries, strict=True)})
-        self._started.set()
-        gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
+        _ = self.spark
+        queries: list[StreamingQuery] = []
         try:
+            for stream in self.program.inputs:
+                queries.append(self._query(stream, once))
+                self._ids[stream] = str(queries[-1].id)
+            self._started.set()
+            gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
             self._wait(queries, once)
         except (Py4JError, OSError) as problem:
             self._without_java(problem)
@@ -171,7 +184,7 @@ class SparkHost:
                 break
             self._tick()
             self._watch()
-            self._stop.wait(0.2)
+            self._stop.wait(0.02 if once else 0.2)
         for query in queries:
             problem = query.exception()
             if problem is not None and not isinstance(cause(problem), StoppedError):
@@ -179,6 +192,7 @@ class SparkHost:
 
     def _end(self, queries: list[StreamingQuery]) -> None:
         self._stop.set()
+        self._started.set()  # one of several queries may not have started: the batches of the others must not wait for it
         self._let_end()  # stop() inside a batch leaves a stack trace behind
         # Not under the lock: a batch that waits for it would keep its query from ending, and both would wait for ever.
         for query in queries:

@@ -6,11 +6,14 @@ import atexit
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rollup.archive import java_options
 from rollup.hosts.exchange import Scratch
+from rollup.hosts.spark.launch import launch
 from rollup.hosts.spark.watching.processes import ended_on_error
 from rollup.jars import spark_jars_option
 from rollup.java import use_java
@@ -18,12 +21,11 @@ from rollup.java import use_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rollup.conf import Conf
+
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
@@ -40,43 +42,118 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+_QUICK = "-XX:TieredStopAtLevel=1"
+"""Without the second compiler: over 8 M events from files it takes as much of the processor as the whole job without it,
+and what it makes is worth that only to a Java that lives on, or that each record goes through."""
+_MOMENT = 2.0
+"""Seconds between a signal to one process of a job and to the others, at most."""
+_DELTA = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
 
-def session(settings: Mapping[str, str], kafka: bool) -> SparkSession:
-    """The active session, or a new one: `local[*]` unless spark-submit or the settings say otherwise."""
+class Coming:
+    """A session that comes up: its Java boots while the caller does something else, until `session` is asked for.
+
+    As a context it ends a Java that nobody has asked for, because the job was refused meanwhile or Ctrl-C came. `brief`
+    says that it will not live for long, and no record passes through it.
+    """
+
+    def __init__(self, settings: Mapping[str, str], kafka: bool, delta: bool = True, brief: bool = False) -> None:
+        use_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK)  # it only puts the other's command together
+        self.made = False
+        own = _scratch(settings)
+        self._settings = _settings(settings, kafka, delta, own, _QUICK if brief else "")
+        self._java = launch(self._settings, own)
+
+    def __enter__(self) -> Coming:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._java is not None:
+            self._java.end()
+
+    def session(self) -> SparkSession:
+        """The session, waited for; the active one, if there is one."""
+        from py4j.protocol import Py4JError
+        from pyspark.sql import SparkSession
+
+        active = None if self._java is not None else SparkSession.getActiveSession()
+        self.made = active is not None
+        if active is not None:
+            return active
+        builder = SparkSession.builder
+        for name, value in self._settings.items():
+            builder = builder.config(name, value)
+        with ended_on_error():
+            try:
+                if self._java is not None:
+                    self._java.connect()
+                made = builder.getOrCreate()
+            except (Py4JError, OSError):
+                if self._java is not None and self._java.killed():
+                    time.sleep(_MOMENT)  # who ends Java ends this process too, whose signal may be on its way
+                raise
+        self._java = None  # from here on it is the session's
+        made.sparkContext.setLogLevel("ERROR")
+        self.made = True
+        return made
+
+
+def session(settings: Mapping[str, str], kafka: bool, delta: bool = True) -> SparkSession:
+    """The active session, or a new one: `local[*]` unless spark-submit or the settings say otherwise.
+
+    `delta` is for sessions whose Spark reads Delta tables itself, and takes a second of its start. The job does without:
+    it streams the names of a table's files.
+    """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    use_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
-    builder = SparkSession.builder.appName("rollup")
-    if "MASTER" not in os.environ and "spark.master" not in settings:
-        builder = builder.master("local[*]")
-    logging = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    defaults = {
-        **_SETTINGS,
-        "spark.driver.extraJavaOptions": f"{logging} -Duser.timezone=UTC",
-        "spark.jars": spark_jars_option(kafka=kafka),
-    }
-    if "spark.master" in settings and not settings["spark.master"].startswith("local"):
-        defaults = {name: value for name, value in defaults.items() if not name.startswith("spark.driver.")} | {
-            "spark.driver.maxResultSize": "0"
-        }
-    if "PYSPARK_GATEWAY_PORT" in os.environ or "spark.driver.extraJavaOptions" not in defaults:
-        defaults["spark.log.level"] = "ERROR"  # a Java that runs already, or elsewhere, has not read our file
-    own = _scratch(settings)
+    with Coming(settings, kafka, delta) as coming:
+        return coming.session()
+
+
+def coming(conf: Conf, once: bool) -> Coming:
+    """A session for a job, whose Java is started at once."""
+    return Coming(conf.spark, _from_kafka(conf), delta=False, brief=once and not _from_kafka(conf))
+
+
+def job_session(conf: Conf) -> SparkSession:
+    """The session of a job: the active one, or a new one."""
+    return session(conf.spark, _from_kafka(conf), delta=False)
+
+
+def _from_kafka(conf: Conf) -> bool:
+    return any(options.get("kind") == "kafka" for options in conf.sources.values())
+
+
+def _settings(settings: Mapping[str, str], kafka: bool, delta: bool, own: str | None, more: str) -> Mapping[str, str]:
+    """All settings of a session, those that are given last; `more` is for Java."""
+    local = settings.get("spark.master", "local").startswith("local")
+    found = _SETTINGS | {"spark.app.name": "rollup"} | (_DELTA if delta else {})
+    if "MASTER" not in os.environ:
+        found["spark.master"] = "local[*]"
+    if kafka or delta:
+        found["spark.jars"] = spark_jars_option(kafka=kafka, delta=delta)
+    if not local:
+        found = {name: value for name, value in found.items() if not name.startswith("spark.driver.")}
+        found["spark.driver.maxResultSize"] = "0"
+    if not local or "PYSPARK_GATEWAY_PORT" in os.environ:
+        found["spark.log.level"] = "ERROR"  # a Java that runs already, or elsewhere, has not read our file
+    if local:
+        logging = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+        told = [logging, "-Duser.timezone=UTC", java_options(), more, "" if own is None else f"-Djava.io.tmpdir={own}"]
+        found["spark.driver.extraJavaOptions"] = " ".join(filter(None, told))
     if own is not None:
-        defaults |= {"spark.local.dir": own}
-        defaults["spark.driver.extraJavaOptions"] += f" -Djava.io.tmpdir={own}"
-    for name, value in {**defaults, **settings}.items():
-        builder = builder.config(name, value)
-    with ended_on_error():
-        made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    return made
+        found["spark.local.dir"] = own
+    return {**found, **settings}
 
 
 def _scratch(settings: Mapping[str, str]) -> str | None:

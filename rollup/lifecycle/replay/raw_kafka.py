@@ -96,7 +96,7 @@ class KafkaReader:
 
     @property
     def _spark(self) -> SparkSession:
-        return session(self.conf.spark, kafka=True)
+        return session(self.conf.spark, kafka=True, delta=False)
 
     def _taken(self, found: Topic, mark: Mapping[str, Any] | None) -> tuple[Offsets, list[Offsets]]:
         """Where the query began, and where its batches ended as far as its log says; without a log, all that is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,11 +67,19 @@ def ended_on_error() -> Generator[None]:
     try:
         yield
     except BaseException:
-        for pid in _below(os.getpid(), _processes()):
-            if pid not in there:
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+        _kill(pid for pid in _below(os.getpid(), _processes()) if pid not in there)
         raise
+
+
+def end_all(pid: int) -> None:
+    """End a process and all below it."""
+    _kill([pid, *_below(pid, _processes())])
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for pid in processes:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _below(pid: int, processes: Mapping[int, tuple[int, float]]) -> list[int]:
