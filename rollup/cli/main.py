@@ -6,6 +6,7 @@ What a command needs is imported when it runs, after the configuration has been 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -24,6 +25,10 @@ cli = typer.Typer(name="rollup", no_args_is_help=True, pretty_exceptions_enable=
 
 SHORT = {"query", "plan", "ddl", "status", "change"}
 """Commands that only read, and end before there is garbage worth collecting; see `entry`."""
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write to standard output may end with that the user can mend; one to a file of ours is an error of the store."""
 
 
 def _version(wanted: bool) -> None:
@@ -74,6 +79,12 @@ def app() -> None:
     except KeyboardInterrupt:
         print("rollup: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+    except OSError as problem:
+        if problem.filename is not None or problem.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer is not written when Python ends
+        print(f"rollup: the output cannot be written: {problem.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def entry() -> None:

@@ -104,8 +104,25 @@ def test_a_short_command_that_leaves_at_once_has_said_all_and_keeps_its_exit_cod
     assert said[0] == said[1] and any(said[0][1:])
 
 
-def test_what_a_short_command_cannot_write_is_no_success() -> None:
-    command = [sys.executable, "-c", "from rollup.cli.main import entry; entry()", "--version"]
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["try", "app.epl"], ["ddl", "rollup.toml"]])
+def test_what_cannot_be_written_is_one_line_and_no_success(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "app.epl").write_text("create schema S(v int); select v from S;")
+    (tmp_path / "app.siddhi").write_text(
+        "define stream S (ts long); define aggregation A from S select count() as n aggregate by ts every sec;"
+    )
+    (tmp_path / "rollup.toml").write_text(
+        'app = "app.siddhi"\ncheckpoint = "c"\n[sources.S]\nkind = "rate"\n[store]\nkind = "delta"\npath = "t"\n'
+    )
+    command = [sys.executable, "-c", "from rollup.cli.main import entry; entry()", *words]
+    events = '{"stream": "S", "v": 1}\n' * 9
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=full, stderr=subprocess.PIPE)
-    assert ran.returncode != 0
+        ran = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            input=events,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (ran.returncode, ran.stderr) == (2, "rollup: the output cannot be written: No space left on device\n")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rollup.core.errors import QueryError
+
+if TYPE_CHECKING:
+    pass
 
 
 class Delivery(NamedTuple):
@@ -163,6 +164,8 @@ class CruncherTrial:
     def pause(self) -> None:
         """The events that came together, as tables; then what is over before the present instant."""
         events, self._events = self._events, []
+        import pyarrow as pa  # help and refusals come without it
+
         tables, at = dict[str, pa.Table](), dict[str, list[int]]()
         for stream in dict.fromkeys(stream for stream, _, _ in events):
             mine = [(row, time) for name, row, time in events if name == stream]
