@@ -198,11 +198,13 @@ class Partition:
         self, key: Any, window: CycleWindow, new: list[Row], dead: list[Row]
     ) -> tuple[list[Row], list[Row]]:
         """The key's row when it has changed, and the one it replaces."""
+        last = self._last.get(key)
+        if last is None and not new:  # no row has been let in yet: what was turned away shows nothing
+            return [], []
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = self._fold.start()
         self._change(group, new, dead)
-        last = self._last.get(key)
         if window.empty and not self.spec.pinned and not window.waiting:
             self._drop(key)
             return [], [] if last is None else [last]
