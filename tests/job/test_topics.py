@@ -6,6 +6,7 @@ that were taken back. What is not there any more, or does not come, fails the re
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -144,6 +145,7 @@ def test_a_range_in_pieces_is_the_range(kafka: KafkaBroker) -> None:
     assert producer.flush(30) == 0
     source = options(kafka, topic)
     whole = by_tasks(source, Range(0, 0, 40_000))
+    assert gc.isenabled(), "as it was before"
     assert whole["raw"].to_pylist() == [str(number) for number in range(40_000)]
     cuts = [0, 1, 2, 700, 20_001, 39_999, 40_000]
     pieces = [by_tasks(source, Range(0, low, high)) for low, high in pairwise(cuts)]
