@@ -90,6 +90,8 @@ def _subquery(plan: Subquery, home: Asked) -> Ask:
         values = answers(r, e)
         if plan.mode == "list":
             return values
+        if plan.mode == "rows":  # groups that `having` leaves out are known to be none
+            return values or ([] if plan.keys and found(r, e) else None)
         if len(values) == 1:
             return values[0]
         return None if single or plan.whole or plan.keys else home.row([None] * len(plan.columns))

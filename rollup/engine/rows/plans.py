@@ -77,7 +77,8 @@ class Subquery:
     """A select over an input of its own, asked once for a row: a value, whether there is a row, or a list of values."""
 
     input: int
-    mode: Literal["value", "exists", "list"]
+    mode: Literal["value", "exists", "list", "rows"]
+    """`list`: all values; `rows`: the same, and null where no row was found at all."""
     columns: tuple[Expr, ...]
     where: Expr | None = None
     keys: tuple[Expr, ...] = ()

@@ -109,7 +109,10 @@ class WhileState(One):
             return
         if quit:
             self.child = None
-        if not self.matcher.values(self.node, (self.node.condition,), match)[0]:
+        holds = self.matcher.values(self.node, (self.node.condition,), match)[0]
+        if holds is None:  # nothing is known: neither a match nor the end
+            return
+        if not holds:
             self.fail()
             return
         if quit:

@@ -70,8 +70,7 @@ class LowerMethods:
 
         assert node.of is not None
         if isinstance(node.of, ex.Subquery):
-            rows = subquery(node.of.query, self.scope, "list")
-            return Call(_SOME, (rows,), rows.type)
+            return subquery(node.of.query, self.scope, "rows")
         value = self.lower(node.of)
         if isinstance(node.of, ex.Call) and node.of.of is None and node.of.name.lower() == "sorted":
             return Coalesce((value, Call(_NONE, (), value.type)), value.type)
@@ -185,8 +184,6 @@ class LowerMethods:
 
 _ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 _NONE = Operator("no values", lambda: [], strict=False)
-_SOME = Operator("rows of a sub-query", lambda rows: rows or None, strict=False)
-"""Of a sub-query without rows nothing is known."""
 
 
 def _methods_of(kind: DataType) -> Mapping[str, Function]:

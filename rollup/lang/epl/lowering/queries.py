@@ -16,7 +16,7 @@ from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 
 
-def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "list"]) -> Expr:
+def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "list", "rows"]) -> Expr:
     """A select inside an expression. It sees the streams around it, its own come first."""
     from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 
@@ -56,4 +56,4 @@ def _type(columns: list[Expr], names: list[str], mode: str) -> DataType:
         one = columns[0].type
     else:
         one = RowType("subquery", {name: column.type for name, column in zip(names, columns, strict=True)}).data_type
-    return DataType(Kind.LIST, element=one) if mode == "list" else one
+    return DataType(Kind.LIST, element=one) if mode in ("list", "rows") else one

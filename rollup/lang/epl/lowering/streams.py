@@ -8,7 +8,9 @@ from typing import Any
 
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, Slot, Variable, walk
+from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import ContextValue, Filter, Input, PatternInput, StoreInput, StreamInput, Unnest
+from rollup.engine.rows.row import Row
 from rollup.engine.types import BOOL, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.expressions import condition, lower
@@ -158,8 +160,18 @@ def columns_of(items: Sequence[st.Item], scope: Scope) -> tuple[list[Expr], list
         elif isinstance(item.value, ex.StreamStar) and item.name is None:
             _stream_star(item, item.value, scope, add)
         else:
-            add(item.name or render(item.value), lower(item.value, scope), item)
+            add(item.name or render(item.value), _column(item.value, scope), item)
     return columns, names
+
+
+def _column(node: ex.Expression, scope: Scope) -> Expr:
+    """A column. Of a grouped sub-query that has no one row it is a row of nulls, where an expression would find null."""
+    found = lower(node, scope)
+    row = found.type.row
+    if row is None or not isinstance(node, ex.Subquery) or not node.query.group_by:
+        return found
+    nothing = Row(0, (None,) * len(row.fields))
+    return Call(Operator("the row or nulls", lambda row: nothing if row is None else row, False), (found,), found.type)
 
 
 def _stream_star(item: st.Item, star: ex.StreamStar, scope: Scope, add: Any) -> None:
