@@ -1,6 +1,7 @@
 """The methods of lists: what they do with values and functions of them, and what their result is. Tables, not code.
 
 A list that is null gives null. Of values that are null no number is made, and they stand before all others in an order.
+An element of which a condition knows nothing stays, as in the reference: `where` leaves out what it knows to be false.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Of = Callable[[Any], Any]
 
 
 def _kept(values: Any, test: Of) -> list[Any]:
-    return [value for value in values if test(value) is True]
+    return [value for value in values if test(value) is not False]
 
 
 def _chosen(values: Any, test: Of | None) -> Sequence[Any]:
@@ -31,7 +32,7 @@ def _mapped(values: Any, of: Of | None) -> list[Any]:
     return list(values) if of is None else [of(value) for value in values]
 
 
-def _numbers(values: Any, of: Of | None = None) -> list[Any]:
+def _known(values: Any, of: Of | None = None) -> list[Any]:
     return [value for value in _mapped(values, of) if value is not None]
 
 
@@ -59,17 +60,17 @@ def _distinct(values: Any, of: Of | None = None) -> list[Any]:
 
 
 def _mean(values: Any, of: Of | None = None) -> Any:
-    found = _numbers(values, of)
+    found = _known(values, of)
     return agg.mean(sum(found), len(found)) if found else None
 
 
 def _sum(values: Any, of: Of | None = None) -> Any:
-    found = _numbers(values, of)
+    found = _known(values, of)
     return sum(found) if found else None
 
 
 def _best(choose: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda values, of=None: choose(_numbers(values, of), default=None)
+    return lambda values, of=None: choose(_known(values, of), default=None)
 
 
 def _best_by(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +109,7 @@ def _map(values: Any, of: Of, what: Of) -> dict[Any, Any]:
 
 def _ending(values: Any, test: Of) -> list[Any]:
     """The values from the end backwards as long as the test holds, in their order."""
-    return list(takewhile(lambda value: test(value) is True, reversed(values)))[::-1]
+    return list(takewhile(lambda value: test(value) is not False, reversed(values)))[::-1]
 
 
 def _both(values: Any, others: Any) -> list[Any]:
@@ -119,7 +120,7 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "where": (_kept, "list"),
     "take": (lambda values, n: values[: max(n, 0)], "list"),
     "takelast": (lambda values, n: values[-n:] if n > 0 else [], "list"),
-    "takewhile": (lambda values, test: list(takewhile(lambda value: test(value) is True, values)), "list"),
+    "takewhile": (lambda values, test: list(takewhile(lambda value: test(value) is not False, values)), "list"),
     "takewhilelast": (_ending, "list"),
     "countof": (lambda values, test=None: len(_chosen(values, test)), "int"),
     "anyof": (lambda values, test: any(test(value) is True for value in values), "bool"),
@@ -129,7 +130,7 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "first": (lambda values: next(iter(values), None), "element"),
     "last": (_last, "element"),
     "countevents": (len, "int"),
-    "selectfrom": (_mapped, "mapped"),
+    "selectfrom": (_known, "mapped"),
     "arrayof": (lambda values, of=None: _mapped(values, of), "mapped"),
     "sumof": (_sum, "value"),
     "average": (_mean, "double"),

@@ -72,6 +72,8 @@ class LowerMethods:
         if isinstance(node.of, ex.Subquery):
             return subquery(node.of.query, self.scope, "rows")
         value = self.lower(node.of)
+        if isinstance(node.of, ex.Array):
+            return Call(_THERE, (value,), value.type)
         if isinstance(node.of, ex.Call) and node.of.of is None and node.of.name.lower() == "sorted":
             return Coalesce((value, Call(_NONE, (), value.type)), value.type)
         return value
@@ -183,6 +185,7 @@ class LowerMethods:
 
 
 _ROW = Operator("row", lambda *values: Row(0, values), strict=False)
+_THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
 _NONE = Operator("no values", lambda: [], strict=False)
 
 
