@@ -33,6 +33,8 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
     most = slots.shape[1] // 2
     minutes = np.full(fields, -1, np.int64)  # where the last time of a field began, and the second at which its minute did
     starts = np.zeros(fields, np.int64)
+    zones = np.full(fields, -1, np.int64)  # the same of its offset
+    shifts = np.zeros(fields, np.int64)
     while at < end:
         if data[at] == 35 or data[at] == 10 or row >= wholes.shape[1]:
             return -1
@@ -194,27 +196,37 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                         at += 1
                     if at == begin:
                         return -1
-                shift = 0
-                if at >= end:
-                    return -1
-                if data[at] == 90 or data[at] == 122:
-                    at += 1
-                elif data[at] == 43 or data[at] == 45:
-                    if at + 6 > end or data[at + 3] != 58:
-                        return -1
-                    for i in (1, 2, 4, 5):
-                        if data[at + i] < 48 or data[at + i] > 57:
-                            return -1
-                    away = (np.int64(data[at + 1]) - 48) * 10 + (np.int64(data[at + 2]) - 48)
-                    more = (np.int64(data[at + 4]) - 48) * 10 + (np.int64(data[at + 5]) - 48)
-                    if away > 23 or more > 59:
-                        return -1
-                    shift = (away * 60 + more) * 60
-                    if data[at] == 45:
-                        shift = -shift
+                before, differs = zones[f], 0
+                if before >= 0 and at + 6 <= end:
+                    for i in range(6):
+                        differs |= data[at + i] ^ data[before + i]
+                if before >= 0 and at + 6 <= end and differs == 0:  # the offset of the row before
+                    shift = shifts[f]
                     at += 6
                 else:
-                    return -1
+                    shift = 0
+                    if at >= end:
+                        return -1
+                    if data[at] == 90 or data[at] == 122:
+                        at += 1
+                    elif data[at] == 43 or data[at] == 45:
+                        if at + 6 > end or data[at + 3] != 58:
+                            return -1
+                        for i in (1, 2, 4, 5):
+                            if data[at + i] < 48 or data[at + i] > 57:
+                                return -1
+                        away = (np.int64(data[at + 1]) - 48) * 10 + (np.int64(data[at + 2]) - 48)
+                        more = (np.int64(data[at + 4]) - 48) * 10 + (np.int64(data[at + 5]) - 48)
+                        if away > 23 or more > 59:
+                            return -1
+                        shift = (away * 60 + more) * 60
+                        if data[at] == 45:
+                            shift = -shift
+                        zones[f] = at
+                        shifts[f] = shift
+                        at += 6
+                    else:
+                        return -1
                 wholes[f, row] = (starts[f] + second - shift) * 1000000 + micros
             if last:
                 if at < end and data[at] != 10:
@@ -251,8 +263,7 @@ class Scanner:
         """The columns of a piece; None when something in it is not plain."""
         data = np.frombuffer(piece, np.uint8)
         while True:
-            # A row has a byte or more a field. Memory that is not filled is never touched, so it costs nothing.
-            arrays = _Arrays(len(self._fields), len(piece) // len(self._fields) + 1, self._slots)
+            arrays = _Arrays(len(self._fields), int(np.count_nonzero(data == 10)) + 1, self._slots)
             rows = arrays.fill(data, self._kinds, self._low, self._high)
             if rows >= 0:
                 return [arrays.column(data, place, field, rows) for place, field in enumerate(self._fields)]
