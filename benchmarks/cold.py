@@ -35,7 +35,7 @@ _BARE = "benchmarks.peers.spark_bare"
 
 @dataclass(frozen=True)
 class Seconds:
-    """By the clock, and of the processor, of a process and of those it waited for."""
+    """By the clock, and of the processor, of a process and of those it waited for: Java is not among them."""
 
     clock: float
     processor: float
@@ -75,8 +75,8 @@ def by_turns(what: str, ours: Callable[[Path], Seconds], bare: Callable[[Path], 
             own.mkdir()
             conf = write_conf(own, [file], kind="json")
             times.append((ours(conf), bare(own)))
-    told(f"{what}, seven events", [each for each, _ in times])
-    told(f"{what}: a bare streaming query", [each for _, each in times], peer="spark")
+    told(f"{what}, seven events", [each.clock for each, _ in times])
+    told(f"{what}: a bare streaming query", [each.clock for _, each in times], peer="spark")
     ratio = statistics.median(theirs.clock for _, theirs in times) / statistics.median(own.clock for own, _ in times)
     emit(BENCH, f"{what}: bare / ours", ratio, "ratio", ratio=ratio, peer="spark", aim=AIM)
 
@@ -130,18 +130,20 @@ def short(again: int) -> None:
     with scratch("cold-short") as folder:
         conf = str(write_conf(folder, [events(folder / "in")], kind="json"))
         ran(rollup("run", conf, "--once"))
-        told("rollup --help", [ran(rollup("--help")) for _ in range(again)])
-        told("a first question", [ran(rollup("query", conf, QUESTION)) for _ in range(again)])
-        told("import duckdb", [ran([sys.executable, "-c", "import duckdb"]) for _ in range(again)])
+        commands = {
+            "rollup --help": rollup("--help"),
+            "a first question": rollup("query", conf, QUESTION),
+            "import duckdb": [sys.executable, "-c", "import duckdb"],
+        }
+        for what, words in commands.items():
+            found = [ran(words) for _ in range(again)]
+            processor = statistics.median(one.processor for one in found)
+            told(what, [one.clock for one in found], processor=processor)
 
 
-def told(what: str, seconds: Sequence[Seconds], **more: str) -> None:
+def told(what: str, seconds: Sequence[float], **more: float | str) -> None:
     """Print the median and the least of a command's runs."""
-    clock = [one.clock for one in seconds]
-    emit(
-        BENCH, what, statistics.median(clock), "s", temperature="cold", least=min(clock),
-        processor=statistics.median(one.processor for one in seconds), **more,
-    )  # fmt: skip
+    emit(BENCH, what, statistics.median(seconds), "s", temperature="cold", least=min(seconds), **more)
 
 
 def main() -> int:
