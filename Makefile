@@ -9,6 +9,9 @@ export VENV
 PY := $(VENV)/bin/python
 NAME ?= cascade
 
+# Tests and benchmarks start hundreds of Pythons: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup test demo bench bench-smoke soak crash lint format docs clean
 
 help: ## print this list

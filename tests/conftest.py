@@ -25,6 +25,7 @@ _schemas = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """The outcomes of the conformance cases are collected here, since only this file is read in every process."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start would compile every module anew
     config.pluginmanager.register(Collector())
 
 
@@ -88,6 +89,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the run: two cores, Delta, the Kafka source; the network interface is loopback."""
     from pyspark.sql import SparkSession
 
+    from rollup.archive import java_options
+    from rollup.hosts.spark.session import QUICK
     from rollup.jars import spark_jars_option
     from rollup.java import use_java
 
@@ -106,7 +109,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -Duser.timezone=UTC",
+        # As for a short job: the second compiler and the loading of classes take more than most tests.
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -Duser.timezone=UTC {QUICK} {java_options()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

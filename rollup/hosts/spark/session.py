@@ -42,7 +42,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-_QUICK = "-XX:TieredStopAtLevel=1"
+QUICK = "-XX:TieredStopAtLevel=1"
 """Without the second compiler: over 8 M events from files it takes as much of the processor as the whole job without it,
 and what it makes is worth that only to a Java that lives on, or that each record goes through."""
 _MOMENT = 2.0
@@ -65,10 +65,10 @@ class Coming:
         use_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK)  # it only puts the other's command together
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK)  # it only puts the other's command together
         self.made = False
         own = _scratch(settings)
-        self._settings = _settings(settings, kafka, delta, own, _QUICK if brief else "")
+        self._settings = _settings(settings, kafka, delta, own, QUICK if brief else "")
         self._java = launch(self._settings, own)
 
     def __enter__(self) -> Coming:
