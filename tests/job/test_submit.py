@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rollup.jars import spark_jars
 from rollup.java import java_home
 from tests.job.jobs import ROOT
 from tests.lifecycle.conftest import trades
@@ -29,7 +30,12 @@ def submit(job: str, *arguments: object, options: tuple[str, ...] = ()) -> tuple
     environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
     environment |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     local = ("--master", "local[1]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false")
-    command = [str(home / "bin" / "spark-submit"), *local, *options, str(ROOT / "jobs" / f"{job}.py")]
+    command = [
+        str(home / "bin" / "spark-submit"),
+        *local,
+        *options,
+        str(ROOT / "jobs" / f"{job}.py"),
+    ]
     ended = subprocess.run(
         [*command, *map(str, arguments)], cwd="/", env=environment, capture_output=True, text=True, timeout=240
     )
@@ -52,6 +58,29 @@ def test_aggregate_under_spark_submit_takes_all_files_and_ends_with_zero(tmp_pat
     assert "Traceback" not in said
     assert Opened.of(conf).pipeline.source["Trades"]["arrivals"] == 400
     assert len(everything(conf)["seconds"]) > 300
+
+
+_ASKED = """
+from rollup.hosts.spark.session import session
+asked = session({"spark.sql.session.timeZone": "Asia/Tokyo"}, kafka=False).sparkContext.getConf()
+names = "master driver.memory sql.shuffle.partitions sql.session.timeZone jars"
+print("ASKED", *(asked.get(f"spark.{name}") for name in names.split()))
+"""
+
+
+@pytest.mark.spark
+def test_what_spark_submit_is_told_stands_above_our_settings_and_below_those_of_the_configuration(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "asked.py").write_text(_ASKED)
+    jar = spark_jars(kafka=True)[0]
+    told = ("--conf", "spark.sql.shuffle.partitions=9", "--conf", "spark.sql.session.timeZone=UTC", "--jars", str(jar))
+    code, said = submit(str(tmp_path / "asked"), options=told)
+    assert code == 0, said
+    (line,) = (line for line in said.splitlines() if line.startswith("ASKED"))
+    _, master, memory, partitions, zone, jars = line.split()
+    assert (master, memory, partitions, zone) == ("local[1]", "1g", "9", "Asia/Tokyo")
+    assert jar.name in jars and "delta" in jars
 
 
 @pytest.mark.slow

@@ -67,6 +67,7 @@ class Coming:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK)  # it only puts the other's command together
         self.made = False
+        settings = {**_submitted(_jars(kafka, delta)), **settings}
         own = _scratch(settings)
         self._settings = _settings(settings, kafka, delta, own, QUICK if brief else "")
         self._java = launch(self._settings, own)
@@ -134,6 +135,23 @@ def _from_kafka(conf: Conf) -> bool:
     return any(options.get("kind") == "kafka" for options in conf.sources.values())
 
 
+def _jars(kafka: bool, delta: bool) -> str:
+    return spark_jars_option(kafka=kafka, delta=delta) if kafka or delta else ""
+
+
+def _submitted(jars: str) -> Mapping[str, str]:
+    """What spark-submit was told: its master, sizes and jars, to which ours are added. Nothing where this process was
+    not submitted."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # pyright: ignore[reportPrivateUsage]
+    told = dict(SparkConf().getAll())
+    every = ",".join(filter(None, [told.get("spark.jars"), jars]))
+    return {**told, "spark.jars": every} if every else told
+
+
 def _settings(settings: Mapping[str, str], kafka: bool, delta: bool, own: str | None, more: str) -> Mapping[str, str]:
     """All settings of a session, those that are given last; `more` is for Java."""
     local = settings.get("spark.master", "local").startswith("local")
@@ -141,7 +159,7 @@ def _settings(settings: Mapping[str, str], kafka: bool, delta: bool, own: str | 
     if "MASTER" not in os.environ:
         found["spark.master"] = "local[*]"
     if kafka or delta:
-        found["spark.jars"] = spark_jars_option(kafka=kafka, delta=delta)
+        found["spark.jars"] = _jars(kafka, delta)
     if not local:
         found = {name: value for name, value in found.items() if not name.startswith("spark.driver.")}
         found["spark.driver.maxResultSize"] = "0"
