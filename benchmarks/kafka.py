@@ -26,7 +26,7 @@ def ours(topic: Topic, batch_events: int, folder: Path) -> CascadeRun:
     metrics = folder / "metrics.jsonl"
     seconds = run_job(write_topic_conf(folder, topic.bootstrap, topic.name, batch_events), metrics)
     lines = [json.loads(row) for row in metrics.read_text().splitlines()]
-    late = sum(sum(line["late"].get("TradeAgg", {}).values()) for line in lines)
+    late = sum(sum(line["late"].values()) for line in lines)
     run = summarise(lines, seconds, late)
     if run.events != topic.events:
         raise OursFailed(f"our job read {run.events} of {topic.events} events")
