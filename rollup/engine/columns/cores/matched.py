@@ -81,11 +81,14 @@ class Matched:
         """The matches that the batch's events complete. Raises QueryError when too many partial matches wait."""
         before: int = state.scalars["now"]
         now = max(before, batch.now)
-        arrivals = np.maximum(batch.times, before)
         partial = state.tables["partial"]
-        old, begins = partial.num_rows, self._mask(self.begin, batch)
-        ends = self._mask(self.end, batch)
-        events = pa.table([pa.array(arrivals), *(plain(column) for column in batch.columns)], schema=self._schema)
+        old, begins, ends = partial.num_rows, self._mask(self.begin, batch), self._mask(self.end, batch)
+        places = np.flatnonzero(begins | ends)  # an event that neither begins nor ends one changes nothing
+        begins, ends, arrivals = begins[places], ends[places], np.maximum(batch.times[places], before)
+        columns = batch.columns
+        if len(places) < batch.rows:
+            columns = tuple(column.take(pa.array(places)) for column in columns)
+        events = pa.table([pa.array(arrivals), *(plain(column) for column in columns)], schema=self._schema)
         together = pa.concat_tables([partial, events]).combine_chunks()
         times = together.column("time").to_numpy().copy()
         codes, keys = self._numbered(together, old)
@@ -101,7 +104,7 @@ class Matched:
                 hint="bound it with timer:within, every-distinct or a limit on ->",
             )
         after = State({"partial": together.take(pa.array(left))}, {"now": now})
-        return after, self._output(together, one[:n], other[:n], old)
+        return after, self._output(together, one[:n], other[:n], old, places)
 
     def _mask(self, filter: Filter, batch: Batch) -> np.ndarray:
         mask = accepted(filter, None, batch.columns, batch.rows)
@@ -114,7 +117,8 @@ class Matched:
         codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
         return codes, len(encoded.dictionary)
 
-    def _output(self, together: pa.Table, one: np.ndarray, other: np.ndarray, old: int) -> Output:
+    def _output(self, together: pa.Table, one: np.ndarray, other: np.ndarray, old: int, places: np.ndarray) -> Output:
+        """The matches of events `one` of all together with events `other` of the batch, which stood there at `places`."""
         times = together.column("time").to_numpy()
         sides = [[c.take(pa.array(at)).combine_chunks() for c in together.columns[1:]] for at in (one, other + old)]
         flat = [_array(column) for side in sides for column in side]
@@ -123,7 +127,7 @@ class Matched:
             columns = [pa.StructArray.from_arrays(part, names) for part in (flat[:width], flat[width:])]
         else:
             columns = [evaluate(each, flat, len(one)) for each in self.columns]
-        return Output(times[other + old], other, tuple(columns))
+        return Output(times[other + old], places[other], tuple(columns))
 
 
 def _array(column: pa.Array) -> pa.Array:
