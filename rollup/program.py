@@ -135,7 +135,12 @@ class Program:
 
     def fed_by(self, stream: str) -> tuple[Derivation, ...]:
         """The derivations that events of a stream go through, in order."""
-        return _along(stream, self.derivations)
+        reached, found = {stream}, list[Derivation]()
+        for derivation in self.derivations:
+            if derivation.source in reached:
+                reached.add(derivation.target)
+                found.append(derivation)
+        return tuple(found)
 
     def scale(self, stream: str) -> int:
         """How many arrival numbers each event of a stream takes: as many as copies of it reach one other stream."""
@@ -163,16 +168,6 @@ class Program:
 
         arrive(stream)
         return max(counts.values()) + 1, tuple(Step(each, tuple(places[id(each)])) for each in along)
-
-
-def _along(stream: str, derivations: Sequence[Derivation]) -> tuple[Derivation, ...]:
-    """Of derivations in order, those that events of a stream go through."""
-    reached, found = {stream}, list[Derivation]()
-    for derivation in derivations:
-        if derivation.source in reached:
-            reached.add(derivation.target)
-            found.append(derivation)
-    return tuple(found)
 
 
 def _feeding(stream: str, derivations: Sequence[Derivation]) -> set[str]:

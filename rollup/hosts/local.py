@@ -159,7 +159,7 @@ class LocalHost:
         with self.engine.tables({"batch": batch}):
             found = self.walk.folded(pipeline.partials, "batch", batch.num_rows)
             refused = [] if found.refused is None else found.refused.to_pylist()
-            self.dead += [{"stream": found.stream, **row} for row in refused]
+            self.dead += [{"stream": pipeline.aggregation.stream, **row} for row in refused]
             return pipeline.prepare(
                 [found.rows],
                 lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],

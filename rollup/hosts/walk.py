@@ -19,7 +19,6 @@ from rollup.program import Program, renumbered
 class Folded:
     """What the events of a stream are to one aggregation: its partial rows, and those whose time cannot be read."""
 
-    stream: str
     rows: pa.Table
     refused: pa.Table | None
 
@@ -65,4 +64,4 @@ class Walk:
         rows = partials.fold(self.engine, view)
         none = events is not None and partials.hold_all(rows, events)
         refused = None if none else partials.refused(self.engine, view)
-        return Folded(partials.aggregation.stream, rows, refused)
+        return Folded(rows, refused)

@@ -67,9 +67,10 @@ class Coming:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark warns about the machine's name
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK)  # it only puts the other's command together
         self.made = False
-        settings = {**_submitted(_jars(kafka, delta)), **settings}
+        jars = spark_jars_option(kafka=kafka, delta=delta)
+        settings = {**_submitted(jars), **settings}
         own = _scratch(settings)
-        self._settings = _settings(settings, kafka, delta, own, QUICK if brief else "")
+        self._settings = _settings(settings, jars, delta, own, QUICK if brief else "")
         self._java = launch(self._settings, own)
 
     def __enter__(self) -> Coming:
@@ -135,10 +136,6 @@ def _from_kafka(conf: Conf) -> bool:
     return any(options.get("kind") == "kafka" for options in conf.sources.values())
 
 
-def _jars(kafka: bool, delta: bool) -> str:
-    return spark_jars_option(kafka=kafka, delta=delta) if kafka or delta else ""
-
-
 def _submitted(jars: str) -> Mapping[str, str]:
     """What spark-submit was told: its master, sizes and jars, to which ours are added. Nothing where this process was
     not submitted."""
@@ -152,14 +149,14 @@ def _submitted(jars: str) -> Mapping[str, str]:
     return {**told, "spark.jars": every} if every else told
 
 
-def _settings(settings: Mapping[str, str], kafka: bool, delta: bool, own: str | None, more: str) -> Mapping[str, str]:
+def _settings(settings: Mapping[str, str], jars: str, delta: bool, own: str | None, more: str) -> Mapping[str, str]:
     """All settings of a session, those that are given last; `more` is for Java."""
     local = settings.get("spark.master", "local").startswith("local")
     found = _SETTINGS | {"spark.app.name": "rollup"} | (_DELTA if delta else {})
     if "MASTER" not in os.environ:
         found["spark.master"] = "local[*]"
-    if kafka or delta:
-        found["spark.jars"] = _jars(kafka, delta)
+    if jars:
+        found["spark.jars"] = jars
     if not local:
         found = {name: value for name, value in found.items() if not name.startswith("spark.driver.")}
         found["spark.driver.maxResultSize"] = "0"

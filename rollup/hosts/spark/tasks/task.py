@@ -143,7 +143,7 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
         yield Kind.PARTIALS, name, _shared(spec, worker, partials, found.rows)
         if found.refused is not None and found.refused.num_rows:
             scale = worker.program.scale(spec.stream)
-            yield Kind.DEAD, name, _letters(worker.engine, part, found.stream, found.refused, scale)
+            yield Kind.DEAD, name, _letters(worker.engine, part, partials.aggregation.stream, found.refused, scale)
     for stream in spec.forwards if not spec.refold else ():
         if stream in views:
             yield Kind.EVENTS, stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
