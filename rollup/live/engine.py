@@ -122,7 +122,7 @@ class Engine:
             return
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
-        batch = Batch.of(columns, instants)
+        batch = Batch.of(columns, instants, stream=stream)
         told = self._columns.send(stream, batch, lambda: list(events.rows(make)), times is not None)
         self._hearing.tell(told)
         if told.problem is not None:

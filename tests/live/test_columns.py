@@ -20,6 +20,7 @@ from rollup.live import Arrived, Engine, Heard
 
 SCHEMA = """
 create schema S(symbol string, price double, volume int);
+create schema R(symbol string, price double, volume int);
 create context C partition by symbol from S;
 """
 COVERED = {
@@ -38,6 +39,11 @@ COVERED = {
     "sorted": "select sum(price) as s, count(*) as n from S#sort(3, volume desc)",
     "pattern": "select a.price as p, b.volume as v from pattern [every a=S(price>50) -> "
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
+    "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
+    "where a.symbol = b.symbol",
+    "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "
+    "where s.symbol = t.symbol and s.price > t.volume",
+    "both": "select s.symbol as s, t.price as y from S#length(4) as s inner join R#keepall as t on s.symbol = t.symbol",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
 }
 UNCOVERED = {
@@ -49,6 +55,8 @@ SEVERAL = [
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted"],
     ["time", "removed", "total", "a"],
+    ["pairs", "two", "both", "a"],
+    ["two", "removed"],
     ["keyed"],
     ["last", "keyed", "grouped", "filter"],
 ]
@@ -61,9 +69,14 @@ row = st.fixed_dictionaries(
     }
 )
 gaps = st.sampled_from([0, 0, 1, 3, 10, 40])
-sends = st.tuples(st.sampled_from(["dicts", "table", "timed"]), st.lists(st.tuples(gaps, row), max_size=8))
-clocks = st.tuples(st.sampled_from(["advance", "jump"]), st.sampled_from([1, 5, 20, 100]))
-steps = st.lists(st.one_of(sends, sends, clocks, st.just(("restart", None)), st.just(("rows", None))), max_size=9)
+sends = st.tuples(
+    st.sampled_from(["dicts", "table", "timed"]),
+    st.sampled_from(["S", "S", "R"]),
+    st.lists(st.tuples(gaps, row), max_size=8),
+)
+clocks = st.tuples(st.sampled_from(["advance", "jump"]), st.just(""), st.sampled_from([1, 5, 20, 100]))
+others = st.sampled_from([("restart", "", None), ("rows", "", None)])
+steps = st.lists(st.one_of(sends, sends, clocks, others, others), max_size=9)
 
 
 def _deployed(names: list[str], columns: int | None) -> Engine:
@@ -77,15 +90,15 @@ def _deployed(names: list[str], columns: int | None) -> Engine:
 def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> list[Any]:
     said: list[Any] = []
     names = list(engine.plan())
-    for what, value in found:
+    for what, stream, value in found:
         match what:
             case "dicts":
-                engine.send("S", [event for _, event in value])
+                engine.send(stream, [event for _, event in value])
             case "table" | "timed":
                 table = pa.Table.from_pylist([event for _, event in value], TYPES)
                 at = engine.now
                 times = [at := at + gap for gap, _ in value]
-                engine.send("S", table, at=times if what == "timed" else None)
+                engine.send(stream, table, at=times if what == "timed" else None)
             case "advance":
                 engine.advance(engine.now + value)
             case "jump":
@@ -205,6 +218,19 @@ def test_a_statement_that_inserts_later_makes_the_events_of_its_stream_come_one_
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
     assert reasons["grouped"] == "`S`, into which a statement inserts"
+
+
+def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:
+    engines = [_deployed(["two", "filter"], 1), _deployed(["two", "filter"], None)]
+    for engine in engines:
+        engine.send("S", _events(2))
+        engine.deploy("insert into R select symbol, 2.0 as price, volume from S(volume = 1)", "x")
+        engine.send("S", _events(2))
+    heard = [engine.heard() for engine in engines]
+    assert heard[0] == heard[1]
+    assert "two" in {each.statement for each in heard[0]}
+    reasons = {each.statement: each.reason for each in engines[0].plan()}
+    assert (reasons["two"], reasons["filter"]) == ("`R`, into which a statement inserts", None)
 
 
 def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() -> None:

@@ -86,7 +86,16 @@ KEYED = [
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *PATTERNS, *KEYED]
+JOINS = [
+    "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
+    "where a.symbol = b.symbol",
+    "select a.id as i, b.id as j, a.price * b.price as x from S#length(3) as a, S(price > 20)#length(5) as b "
+    "where a.symbol = b.symbol and a.price > b.price",
+    "select a.symbol as s, b.flag as f from S#time(25 msec) as a inner join S(flag)#keepall as b on a.id = b.volume",
+    "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
+    "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
+]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *PATTERNS, *KEYED, *JOINS]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -125,7 +134,7 @@ def lowered(text: str) -> tuple[Any, Any, RowType]:
 def core(text: str) -> Core:
     """The core that covers a statement."""
     plan, context, stream = lowered(text)
-    found = core_of(plan, stream, context)
+    found = core_of(plan, {"S": stream}, context)
     assert not isinstance(found, str), f"{text}: {found}"
     return found
 
@@ -156,7 +165,7 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
         part = events[begin:stop]
         last = stop == len(events)
         columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
-        batch = Batch.of(columns, [at for at, _ in part], end if last else None)
+        batch = Batch.of(columns, [at for at, _ in part], end if last else None, "S")
         if keep:
             state, found = _reread(state), core(text)
         state, output = found.step(state, batch)
@@ -269,27 +278,54 @@ REFUSED = {
         "a rate other than output last every so often, in a context"
     ),
     "context C select count(*) as c from S(price > 2) output last every 1 sec": "a filter or grouping in a context",
-    "select a.price from S#length(2) as a, S#length(3) as b": "a join",
+    "select a.price from S#length(2) as a, S#length(3) as b": "a join without equal fields of both sides",
+    "select a.price from S#length(2) as a, S#length(3) as b where a.price = b.price": (
+        "a join without equal fields of both sides"
+    ),
+    "select a.price from S#length(2) as a, S#sort(3, price) as b where a.id = b.id": "a join over the window Sorted",
+    "select a.price from S as a unidirectional, S#length(3) as b where a.id = b.id": (
+        "an outer or unidirectional join"
+    ),
+    "select a.price from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
+        "an outer or unidirectional join"
+    ),
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
+        "aggregates, look-ups or an output rate over a join"
+    ),
+    "select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
+        "a join of more than two"
+    ),
+    "context C select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "a join in a context",
 }
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_statement_that_no_core_covers_is_told_why(text: str):
     plan, context, stream = lowered(text)
-    assert covers(plan, stream, context) == REFUSED[text]
+    assert covers(plan, {"S": stream}, context) == REFUSED[text]
 
 
 def test_a_step_leaves_the_given_state_as_it_was():
-    for text in (WINDOWS[0], WINDOWS[7], PATTERNS[0], KEYED[0]):
+    for text in (WINDOWS[0], WINDOWS[7], PATTERNS[0], KEYED[0], JOINS[0]):
         found = core(text)
-        batch = Batch.of([pa.array([1], kind) if i else pa.array(["a"]) for i, kind in enumerate(KINDS[:3])], [1])
-        batch = Batch((*batch.columns, pa.array([True]), pa.array([1])), batch.times, batch.now)
+        columns = [pa.array([1], kind) if i else pa.array(["a"]) for i, kind in enumerate(KINDS[:3])]
+        batch = Batch.of([*columns, pa.array([True]), pa.array([1])], [1], stream="S")
         state, _ = found.step(found.start(0), batch)
         before = _reread(state)
-        found.step(state, Batch(batch.columns, batch.times + 100, 200))
+        found.step(state, Batch(batch.columns, batch.times + 100, 200, "S"))
         assert {name: table.equals(state.tables[name]) for name, table in before.tables.items()} == dict.fromkeys(
             before.tables, True
         )
+
+
+@settings(max_examples=20, deadline=None)
+@given(found=steps, most=st.sampled_from([0, 1, 3]))
+def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(found: Any, most: int):
+    events, text = timed(found), JOINS[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rollup.engine.columns.cores.joined._MOST", most)
+        halved = by_columns(text, events, events[-1][0] if events else 0, [], False)
+    assert halved == by_rows(text, events, events[-1][0] if events else 0)
 
 
 def test_groups_that_have_emptied_leave_the_state():

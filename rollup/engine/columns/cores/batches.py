@@ -21,6 +21,8 @@ TIMER = -1
 class Batch:
     """Events of one stream in order: a column a field, the instant of each event, and the instant the clock ends at.
 
+    `stream` says which, to a core that reads several.
+
     >>> Batch.of([pa.array(["a", "b"])], [5, 5]).now
     5
     """
@@ -28,9 +30,10 @@ class Batch:
     columns: tuple[pa.Array, ...]
     times: Ints
     now: int
+    stream: str = ""
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array], times: Any, now: int | None = None) -> Batch:
+    def of(cls, columns: Sequence[pa.Array], times: Any, now: int | None = None, stream: str = "") -> Batch:
         """A batch; the clock ends at the last event unless `now` says later.
 
         Raises QueryError for times that go back.
@@ -39,12 +42,18 @@ class Batch:
         if len(instants) > 1 and bool((instants[1:] < instants[:-1]).any()):
             raise QueryError("the times of a batch go back", hint="order its events by their instants")
         last = int(instants[-1]) if len(instants) else 0
-        return cls(tuple(columns), instants, last if now is None else max(now, last))
+        return cls(tuple(columns), instants, last if now is None else max(now, last), stream)
 
     @property
     def rows(self) -> int:
         """How many events."""
         return len(self.times)
+
+    def part(self, begin: int, end: int) -> Batch:
+        """The events from one place up to another; the clock ends where they end."""
+        now = self.now if end == self.rows else int(self.times[end - 1])
+        columns = tuple(column.slice(begin, end - begin) for column in self.columns)
+        return Batch(columns, self.times[begin:end], now, self.stream)
 
 
 @dataclass(frozen=True)

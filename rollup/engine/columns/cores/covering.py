@@ -79,10 +79,9 @@ def _constant(value: Expr) -> str | None:
 
 
 def general(plan: Select) -> str | None:
-    """The first reason against what surrounds a statement: joins, routes, orders, limits, the remove stream."""
+    """The first reason against what surrounds a statement: routes, orders, limits, the remove stream."""
     rate = plan.rate
     reasons = (
-        (len(plan.inputs) != 1 or plan.join is not None, "a join"),
         (bool(plan.own_inputs), "a sub-query"),
         (plan.target is not None or plan.into is not None, "insert into"),
         (plan.finish != Finish(), "distinct, order by or limit"),

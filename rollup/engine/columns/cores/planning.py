@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import folded
+from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed import keyed_totals
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
@@ -14,13 +17,19 @@ from rollup.engine.rows.plans import PatternInput, Select
 from rollup.engine.types import RowType
 
 
-def core_of(plan: object, stream: RowType, context: Context | None = None) -> Core | str:
-    """The core that runs a statement over events of `stream`, or the first reason why none does."""
+def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> Core | str:
+    """The core that runs a statement over the events of the streams that it reads, or the first reason why none does."""
     if not isinstance(plan, Select):
         return f"the statement {type(plan).__name__}"
-    reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(stream.fields.values()))
+    kinds = [kind for stream in reads.values() for kind in stream.fields.values()]
+    reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(kinds))
     if reason is not None:
         return reason
+    if plan.join is not None or len(plan.inputs) != 1:
+        return "a join in a context" if context is not None else joined(plan, reads)
+    if len(reads) != 1:
+        return "a pattern over several streams"
+    (stream,) = reads.values()
     if context is not None:
         return keyed_totals(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
@@ -30,7 +39,7 @@ def core_of(plan: object, stream: RowType, context: Context | None = None) -> Co
     return filter_project(plan)
 
 
-def covers(plan: object, stream: RowType, context: Context | None = None) -> str | None:
+def covers(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> str | None:
     """The first reason against running a statement over columns; None when it is covered."""
-    found = core_of(plan, stream, context)
+    found = core_of(plan, reads, context)
     return found if isinstance(found, str) else None

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.evaluate import arrow, evaluate
@@ -37,6 +38,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return _keyed(core, component, name, now), held
         case Folded():
             return _folded(core, component.root.instances[name].snapshot(), stream, now)
+        case Joined():
+            return _joined(core, component.root.instances[name].snapshot(), now), held
         case Matched():
             return _matched(core, component.root.instances[name].snapshot(), stream, now), held
         case _:
@@ -70,6 +73,19 @@ def _folded(core: Folded, kept: Any, stream: RowType, now: int) -> tuple[State, 
         "groups": pa.table(columns, schema=schema),
     }
     return State(tables, {"now": now}), rows
+
+
+def _joined(core: Joined, kept: Any, now: int) -> State:
+    """The rows of both windows; when they came matters where time lets them out."""
+    tables = dict[str, pa.Table]()
+    for name, side, input in zip(SIDES, core.sides, kept[_INPUTS], strict=True):
+        window: Sequence[Any] = input[0]
+        stamped = window if isinstance(side.window, Time) else [(row, now) for row in window]
+        rows = _table([row for row, _ in stamped], side.type)
+        columns = [column.combine_chunks() for column in rows.columns]
+        times = np.array([at for _, at in stamped], np.int64)
+        tables[name] = side.rows(columns, times, np.arange(len(stamped)))
+    return State(tables, {"now": now})
 
 
 def _groups(core: Folded, kind: Any) -> list[tuple[Any, list[Any], int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
 from rollup.engine.columns.running.instance import ColumnInstance
-from rollup.engine.columns.running.placing import Placed, Placing, TypeOf, stream_of
+from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance
@@ -152,14 +152,12 @@ class Columns:
         deployed, core = self._component.statements[name], self._placing.core(name)
         plan = deployed.plan
         assert isinstance(plan, Select) and not isinstance(core, str)
-        stream = stream_of(plan) or ""
-        kinds = self._type_of(stream)
-        assert kinds is not None
+        reads = self._placing.reads(deployed)
 
         def build(where: Partition, order: Order) -> Instance:
-            made = ColumnInstance(name, plan, core, stream, kinds, where, order)
+            made = ColumnInstance(name, plan, core, reads, where, order)
             if start:
-                made.state, held = adopted(core, self._component, name, kinds)
+                made.state, held = adopted(core, self._component, name, next(iter(reads.values())))
                 made.window = held if made.holds is not None else made.window
             return made
 
@@ -224,7 +222,7 @@ class Columns:
             return batch
         had = (self._component.statements[name].order, 0) < stopped.before
         rows = stopped.place + had
-        return Batch(tuple(c.slice(0, rows) for c in batch.columns), batch.times[:rows], self._component.runner.now)
+        return replace(batch.part(0, rows), now=self._component.runner.now)
 
     def _singly(
         self, found: Sequence[tuple[Any, tuple[str, ...], tuple[int, ...]]]

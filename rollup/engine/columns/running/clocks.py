@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.timers import Phase
@@ -26,14 +28,21 @@ def phase(core: Core) -> Phase:
 def due(core: Core, state: State) -> int | None:
     """The next instant at which a core has something to say without an event."""
     match core:
-        case Folded(window=Time(span)):
-            times = state.tables["content"].column("time")
-            return times[0].as_py() + span if len(times) else None
+        case Folded():
+            return _leaves(core.window, state.tables["content"])
+        case Joined():
+            leaves = [_leaves(side.window, state.tables[name]) for side, name in zip(core.sides, SIDES, strict=True)]
+            return min((at for at in leaves if at is not None), default=None)
         case KeyedTotals():
             dues = state.tables["clocks"].column("due")
             return dues[0].as_py() if len(dues) else None
         case _:
             return None
+
+
+def _leaves(window: WindowSpec | None, held: pa.Table) -> int | None:
+    """When the oldest row of a window leaves by itself."""
+    return held.column("time")[0].as_py() + window.span if isinstance(window, Time) and held.num_rows else None
 
 
 def late(core: Core, state: State, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:

@@ -6,7 +6,7 @@ where a statement runs never changes what it says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,14 +37,15 @@ _PIECES = 64
 
 
 class ColumnInstance(Instance):
-    """A statement at work; `stream` and `kinds` are what it reads."""
+    """A statement at work; `reads`: the streams that it reads, with their types."""
 
     def __init__(
-        self, name: str, plan: Select, core: Core, stream: str, kinds: RowType, where: Partition, order: Order
+        self, name: str, plan: Select, core: Core, reads: Mapping[str, RowType], where: Partition, order: Order
     ) -> None:
         super().__init__(name, (), (), where, order)
-        self.plan, self.core, self.stream = plan, core, stream
-        self._types = [arrow(kind) for kind in kinds.fields.values()]
+        self.plan, self.core, self._streams = plan, core, tuple(reads)
+        self._kinds = [[arrow(kind) for kind in kinds.fields.values()] for kinds in reads.values()]
+        self._types = self._kinds[0]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
         self.holds = core if windowed and isinstance(core, Folded) and not core.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
@@ -69,18 +70,19 @@ class ColumnInstance(Instance):
 
     def listen(self) -> None:
         """Hear of single events."""
-        input = self.plan.inputs[0]
-        if isinstance(input, StreamInput):
-            entry = entry_of(input.filter, self, 0, self.environment, no_narrowing)
-        else:
-            entry = Entry(self, 0)
-        self._listening.add(self.stream, entry)
+        match self.plan.inputs:
+            case (StreamInput(filter=filter),):
+                self._listening.add(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))
+            case _:
+                for place, stream in enumerate(self._streams):
+                    self._listening.add(stream, Entry(self, place))
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
-        """One event."""
+        """One event of the stream that the one input stands for."""
         if self.alive:
-            columns = [pa.array([value], kind) for value, kind in zip(row.values, self._types, strict=True)]
-            self._tell(self.take(Batch.of(columns, [self.runner.now])))
+            (place,) = inputs
+            columns = [pa.array([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
+            self._tell(self.take(Batch.of(columns, [self.runner.now], stream=self._streams[place])))
             self.ask_timers()
 
     def fire(self, phase: Phase, now: int) -> None:

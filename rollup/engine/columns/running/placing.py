@@ -50,26 +50,34 @@ class Placing:
         return known[1]
 
     def _core(self, deployed: Deployed) -> Core | str:
-        plan, stream = deployed.plan, stream_of(deployed.plan)
+        plan = deployed.plan
         if not isinstance(plan, Select):
             return "a store" if plan is None else f"the statement {type(plan).__name__}"
-        if stream is None:
-            return "a join" if len(plan.inputs) != 1 else "an input that is not a stream"
-        kinds = self._type_of(stream)
-        if kinds is None:
-            return f"`{stream}`, whose events nobody sends"
+        if plan.own_inputs:
+            return "a sub-query"
+        streams = streams_of(plan)
+        if not streams:
+            return "an input that is not a stream"
+        unsent = [stream for stream in streams if self._type_of(stream) is None]
+        if unsent:
+            return f"`{unsent[0]}`, whose events nobody sends"
         context = None if deployed.context is None else self._component.contexts[deployed.context]
         if context is not None and len(context.statements) > 1:
             return "a context that other statements share"
-        return core_of(plan, kinds, None if context is None else context.context)
+        return core_of(plan, self.reads(deployed), None if context is None else context.context)
 
     def against(self, name: str) -> str | None:
         """The first reason against running a statement over columns; None when it is covered."""
         core = self.core(name)
         if isinstance(core, str):
             return core
-        stream = stream_of(self._component.statements[name].plan) or ""
-        return self.disturbed(stream)
+        streams = streams_of(self._component.statements[name].plan)
+        return next((reason for stream in streams if (reason := self.disturbed(stream)) is not None), None)
+
+    def reads(self, deployed: Deployed) -> dict[str, RowType]:
+        """The streams that a statement reads, with their types."""
+        found = {stream: self._type_of(stream) for stream in streams_of(deployed.plan)}
+        return {stream: kinds for stream, kinds in found.items() if kinds is not None}
 
     def disturbed(self, stream: str) -> str | None:
         """Why the events of a stream must come one by one: they are changed on their way, or other statements insert some."""
@@ -79,9 +87,9 @@ class Placing:
         return f"`{stream}`, into which a statement inserts" if stream in self._fed else None
 
     def readers(self, stream: str) -> list[str]:
-        """The statements that read a stream and nothing else, by deployment, and that columns cover."""
+        """The statements that read a stream, by deployment, and that run over columns."""
         self._look()
-        return [name for name in self._readers.get(stream, ()) if not isinstance(self.core(name), str)]
+        return [name for name in self._readers.get(stream, ()) if self.against(name) is None]
 
     def _look(self) -> None:
         if self._seen == self._component.changed:
@@ -90,7 +98,7 @@ class Placing:
         self._readers, self._fed = {}, set[str]()
         self._covered = {name: each for name, each in self._covered.items() if name in self._component.statements}
         for name, deployed in self._component.statements.items():
-            if (stream := stream_of(deployed.plan)) is not None:
+            for stream in streams_of(deployed.plan):
                 self._readers.setdefault(stream, []).append(name)
             self._fed |= {use.removeprefix("> ") for use in self._used(name, deployed) if use.startswith("> ")}
 
@@ -117,22 +125,19 @@ class Placing:
     def _names(self, name: str, deployed: Deployed) -> set[str]:
         """What a statement has in common with those of its component."""
         used = {use.removeprefix("> ") for use in self._used(name, deployed)}
-        stream = stream_of(deployed.plan)
-        if stream in self._fed:
-            used.add(stream)
-        return used
+        return used | (self._fed & set(streams_of(deployed.plan)))
 
 
-def stream_of(plan: object) -> str | None:
-    """The one stream that a statement reads; None when it reads several or a store."""
+def streams_of(plan: object) -> tuple[str, ...]:
+    """The streams that a statement reads; none when it also reads a store, or asks a sub-query."""
     match plan:
-        case Select(inputs=(StreamInput(filter=filter),), own_inputs=()):
-            return filter.stream
         case Select(inputs=(PatternInput(pattern=pattern),), own_inputs=()):
-            streams = {node.stream for node in nodes(pattern.root) if isinstance(node, FilterNode)}
-            return streams.pop() if len(streams) == 1 else None
+            return tuple(dict.fromkeys(node.stream for node in nodes(pattern.root) if isinstance(node, FilterNode)))
+        case Select(inputs=inputs, own_inputs=()):
+            streams = [each.filter.stream for each in inputs if isinstance(each, StreamInput)]
+            return tuple(dict.fromkeys(streams)) if len(streams) == len(inputs) else ()
         case _:
-            return None
+            return ()
 
 
 def _uses(deployed: Deployed) -> Iterator[str]:

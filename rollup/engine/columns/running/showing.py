@@ -10,6 +10,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
@@ -25,6 +26,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
         case KeyedTotals():
             slots = [(key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)]
             return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
+        case Joined():
+            return core.content(state)
         case Folded() if core.by_group:
             return _by_group(core, plan, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
