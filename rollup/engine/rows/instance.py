@@ -9,8 +9,9 @@ from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput
-from rollup.engine.rows.row import Delta, Row
+from rollup.engine.rows.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
+from rollup.engine.rows.stores.keyed import ByKey
 from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
@@ -60,6 +61,15 @@ class Instance:
         if isinstance(state.spec, StoreInput):
             return state.passing(self.store(state.spec.store).shown())
         return list(state.window.shown()) if state.window is not None else []
+
+    def held_for(self, number: int, by_key: ByKey, r: Rows) -> Sequence[Row]:
+        """The rows that an input holds, without those that cannot fulfil a condition over `r` and them."""
+        state = self.inputs[number]
+        if isinstance(state.spec, StoreInput):
+            found = by_key.rows(self.store(state.spec.store), r, self.environment)
+            if found is not None:
+                return state.passing(found)
+        return self.held(number)
 
     # life
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
@@ -11,6 +12,7 @@ from rollup.engine.rows.inputs import InputState
 from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Lookup, Previous, Subquery, TableRow
 from rollup.engine.rows.row import Row, Rows
 from rollup.engine.rows.runner import Ask, Environment
+from rollup.engine.rows.stores.keyed import ByKey
 
 
 class Asked(Protocol):
@@ -29,8 +31,8 @@ class Asked(Protocol):
         """One of the inputs."""
         ...
 
-    def held(self, number: int) -> Sequence[Row]:
-        """The rows that an input holds."""
+    def held_for(self, number: int, by_key: ByKey, r: Rows) -> Sequence[Row]:
+        """The rows that an input holds, without those that cannot fulfil a condition over `r` and them."""
         ...
 
     def table_row(self, table: str, key: tuple[Any, ...]) -> Row | None:
@@ -70,9 +72,13 @@ def _subquery(plan: Subquery, home: Asked) -> Ask:
     columns, keys = compiled_row(plan.columns), compiled_row(plan.keys)
     fold = Fold(plan.calls) if plan.calls or plan.keys else None
     single = len(plan.columns) == 1
+    by_key = cache(lambda place: ByKey(plan.where, place))
+
+    def held(r: Rows) -> Sequence[Row]:
+        return home.held_for(plan.input, by_key(len(r)), r)
 
     def found(r: Rows, e: Environment) -> list[Rows]:
-        return [(*r, row) for row in home.held(plan.input) if where((*r, row), (), e)]
+        return [(*r, row) for row in held(r) if where((*r, row), (), e)]
 
     def answers(r: Rows, e: Environment) -> list[Any]:
         rows = found(r, e)
@@ -86,7 +92,7 @@ def _subquery(plan: Subquery, home: Asked) -> Ask:
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Any:
         if plan.mode == "exists":
-            return any(where((*r, row), (), e) for row in home.held(plan.input))
+            return any(where((*r, row), (), e) for row in held(r))
         values = answers(r, e)
         if plan.mode == "list":
             return values

@@ -10,8 +10,9 @@ from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Const
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.plans import Select, StoreInput
-from rollup.engine.rows.row import Row
+from rollup.engine.rows.row import Row, Rows
 from rollup.engine.rows.selects.select import SelectInstance
+from rollup.engine.rows.stores.keyed import ByKey
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.deployer import Deployer
@@ -256,3 +257,7 @@ def _parameters(node: Any) -> list[ex.Parameter]:
 
 def _key(parameter: ex.Parameter) -> str:
     return parameter.name or f"@{parameter.at.line}:{parameter.at.column}"
+
+    def held_for(self, number: int, by_key: ByKey, r: Rows) -> Sequence[Row]:
+        """A key is one of a partition."""
+        return self.held(number)

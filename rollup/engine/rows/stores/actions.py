@@ -13,6 +13,7 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, Unnest
 from rollup.engine.rows.row import Delta, Row, Rows
 from rollup.engine.rows.selects.select import SelectInstance
+from rollup.engine.rows.stores.keyed import ByKey
 from rollup.engine.rows.stores.named import Table
 from rollup.engine.timers import Order
 from rollup.engine.types import RowType
@@ -168,7 +169,7 @@ class MergeInstance(ActionInstance):
     def __init__(self, name: str, plan: Merge, where: Partition, order: Order) -> None:
         super().__init__(name, (plan.trigger, *plan.own_inputs), plan.lookups, where, order)
         self.plan = plan
-        self._where = predicate(plan.where)
+        self._where, self._by_key = predicate(plan.where), ByKey(plan.where, 1)
         self._cases = [
             (case.matched, predicate(case.condition), [_Doing(action, self) for action in case.actions])
             for case in plan.cases
@@ -177,8 +178,12 @@ class MergeInstance(ActionInstance):
     def act(self, row: Row) -> None:
         """One event: its rows are found, then all is changed at once."""
         store, e, filtered = self.store(self.plan.store), self.environment, self.plan.where is not None
-        work = _Work(self)
-        rows = [] if self.plan.always else [each for each in store.asked(filtered) if self._where((row, each), (), e)]
+        work, rows = _Work(self), list[Row]()
+        if not self.plan.always:
+            found = self._by_key.rows(store, (row,), e)
+            rows = [
+                each for each in (store.asked(filtered) if found is None else found) if self._where((row, each), (), e)
+            ]
         for each in rows:
             self._first(True, (row, each, each), work)
         if not rows:
@@ -371,7 +376,7 @@ class OnSelectInstance(SelectInstance):
 
     def __init__(self, name: str, plan: OnSelect, where: Partition, order: Order) -> None:
         super().__init__(name, plan.select, where, order)
-        self._action = plan
+        self._action, self._by_key = plan, ByKey(plan.select.where, 1)
 
     def changed(self, deltas: dict[int, Delta]) -> None:
         """Each event asks anew; nothing is kept."""
@@ -386,7 +391,7 @@ class OnSelectInstance(SelectInstance):
         return state.passing(self.store(state.spec.store).asked(self.plan.where is not None))
 
     def _asked(self, row: Row) -> None:
-        found = self._passing([(row, each) for each in self.held(1)])
+        found = self._passing([(row, each) for each in self.held_for(1, self._by_key, (row,))])
         self.kind.clear()
         if found or self.plan.total:
             self.outputs.take(found, ())

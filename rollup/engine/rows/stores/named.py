@@ -79,6 +79,11 @@ class Store(Instance, ABC):
         """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
         return self.content()
 
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The places of the key, where the store has one."""
+        return ()
+
     @abstractmethod
     def find(self, key: Key) -> Row | None:
         """The row of a key."""
@@ -101,9 +106,9 @@ class Store(Instance, ABC):
         """Raise QueryError when rows that come break a unique index."""
         gone, rows = {row.id for row in leaving}, list(coming)
         for index in self.unique:
-            known = {self._key(index, row) for row in self.content() if row.id not in gone}
-            for row in rows:
-                key = self._key(index, row)
+            keys = [self._key(index, row) for row in rows]
+            known = self._known(index, set(keys), gone)
+            for key in keys:
                 if key in known:
                     shown = ", ".join(repr(value) for value in key)
                     raise QueryError(
@@ -111,6 +116,10 @@ class Store(Instance, ABC):
                         hint="nothing was changed; update the row, or delete it first",
                     )
                 known.add(key)
+
+    def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
+        """Those of some keys that rows have which stay."""
+        return keys & {self._key(index, row) for row in self.content() if row.id not in gone}
 
     def _key(self, index: UniqueIndex, row: Row) -> Key:
         return tuple(row.values[place] for place in index.places)
@@ -227,9 +236,18 @@ class Table(Store):
         """In the order in which keys came."""
         return list(self._rows.values())
 
+    @property
+    def keys(self) -> tuple[int, ...]:
+        return self.spec.keys
+
     def find(self, key: Key) -> Row | None:
         """The row of a key."""
         return self._rows.get(key)
+
+    def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
+        if index.places != self.spec.keys:
+            return super()._known(index, keys, gone)
+        return {key for key in keys if (row := self._rows.get(key)) is not None and row.id not in gone}
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """A row that is updated keeps its number and its place."""

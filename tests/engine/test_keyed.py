@@ -1,0 +1,73 @@
+"""Actions and sub-queries that name a table's key: the same answers as by looking through the table, without doing so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollup.core.errors import QueryError
+from rollup.engine.rows.stores.named import Table
+from rollup.live import Engine
+
+MODULE = """
+create schema S(k string, n int, v double);
+create table T(k string primary key, n int primary key, v double, c int);
+@name('merge') on S(v > 20) as s merge T as t where {equal}
+  when matched and s.v > 90 then delete
+  when matched then update set v = t.v + s.v, c = t.c + 1
+  when not matched then insert select s.k as k, s.n as n, s.v as v, 1 as c;
+@name('update') on S(v > 10, v <= 20) as s update T as t set c = s.n where {equal} and t.c > 1;
+@name('delete') on S(v > 8, v <= 10) as s delete from T as t where {equal};
+@name('select') on S(v <= 8) as s select s.v as x, t.v as y, t.c as c from T as t where {equal};
+@name('asked') select k, (select v from T as t where {equal}) as v, exists (select * from T as t where {equal} and t.c > 1) as e
+  from S as s;
+"""
+BY_KEY = "t.k = s.k and s.n = t.n"
+LOOKED_THROUGH = "coalesce(t.k, '-') = coalesce(s.k, '-') and t.k = t.k and s.n = t.n"
+
+events = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.sampled_from(["a", "b", None]),
+            "n": st.one_of(st.none(), st.integers(0, 2)),
+            "v": st.sampled_from([1.0, 9.0, 15.0, 30.0, 40.0, 95.0]),
+        }
+    ),
+    max_size=30,
+)
+
+
+def _answers(equal: str, found: list[dict[str, Any]]) -> list[Any]:
+    engine = Engine()
+    engine.deploy(MODULE.format(equal=equal))
+    said: list[Any] = []
+    for event in found:
+        try:
+            engine.send("S", event)
+        except QueryError as problem:  # a key that is there already
+            said.append(str(problem))
+        said += [(each.statement, each.new, each.old) for each in engine.heard()]
+    return [*said, engine.query("select * from T")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(found=events)
+def test_a_key_finds_what_looking_through_finds(found: list[dict[str, Any]]) -> None:
+    assert _answers(BY_KEY, found) == _answers(LOOKED_THROUGH, found)
+
+
+def test_a_table_is_not_looked_through_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy(MODULE.format(equal=BY_KEY))
+    engine.send("S", [{"k": k, "n": n, "v": 30.0} for k in "abc" for n in range(3)])
+
+    def refuse(self: Table) -> Any:
+        raise AssertionError("looked through")
+
+    monkeypatch.setattr(Table, "content", refuse)
+    engine.send("S", [{"k": "a", "n": 1, "v": v} for v in (1.0, 9.0, 15.0, 30.0, 95.0)])
+    monkeypatch.undo()
+    assert len(engine.query("select * from T")) == 8
