@@ -8,9 +8,8 @@ as tables, so making the output is too.
   statements by itself (`executor` says where), and with `Engine(columns=None)`, which stays on rows.
 * a batch of 1, 100, 10,000 events: microseconds.
 * first: milliseconds of the first batch in a new process, loops loaded from their cache or compiled into an empty one.
-* Esper, where `ESPER_CLASSPATH` names its jars and the harness `oracle.Bench`: one thread, in the same run, and how
-  many times its events a second ours are. Shapes that it does not know are sent as
-  `custom` with EPL and KEYS in the environment.
+* Esper, where `ESPER_CLASSPATH` names its jars: one thread of `benchmarks/peers/EsperPeer.java`, in the same run, after
+  at least 4 seconds in which Java compiles, and how many times its events a second ours are.
 
 `python -m benchmarks.engine --index` shows what an event costs beside 1 to 100,000 statements that it does not concern;
 `--memory` what 10,000 partitions, statements and partial matches hold.
@@ -20,7 +19,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +26,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,49 +36,62 @@ from rollup.live import Arrived, Engine
 
 BATCH = 10_000
 SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
+PEER = Path(__file__).parent / "peers" / "EsperPeer.java"
 SCHEMA = "create schema S(symbol string, price double, volume int); create context C partition by symbol from S;"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Statements, how many symbols the events have, and what Esper's harness calls it."""
+    """A module, how many symbols events have, how many copies there are: `{i}` in the text is a copy's number."""
 
-    statements: tuple[str, ...]
+    text: str
     keys: int
-    peer: str = "custom"
+    copies: int = 1
+
+    @property
+    def statements(self) -> list[str]:
+        """The text of each copy."""
+        return [self.text.replace("{i}", str(i)) for i in range(self.copies)]
 
 
 def _many(n: int) -> Shape:
-    return Shape(tuple(f"select * from S(symbol='K{i}')" for i in range(n)), n, f"stmts_hit_{n}")
+    return Shape("select * from S(symbol='K{i}')", n, n)
 
 
 SHAPES = {
-    "filter": Shape(("select symbol, price * volume as notional from S(price > 50)",), 100, "filter_project"),
-    "length": Shape(("select symbol, sum(price) from S#length(1000) group by symbol",), 100, "len_group_sum"),
-    "time": Shape(("select symbol, avg(price) from S#time(60) group by symbol",), 100, "time_group_avg"),
+    "filter": Shape("select symbol, price * volume as notional from S(price > 50)", 100),
+    "length": Shape("select symbol, sum(price) from S#length(1000) group by symbol", 100),
+    "time": Shape("select symbol, avg(price) from S#time(60) group by symbol", 100),
     "pattern": Shape(
-        ("select * from pattern [every a=S(price>90) -> b=S(symbol=a.symbol, price<10) where timer:within(10 sec)]",),
-        100,
-        "pattern_within",
+        "select * from pattern [every a=S(price>90) -> b=S(symbol=a.symbol, price<10) where timer:within(10 sec)]", 100
     ),
     "statements-1": _many(1),
     "statements-100": _many(100),
     "statements-10000": _many(10_000),
-    "context": Shape(
-        ("context C select symbol, count(*) as c, avg(price) as p from S output last every 1 sec",),
-        10_000,
-        "ctx_keyed_10k",
-    ),
+    "context": Shape("context C select symbol, count(*) as c, avg(price) as p from S output last every 1 sec", 10_000),
     "join": Shape(
-        (
-            "select a.price as x, b.price as y from S(volume<50)#time(1 sec) as a, S(volume>=50)#time(1 sec) as b "
-            "where a.symbol = b.symbol",
-        ),
+        "select a.price as x, b.price as y from S(volume<50)#time(1 sec) as a, S(volume>=50)#time(1 sec) as b "
+        "where a.symbol = b.symbol",
         100,
     ),
-    "unique": Shape(("select sum(price) as s, count(*) as n from S#unique(symbol)",), 1000),
-    "sort": Shape(("select sum(price) as s, count(*) as n from S#sort(100, price desc)",), 100),
-    "extremes": Shape(("select symbol, min(price) as a, max(price) as b from S#length(1000) group by symbol",), 100),
+    "unique": Shape("select sum(price) as s, count(*) as n from S#unique(symbol)", 1000),
+    "sort": Shape("select sum(price) as s, count(*) as n from S#sort(100, price desc)", 100),
+    "extremes": Shape("select symbol, min(price) as a, max(price) as b from S#length(1000) group by symbol", 100),
+    "irstream": Shape("select irstream symbol, sum(price) as s from S#length(1000) group by symbol", 100),
+    "both": Shape("select * from pattern [every (a=S(price>98) and b=S(price<2))]", 100),
+    "named": Shape(
+        "create window W#length(1000) as S; insert into W select * from S; select sum(price) as s from W", 100
+    ),
+    "table": Shape(
+        "create table T(symbol string primary key, total double); "
+        "on S as s merge T as t where t.symbol = s.symbol when matched then update set total = t.total + s.price "
+        "when not matched then insert select s.symbol as symbol, s.price as total",
+        10_000,
+    ),
+    "sub-query": Shape(
+        "select symbol, price - (select avg(price) from S(volume<10)#length(100)) as d from S(volume>=10)", 100
+    ),
+    "partitions": Shape("context C select symbol, sum(price) as s from S(price > 20)", 100),
 }
 
 
@@ -147,14 +159,13 @@ def first_elsewhere(name: str, cache: str | None) -> float:
     return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
-def esper(shape: Shape, classpath: str) -> float | None:
-    """Events a second of Esper, by the wall's clock; None for a shape that its harness does not know."""
-    command = ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx4g", "-cp", classpath, "oracle.Bench", shape.peer]
-    environment = {**os.environ, "EPL": shape.statements[0], "KEYS": str(shape.keys)}
-    command += ["objectarray", str(SECONDS), str(SECONDS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    found = re.search(r"([\d,]+) ev/s wall", done.stdout)
-    return None if found is None else float(found[1].replace(",", ""))
+def esper(shape: Shape, classpath: str) -> float:
+    """Events a second of Esper, by the wall's clock."""
+    text = shape.text.replace("'K{i}'", "?:key:string")
+    command = ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx4g", "-cp", classpath, str(PEER), text]
+    command += [str(shape.copies), str(shape.keys), str(max(4.0, SECONDS)), str(SECONDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[0])
 
 
 def main(names: list[str]) -> None:
@@ -167,7 +178,7 @@ def main(names: list[str]) -> None:
     print(f"{'first ms':>8} {'uncached':>8} {'Esper/s':>10} {'engine':>8} {'rows':>6} {'load':>5}")
     for name in names or list(SHAPES):
         shape = SHAPES[name]
-        executor = {each.executor for each in deployed(shape, 1)[0].plan()}.pop()
+        executor = "rows" if any(each.executor == "rows" for each in deployed(shape, 1)[0].plan()) else "columns"
         over = 1 if executor == "columns" else None
         hot = rate(shape, over, BATCH, SECONDS)
         sizes = [1e6 * size / rate(shape, over, size, SECONDS / 2) for size in (1, 100, BATCH)]
@@ -179,8 +190,7 @@ def main(names: list[str]) -> None:
         line += f" {loaded:8.0f} {compiled:8.0f}"
         if classpath is not None:
             theirs = esper(shape, classpath)
-            beside = f"{theirs:10,.0f} {hot / theirs:7.2f}x {rows / theirs:5.3f}x" if theirs else f"{'no figure':>26}"
-            line += f" {beside} {os.getloadavg()[0]:5.1f}"
+            line += f" {theirs:10,.0f} {hot / theirs:7.2f}x {rows / theirs:5.3f}x {os.getloadavg()[0]:5.1f}"
         print(line, flush=True)
 
 
@@ -215,8 +225,9 @@ def index() -> None:
 def memory() -> None:
     """MiB of Python and of Arrow that 10,000 of something hold, on rows and over columns."""
     print(f"{'10,000 …':16} {'rows':>8} {'columns':>8}  MiB")
-    matches = Shape(("select * from pattern [every a=S(price>=0) -> b=S(symbol=a.symbol, price<0) "
-                     "where timer:within(1 hour)]",), 100)  # fmt: skip
+    matches = Shape(
+        "select * from pattern [every a=S(price>=0) -> b=S(symbol=a.symbol, price<0) where timer:within(1 hour)]", 100
+    )
     for name, shape in {
         "partitions": SHAPES["context"],
         "statements": SHAPES["statements-10000"],

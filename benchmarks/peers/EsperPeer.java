@@ -1,0 +1,76 @@
+import com.espertech.esper.common.client.EPCompiled;
+import com.espertech.esper.common.client.configuration.Configuration;
+import com.espertech.esper.common.client.util.EventTypeBusModifier;
+import com.espertech.esper.compiler.client.CompilerArguments;
+import com.espertech.esper.compiler.client.EPCompilerProvider;
+import com.espertech.esper.runtime.client.DeploymentOptions;
+import com.espertech.esper.runtime.client.EPRuntime;
+import com.espertech.esper.runtime.client.EPRuntimeProvider;
+import com.espertech.esper.runtime.client.EPStatement;
+import com.espertech.esper.runtime.client.EventSender;
+import java.util.Random;
+
+/**
+ * Events a second of Esper on one thread, one event a millisecond of its clock.
+ *
+ * <p>{@code java -cp JARS EsperPeer.java STATEMENT COPIES KEYS WARM SECONDS}: a text {@code ?:key:string} of the statement
+ * is K0, K1, … in its copies. Events are object arrays made beforehand; a listener takes what is delivered.
+ */
+public final class EsperPeer {
+    private static final int POOL = 1 << 17;
+    private static final String SCHEMA =
+            "create objectarray schema S(symbol string, price double, volume int); create context C partition by symbol from S";
+
+    private static long delivered;
+    private static final Configuration SETTINGS = new Configuration();
+
+    private static void deploy(EPRuntime runtime, String text, int copies) throws Exception {
+        CompilerArguments path = new CompilerArguments(SETTINGS);
+        path.getPath().add(runtime.getRuntimePath());
+        EPCompiled compiled = EPCompilerProvider.getCompiler().compile(text, path);
+        for (int copy = 0; copy < copies; copy++) {
+            String key = "K" + copy;
+            DeploymentOptions options = new DeploymentOptions();
+            if (text.contains("?:key")) options.setStatementSubstitutionParameter(each -> each.setObject("key", key));
+            for (EPStatement each : runtime.getDeploymentService().deploy(compiled, options).getStatements()) {
+                each.addListener((come, left, statement, from) -> delivered += come == null ? 0 : come.length);
+            }
+        }
+    }
+
+    private static Object[][] events(int keys) {
+        Random random = new Random(7);
+        Object[][] made = new Object[POOL][];
+        for (int i = 0; i < POOL; i++) {
+            made[i] = new Object[] {"K" + random.nextInt(keys), random.nextInt(10_000) / 100.0, random.nextInt(100)};
+        }
+        return made;
+    }
+
+    public static void main(String[] given) throws Exception {
+        SETTINGS.getRuntime().getThreading().setInternalTimerEnabled(false);
+        SETTINGS.getCompiler().getByteCode().setAccessModifiersPublic();
+        SETTINGS.getCompiler().getByteCode().setBusModifierEventType(EventTypeBusModifier.BUS);
+        EPRuntime runtime = EPRuntimeProvider.getRuntime("peer", SETTINGS);
+        runtime.getEventService().clockExternal();
+        runtime.getEventService().advanceTime(0);
+        deploy(runtime, SCHEMA, 1);
+        deploy(runtime, given[0], Integer.parseInt(given[1]));
+        Object[][] events = events(Integer.parseInt(given[2]));
+        EventSender sender = runtime.getEventService().getEventSender("S");
+        long warm = (long) (Double.parseDouble(given[3]) * 1e9), wanted = (long) (Double.parseDouble(given[4]) * 1e9);
+        long start = System.nanoTime(), began = 0, sent = 0, sentBefore = 0;
+        while (began == 0 || System.nanoTime() - began < wanted) {
+            for (int i = 0; i < 256; i++) {
+                runtime.getEventService().advanceTime(++sent);
+                sender.sendEvent(events[(int) (sent & (POOL - 1))]);
+            }
+            if (began == 0 && System.nanoTime() - start > warm) {
+                began = System.nanoTime();
+                sentBefore = sent;
+            }
+        }
+        double seconds = (System.nanoTime() - began) / 1e9;
+        System.out.printf("%.0f events/s, %d rows%n", (sent - sentBefore) / seconds, delivered);
+    }
+}
