@@ -1,6 +1,6 @@
 """Aggregate calls as one generated fold: a group's state is a list of slots, one function each to enter, leave and read.
 
->>> from rollup.engine.aggregates import AVG, COUNT
+>>> from rollup.engine.aggregates.known import AVG, COUNT
 >>> from rollup.engine.expressions import Field
 >>> from rollup.engine.rows.row import Row
 >>> from rollup.engine.types import DOUBLE
@@ -20,9 +20,10 @@ from functools import cached_property
 from typing import Any
 
 from rollup.core.errors import PlanError
-from rollup.engine.aggregates import HELPERS, Aggregate
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.aggregates.helpers import HELPERS
 from rollup.engine.compiling import Source
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Const, Expr
 from rollup.engine.types import DataType
 
 Group = list[Any]
@@ -137,7 +138,8 @@ class Fold:
     def _taken(self, source: Source, place: int, call: AggregateCall, text: str, direction: str) -> None:
         slots = self._slots(place)
         given = dict(zip(("x", "y", "z"), [source.emit(argument) for argument in call.args], strict=False))
-        conditions = [f"{value} is not None" for value in given.values()] if call.aggregate.skips else []
+        asked = [value for value, argument in zip(given.values(), call.args, strict=False) if not _certain(argument)]
+        conditions = [f"{value} is not None" for value in asked] if call.aggregate.skips else []
         if call.distinct:
             conditions.append(f"{direction}_distinct({slots['seen_values']}, {given['x']})")
         body = self._line(place, text).format(**slots, **given)
@@ -160,3 +162,8 @@ def leave_distinct(counts: dict[Any, int], value: Any) -> bool:
         return False
     del counts[value]
     return True
+
+
+def _certain(argument: Expr) -> bool:
+    """Whether an argument is never null."""
+    return isinstance(argument, Const) and argument.value is not None

@@ -16,7 +16,19 @@ from sqlglot import exp
 from rollup.core.calendar import GMT, Duration, normal_zone
 from rollup.core.dialects import LastBy
 from rollup.core.errors import PlanError
-from rollup.plan.aggregates import AGGREGATES, EXACT, LONG, PARTIALS, Columns, Kind, aggregate, guarded, narrowed
+from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial
+from rollup.plan.aggregates import (
+    AGGREGATES,
+    EXACT,
+    LONG,
+    Kind,
+    Summary,
+    aggregate,
+    column_of,
+    guarded,
+    kind_of,
+    narrowed,
+)
 from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
@@ -30,6 +42,8 @@ KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 """Columns of the ledger of late events: what was done with them, and in which commit."""
 SHARED = tuple(f"AGG_{which}_{what}" for which in ("FIRST", "LAST") for what in ("EVENT_TIMESTAMP", "ARRIVAL"))
 """The columns that first, last and plain values are chosen by; all arguments share them."""
+ARRIVED = Moment(exp.column("__ts"), exp.column("__arrival"))
+"""When an event of a batch came."""
 _RESERVED = re.compile(r"AGG_|__", re.IGNORECASE)
 
 
@@ -274,9 +288,9 @@ class _Builder:
             )
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
-        prepared = LastBy(this=exp.cast(bound.sql, kind.sql), time=exp.column("__ts"), arrival=exp.column("__arrival"))
+        prepared = _event(exp.cast(bound.sql, kind.sql))
         self._plain[item.name] = Value(item.name, Kind.of(kind), prepared, _last(item.name))
-        self._order.add("LAST")
+        self._order.add("last")
         return Output(item.name, kind, column(item.name))
 
     def _no_aggregate(self, call: exp.Anonymous, scope: Scope) -> Bound | None:
@@ -299,41 +313,36 @@ class _Builder:
         if call.name.lower() == "count" and not call.expressions:
             self._partials.setdefault("AGG_COUNT", _count_all())
             return Bound(column("AGG_COUNT"), Type.LONG)
-        wanted = 1 + found.extra if call.name.lower() != "quantiles" else max(1, min(2, len(call.expressions)))
-        if len(call.expressions) != wanted:
+        most = (found.constant or found).kept.constants[1]
+        if not found.kept.constants[0] <= len(call.expressions) - 1 <= most:
             raise PlanError(
-                f"{call.name} takes {wanted} argument(s), not {len(call.expressions)}",
-                hint=f"{call.name}(x{', n' if wanted > 1 else ''})",
+                f"{call.name} takes {1 + most} argument(s), not {len(call.expressions)}",
+                hint=f"{call.name}(x{', n' if most else ''})",
             )
         argument = bind(call.expressions[0], self._plain_scope)
-        return self._bound(call, argument, call.expressions[1:])
+        return self._bound(call, found, argument)
 
-    def _bound(self, call: exp.Anonymous, argument: Bound, extra: Iterable[exp.Expr]) -> Bound:
-        found = AGGREGATES[call.name.lower()]
+    def _bound(self, call: exp.Anonymous, found: Summary, argument: Bound) -> Bound:
         if argument.type is None:
             raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
-        result = found.result(call.name, argument.type)
-        constants = [_constant(node, call.name) for node in extra]
-        if call.name.lower() == "quantiles" and constants:
-            result = Type.DOUBLE
-        columns = self._columns(found.partials, argument, self._suffixes(call.expressions[0]))
-        return Bound(found.final(columns, constants), result)
+        constants = [_constant(node, call.name) for node in call.expressions[1:]]
+        if found.constant is not None and constants:
+            found = found.constant
+        result = found.type(call.name, argument.type)
+        suffix = self._suffixes(call.expressions[0])
+        names = {
+            partial.name: self._partial(partial, argument.sql, argument.type, suffix) for partial in found.kept.partials
+        }
+        return Bound(found.kept.value(lambda partial: column(names[partial]), constants), result)
 
-    def _columns(self, prefixes: Sequence[str], argument: Bound, suffix: str) -> Columns:
-        assert argument.type is not None
-        names: dict[str, str] = {}
-        for prefix in prefixes:
-            names[prefix] = self._partial(prefix, argument.sql, argument.type, suffix)
-        return lambda prefix: column(names[prefix])
-
-    def _partial(self, prefix: str, argument: exp.Expr, kind: Type, suffix: str) -> str:
-        partial, name = PARTIALS[prefix], f"{prefix}_{suffix}"
-        prepared = partial.prepare(exp.cast(argument.copy(), kind.sql))
-        if prefix in ("AGG_FIRST", "AGG_LAST"):
-            self._order.add(prefix.removeprefix("AGG_"))
-        siblings = _siblings(prefix, suffix)
-        stored = partial.kind(kind)
-        helper = None if partial.helper is None else (f"__mean_{suffix}", *partial.helper(siblings))
+    def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str) -> str:
+        name = f"{column_of(partial.name)}_{suffix}"
+        prepared = partial.prepare(exp.cast(argument.copy(), kind.sql), ARRIVED)
+        if partial.name in _CHOSEN:
+            self._order.add(partial.name)
+        siblings = _siblings(suffix)
+        stored = kind_of(partial, kind)
+        helper = None if partial.helper is None else (_helper(suffix), *partial.helper(siblings))
         merge = partial.merge(siblings)
         if stored is EXACT:
             merge = guarded(merge, column(overflow_of(name)))
@@ -342,18 +351,17 @@ class _Builder:
 
     def _ordering(self) -> Iterable[Value]:
         """The (event time, arrival) that plain, first and last values are chosen by, so that parts still merge."""
-        for which in ("LAST", "FIRST"):
+        for which, pick in _CHOSEN.items():
             if which in self._order:
-                pick, first = (exp.Max, False) if which == "LAST" else (exp.Min, True)
-                time, arrival = f"AGG_{which}_EVENT_TIMESTAMP", f"AGG_{which}_ARRIVAL"
-                events = LastBy(
-                    this=exp.column("__arrival"), time=exp.column("__ts"), arrival=exp.column("__arrival"), first=first
-                )
+                time, arrival = (column_of(f"{which}_{what}") for what in ("event_timestamp", "arrival"))
+                first = which == "first"
                 rows = LastBy(this=column(arrival), time=column(time), arrival=column(arrival), first=first)
-                yield Value(time, LONG, pick(this=exp.column("__ts")), pick(this=column(time)))
-                yield Value(arrival, LONG, events, rows)
+                yield Value(time, LONG, pick(this=ARRIVED.time.copy()), pick(this=column(time)))
+                yield Value(arrival, LONG, _event(ARRIVED.arrival.copy(), first), rows)
 
 
+_CHOSEN = {"last": exp.Max, "first": exp.Min}
+"""What chooses one event of a bucket, and how the time of that event is found."""
 _SCALARS = {"coalesce", "default", "ifthenelse", "cast", "convert", "maximum", "minimum"} | {
     f"instanceof{kind}" for kind in ("boolean", "double", "float", "integer", "long", "string")
 }
@@ -363,13 +371,22 @@ def _keys_only(keys: Sequence[Key]) -> Mapping[tuple[str, str], Bound]:
     return {("", key.name): Bound(column(key.name), key.type) for key in keys}
 
 
-def _siblings(prefix: str, suffix: str) -> Columns:
+def _helper(suffix: str) -> str:
+    """The weighted mean of a group, while its rows are merged."""
+    return f"__mean_{suffix}"
+
+
+def _siblings(suffix: str) -> Find:
     def find(wanted: str) -> exp.Expr:
-        if wanted == "HELPER":
-            return column(f"__mean_{suffix}")
-        return column(wanted if wanted in SHARED else f"{wanted}_{suffix}")
+        name = column_of(wanted)
+        return column(_helper(suffix) if wanted == HELPER else name if name in SHARED else f"{name}_{suffix}")
 
     return find
+
+
+def _event(value: exp.Expr, first: bool = False) -> exp.Expr:
+    """The value of a bucket's last event, or of its first."""
+    return LastBy(this=value, time=ARRIVED.time.copy(), arrival=ARRIVED.arrival.copy(), first=first)
 
 
 def _last(name: str) -> exp.Expr:

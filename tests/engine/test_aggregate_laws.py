@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollup.engine import aggregates
-from rollup.engine.aggregates import Aggregate
-from rollup.engine.expressions import Field
+from rollup.engine.aggregates import known as aggregates
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.expressions import Const, Field
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.rows.row import Row
-from rollup.engine.types import DOUBLE
+from rollup.engine.types import DOUBLE, LONG
 from tests.profiles import examples
 
 ALL = [value for value in vars(aggregates).values() if isinstance(value, Aggregate)]
@@ -31,7 +31,8 @@ def test_there_are_aggregates() -> None:
 
 
 def fold_of(aggregate: Aggregate) -> Fold:
-    return Fold([AggregateCall(aggregate, (Field(0, 0, DOUBLE),) if aggregate.arguments[1] else ())])
+    given = (Field(0, 0, DOUBLE), Const(0.75, DOUBLE) if aggregate is aggregates.QUANTILE else Const(3, LONG))
+    return Fold([AggregateCall(aggregate, given[: aggregate.arguments[1]])])
 
 
 def folded(fold: Fold, values: list[float | None]) -> Group:

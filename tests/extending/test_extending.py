@@ -42,8 +42,9 @@ def _hourly(app: str, asked: str) -> list[dict[str, Any]]:
     return host.query(f"from Games within '1970-01-01 **:**:**' per 'hours' select {asked} order by who").to_pylist()
 
 
-def test_an_aggregate_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_aggregate_is_one_declaration_for_rollups_and_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     app = _BY_KEY.format(selected="who, spread(points) as range, min(points) as least", key="who")
+    window = "from Throws#window.length(2) select spread(points) as range insert into Ranges;"
     with pytest.raises(RollupError, match="spread"):
         compile_app(app)
     monkeypatch.setitem(aggregates.AGGREGATES, "spread", SPREAD)  # type: ignore[arg-type]
@@ -53,6 +54,11 @@ def test_an_aggregate_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> Non
         {"who": "bob", "range": 0, "least": 2},
     ]
     assert sum(name.startswith("AGG_MIN") for name in compile_app(app).aggregations["Games"].kinds) == 1
+    host = LocalHost.of(app + window)
+    host.send("Throws", _ROWS)
+    assert [row["range"] for name, rows in host.emitted if name == "Ranges" for row in rows.to_pylist()] == [
+        *(0, 3, 1, 2, 3)
+    ]
 
 
 def test_a_function_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
+from lark import UnexpectedInput
+from lark.lexer import BasicLexer, LexerThread
 
 from rollup.core.errors import RollupError
-from rollup.lang.siddhi.apps import parse_query
+from rollup.lang.siddhi.apps import constants_of, parse_query, siddhi_grammar
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program, compile_app
 from rollup.retrieval.questions import Ask, plan
@@ -177,3 +180,17 @@ def test_the_text_file_holds_both_kinds_of_cases() -> None:
     refused = [title for title, _, expected in CASES if expected.startswith("!")]
     assert len(refused) >= 25 and len(CASES) - len(refused) >= 20
     assert len({title for title, _, _ in CASES}) == len(CASES)
+
+
+_PIECES = st.lists(st.sampled_from([*"ab15.eEfLd \n'`-/*@#", '"', "within", "12L", "/*"]), max_size=12).map("".join)
+
+
+@examples(60)
+@given(st.sampled_from([text for _, text, _ in CASES]) | _PIECES)
+def test_constants_are_found_where_the_grammars_own_lexer_finds_them(text: str) -> None:
+    try:
+        found = list(LexerThread.from_text(BasicLexer(siddhi_grammar().lexer_conf), text).lex(None))
+    except UnexpectedInput:
+        found = []
+    constants = [str(token) for token in found if token.type in ("STRING", "LONG", "INTEGER", "FLOAT", "DOUBLE")]
+    assert [constant.text for constant in constants_of(text)] == constants

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -65,3 +66,26 @@ def test_in_may_stand_without_parentheses_around_its_condition() -> None:
 def test_folding_a_number_with_and_is_refused() -> None:
     with pytest.raises(RollupError, match="and takes a bool, not int"):
         SiddhiApp("define stream S (v int); from S select and(v) as x insert into Out;")
+
+
+def test_windows_have_the_aggregates_of_aggregations_whose_values_may_leave() -> None:
+    app = SiddhiApp(
+        "define stream S (k string, x int); from S#window.length(3) select quantiles(x, 0.5) as middle,"
+        " quantiles(x) as ranks, topk(k, 1) as most, variance(x) as spread insert into Out;"
+    )
+    for event in (("a", 1), ("b", 3), ("b", None), ("c", 5)):
+        app.send("S", [event])
+    rows = values(app, "Out")
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        (1.0, '[["a", 1]]', 0.0),
+        (3.0, '[["a", 1]]', 1.0),
+        (3.0, '[["b", 2]]', 1.0),
+        (5.0, '[["b", 2]]', 1.0),
+    ]
+    assert json.loads(str(rows[1][1])) == {"0.0": 1, "0.25": 1, "0.5": 3, "0.75": 3, "0.9": 3, "0.99": 3, "1.0": 3}
+
+
+@pytest.mark.parametrize("name", ["first", "last", "hll"])
+def test_an_aggregate_whose_values_do_not_leave_is_of_aggregations(name: str) -> None:
+    with pytest.raises(RollupError, match=f"{name} is of aggregations: its values do not leave"):
+        SiddhiApp(f"define stream S (x int); from S#window.length(3) select {name}(x) as y insert into Out;")

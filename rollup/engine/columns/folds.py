@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine import aggregates as known
+from rollup.engine.aggregates import known
 from rollup.engine.columns.groups import Groups, Ints, joined
 from rollup.engine.columns.passes import SUMS, compiled
 from rollup.engine.columns.sketches import CountsFold, DistinctFold, TopFold

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine import sketches
+from rollup.engine.aggregates import sketches
 from rollup.engine.columns.groups import Groups, key_codes
 from rollup.engine.types import DataType
 

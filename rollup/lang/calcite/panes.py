@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rollup.engine.aggregates import known
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.aggregates.partials import Moment
 from rollup.engine.flows.flow import AT, Column, Monotone, Node, Relational, empty
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.grouping import Group, Hops
@@ -36,11 +39,11 @@ def merged(
     """Overlapping windows merged from panes; None where an aggregate cannot be, or there is nothing to merge."""
     of = lowering.kinds(node.columns)
     found = [steps(aggregate, of) for aggregate in group.aggregates]
-    known = [each for each in found if each is not None]
-    if hops.width <= hops.every or len(group.sets) > 1 or group.groupings or len(known) < len(found):
+    taken = [each for each in found if each is not None]
+    if hops.width <= hops.every or len(group.sets) > 1 or group.groupings or len(taken) < len(found):
         return None
     size = gcd(hops.width, hops.every)
-    partials = [lowering.ducked(part, node) for each in known for part in each.partials]
+    partials = [lowering.ducked(part, node) for each in taken for part in each.partials]
     partials.append(exp.Min(this=flow_column(AT)))
     columns = [lowering.fresh(kind) for kind in lowering.aggregate_types(partials, node, True)]
     moves_ = [lowering.moving(key, node) for key in group.keys]
@@ -48,7 +51,7 @@ def merged(
     over = replace(hops, every=size, width=size)
     pane = Group((node,), (*inner, *columns), tuple(keys), tuple(partials), group.sets, over)
     parts = iter([flow_column(c.name) for c in columns[:-1]])
-    merges = tuple(each.merge([next(parts) for _ in each.partials]) for each in known)
+    merges = tuple(each.merge([next(parts) for _ in each.partials]) for each in taken)
     values = tuple(lowering.fresh(kind) for kind in _types(merges, columns, lowering.engine))
     out = (lowering.fresh("BIGINT", Monotone()), *(lowering.fresh(c.type, c.monotone) for c in inner[1:]), *values)
     return Merged((pane,), out, merges, columns[-1], len(keys), hops.every, hops.width, hops.origin, size)
@@ -72,34 +75,37 @@ def steps(aggregate: exp.Expr, of: Kinds) -> Steps | None:
         return Steps(tuple(kept), inner.merge)
     if aggregate.find(exp.Distinct) or any(a.name.upper() in AUXILIARY for a in aggregate.find_all(exp.Anonymous)):
         return None
-    match aggregate:
-        case exp.Count():
-            return Steps((aggregate.copy(),), lambda c: _as("BIGINT", _sum(c[0])))
-        case exp.Min() | exp.Max() if not aggregate.expressions:
-            return Steps((aggregate.copy(),), lambda c: type(aggregate)(this=c[0].copy()))
-        case exp.Sum() if kind(aggregate.this, of) is Kind.WHOLE:
-            return Steps(
-                (_wide(aggregate.this),), lambda c: exp.TryCast(this=_sum(c[0]), to=exp.DataType.build("BIGINT"))
-            )
-        case exp.Avg() if kind(aggregate.this, of) is Kind.WHOLE:
-            return Steps((_wide(aggregate.this), exp.Count(this=aggregate.this.copy())), _mean)
-        case _:
-            return None
+    function, summed = _STEPPED.get(type(aggregate)), isinstance(aggregate, (exp.Sum, exp.Avg))
+    if function is None or aggregate.expressions or (summed and kind(aggregate.this, of) is not Kind.WHOLE):
+        return None
+    return _kept(function, _as("DECIMAL(38, 0)", aggregate.this.copy()) if summed else aggregate.this)
 
 
-def _wide(argument: exp.Expr) -> exp.Expr:
-    """A sum that no number of rows makes too great."""
-    return exp.Sum(this=_as("DECIMAL(38, 0)", argument.copy()))
+_STEPPED: Mapping[type[exp.Expr], Aggregate] = {
+    exp.Count: known.COUNT,
+    exp.Min: known.MIN,
+    exp.Max: known.MAX,
+    exp.Sum: known.SUM,
+    exp.Avg: known.AVG,
+}
 
 
-def _sum(partial: exp.Expr) -> exp.Expr:
-    return exp.Sum(this=partial.copy())
+def _kept(function: Aggregate, argument: exp.Expr) -> Steps:
+    """The steps that tables have for a function; sums are made of a type that no number of rows makes too great."""
+    kept = function.kept
+    assert kept is not None
+
+    def merge(columns: Sequence[exp.Expr]) -> exp.Expr:
+        found = dict(zip((partial.name for partial in kept.partials), columns, strict=True))
+        merged = {partial.name: partial.merge(lambda name: found[name].copy()) for partial in kept.partials}
+        value = kept.value(lambda name: merged[name], ())
+        return exp.TryCast(this=value, to=exp.DataType.build("BIGINT")) if function is known.SUM else value
+
+    return Steps(tuple(partial.prepare(argument.copy(), _UNUSED) for partial in kept.partials), merge)
 
 
-def _mean(partials: Sequence[exp.Expr]) -> exp.Expr:
-    total, count = (_as("DOUBLE", _sum(part)) for part in partials)
-    some = exp.Nullif(this=count, expression=exp.Literal.number(0))
-    return exp.Div(this=total, expression=some, typed=False, safe=False)
+_UNUSED = Moment(exp.null(), exp.null())
+"""None of these functions asks when a row came."""
 
 
 def _as(name: str, value: exp.Expr) -> exp.Expr:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
+from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
 from rollup.lang.epl.java import shard_crc32, shard_hash, text

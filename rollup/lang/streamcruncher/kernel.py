@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from rollup.core.columns import close_at_exit
 from rollup.core.errors import PlanError, QueryError
-from rollup.engine.aggregates import Aggregate, custom
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.aggregates.known import custom
 from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.columns.cycles.planning import core_of
 from rollup.engine.columns.evaluate import arrow, plain

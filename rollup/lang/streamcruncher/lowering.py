@@ -8,7 +8,7 @@ from typing import Any
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
-from rollup.engine.aggregates import Aggregate
+from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
-from rollup.engine.aggregates import Aggregate
+from rollup.engine.aggregates import known as agg
+from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rollup.engine import aggregates as known
 from rollup.engine import operators as op
-from rollup.engine.aggregates import Aggregate
+from rollup.engine.aggregates import known
+from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DOUBLE, DURATION, LONG, STRING, TIMESTAMP, DataType

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollup.engine.aggregates import SUM
+from rollup.engine.aggregates.known import SUM
 from rollup.engine.expressions import Call, Const, Field, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import LESS, LESS_EQUAL

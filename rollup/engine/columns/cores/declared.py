@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine import aggregates as known
+from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.expressions import Expr

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rollup.engine.aggregates import HELPERS, Aggregate
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.aggregates.helpers import HELPERS
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DataType, Kind
 

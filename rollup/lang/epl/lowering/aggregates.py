@@ -8,8 +8,8 @@ from typing import Any
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
-from rollup.engine.aggregates import rate as RATE
-from rollup.engine.aggregates import rate_by as RATE_BY
+from rollup.engine.aggregates.known import rate as RATE
+from rollup.engine.aggregates.known import rate_by as RATE_BY
 from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind

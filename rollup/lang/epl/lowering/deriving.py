@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
+from rollup.engine.aggregates import known as agg
 from rollup.engine.expressions import All, Call, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.windows.base import WindowSpec

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
-from rollup.engine import aggregates as agg
+from rollup.engine.aggregates import helpers
 from rollup.engine.rows.row import Row
 
 Of = Callable[[Any], Any]
@@ -61,7 +61,7 @@ def _distinct(values: Any, of: Of | None = None) -> list[Any]:
 
 def _mean(values: Any, of: Of | None = None) -> Any:
     found = _known(values, of)
-    return agg.mean(sum(found), len(found)) if found else None
+    return helpers.mean(sum(found), len(found)) if found else None
 
 
 def _sum(values: Any, of: Of | None = None) -> Any:
@@ -84,7 +84,7 @@ def _best_by(choose: Callable[..., Any]) -> Callable[..., Any]:
 def _counts(values: Any, of: Of | None) -> dict[Any, int]:
     counts: dict[Any, int] = {}
     for value in _mapped(values, of):
-        agg.add_counts(counts, {value: 1})
+        helpers.add_counts(counts, {value: 1})
     return counts
 
 

@@ -14,6 +14,8 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.row import Row
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
+from rollup.plan import aggregates
+from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type, parse_type
 
 TIME_SLOT = 0
@@ -188,24 +190,28 @@ def _named(name: str, table: Mapping[str, _Entry]) -> _Entry | None:
     return next((entry for known, entry in table.items() if known.lower() == name.lower()), None)
 
 
-def _aggregate(node: tree.Function, summary: semantics.Summary, scope: Scope) -> Expr:
+def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
     if scope.calls is None:
         raise PlanError(f"the aggregate {node.name} cannot stand here", hint="in select or having")
+    if summary.function.leave is None and _named(node.name, aggregates.AGGREGATES):
+        raise PlanError(f"{node.name} is of aggregations: its values do not leave", hint="`define aggregation` has it")
     calls, scope.calls = scope.calls, None
     arguments = tuple(bind(each, scope) for each in node.arguments)
     scope.calls = calls
-    least, most = summary.arguments
+    if summary.constant is not None and len(arguments) > 1:
+        summary = summary.constant
+    least, most = summary.function.arguments
     if not least <= len(arguments) <= most:
         raise PlanError(f"{node.name} takes {most} argument(s), not {len(arguments)}")
     kind = arguments[0].type if arguments else LONG
     if summary.numeric and not kind.numeric:
         raise PlanError(f"{node.name} takes a number, not {kind}")
-    if summary.condition and kind not in (BOOL, ANY):
+    if summary.gives is Gives.BOOL and kind not in (BOOL, ANY):
         raise PlanError(f"{node.name} takes a bool, not {kind}")
-    call = AggregateCall(summary.aggregate, () if node.name.lower() == "count" else arguments)
+    call = AggregateCall(summary.function, () if node.name.lower() == "count" else arguments)
     if call not in calls:
         calls.append(call)
-    return fitted(Slot(scope.first_slot + calls.index(call), summary.result(kind)))
+    return fitted(Slot(scope.first_slot + calls.index(call), semantics.result(summary, kind)))
 
 
 def _coalesce(node: tree.Function, scope: Scope) -> Expr:

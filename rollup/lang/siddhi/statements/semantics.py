@@ -9,16 +9,18 @@ from __future__ import annotations
 import logging
 import math
 import struct
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from rollup.engine import aggregates as agg
 from rollup.engine import operators as op
-from rollup.engine.aggregates import Aggregate
+from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, STRING, DataType, Kind
+from rollup.plan import aggregates
+from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type
 
 TYPES: Mapping[Type, DataType] = {
@@ -180,27 +182,28 @@ INSTANCE_OF: Mapping[Type, Operator] = {
 }
 
 
-@dataclass(frozen=True)
-class Summary:
-    """An aggregate function and the type of its value from that of its argument."""
-
-    aggregate: Aggregate
-    result: Callable[[DataType], DataType]
-    numeric: bool = False
-    arguments: tuple[int, int] = (1, 1)
-    condition: bool = False
-
-
-AGGREGATES: Mapping[str, Summary] = {
-    "sum": Summary(agg.SUM, lambda kind: LONG if kind.integral else DOUBLE, numeric=True),
-    "avg": Summary(agg.AVG, lambda kind: DOUBLE, numeric=True),
-    "count": Summary(agg.COUNT, lambda kind: LONG, arguments=(0, 1)),
-    "min": Summary(agg.MIN, lambda kind: kind),
-    "max": Summary(agg.MAX, lambda kind: kind),
-    "distinctCount": Summary(agg.DISTINCT_COUNT, lambda kind: LONG),
-    "stdDev": Summary(agg.STDDEV_POPULATION, lambda kind: DOUBLE, numeric=True),
-    "and": Summary(agg.ALL_TRUE, lambda kind: BOOL, condition=True),
-    "or": Summary(agg.ANY_TRUE, lambda kind: BOOL, condition=True),
-    "minForever": Summary(agg.MINEVER, lambda kind: kind),
-    "maxForever": Summary(agg.MAXEVER, lambda kind: kind),
+_KINDS = {
+    Gives.LONG: LONG,
+    Gives.DOUBLE: DOUBLE,
+    Gives.BOOL: BOOL,
+    Gives.OBJECT: ANY,
 }
+
+
+def result(summary: Summary, argument: DataType) -> DataType:
+    """The type of an aggregate's value."""
+    if summary.gives is Gives.SUM:
+        return LONG if argument.integral else DOUBLE
+    return _KINDS.get(summary.gives, argument)
+
+
+AGGREGATES: Mapping[str, Summary] = ChainMap(
+    {
+        "and": Summary(agg.ALL_TRUE, Gives.BOOL),
+        "or": Summary(agg.ANY_TRUE, Gives.BOOL),
+        "minForever": Summary(agg.MINEVER, Gives.ARGUMENT),
+        "maxForever": Summary(agg.MAXEVER, Gives.ARGUMENT),
+    },
+    aggregates.AGGREGATES,  # type: ignore[arg-type]  # only read
+)
+"""Those that only windows have, and those of the rollups."""

@@ -1,48 +1,18 @@
-"""Aggregate functions of the engine, declared once each: what is kept, how a value enters, leaves and merges, the result.
-
-The lines are Python over the names of the slots (`{n}`, `{total}` …) and the value `{x}` (with further arguments `{y}`,
-`{z}`), so that the row executor and the compiled columnar cores are generated from the same declaration, and no column
-name is in it. A slot's `start` is a Python expression. Nulls do not enter where `skips` is true. `leave` None: values
-never leave (the *ever* functions); a window then refuses the aggregate, or keeps it growing where the language says so.
-`merge` adds another state, whose slots are `{o_n}` …; it is a commutative monoid (tests/engine/test_aggregate_laws.py).
-
-The rollups' partial columns (`rollup/plan/aggregates.py`) are the same functions printed as SQL; a test holds them equal.
-"""
+"""The aggregate functions there are, one declaration each; `declaration` says what its parts are."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any
 
-from sortedcontainers import SortedList
+from sqlglot import exp
 
+from rollup.core.dialects import Size
 from rollup.core.errors import PlanError
-from rollup.engine import moments
-from rollup.engine.sketches import distinct_estimate
-from rollup.engine.types import BOOL, DECIMAL, DOUBLE, LONG, DataType, Kind
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """An aggregate function; see the module for the form of its lines.
-
-    >>> SUM.enter
-    '{n} += 1; {total} += {x}'
-    """
-
-    name: str
-    slots: Mapping[str, str]
-    enter: str
-    leave: str | None
-    value: str
-    result: Callable[[Sequence[DataType]], DataType]
-    merge: str | None = None
-    skips: bool = True
-    arguments: tuple[int, int] = (1, 1)
-    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+from rollup.engine.aggregates import partials
+from rollup.engine.aggregates.declaration import Aggregate, Kept
+from rollup.engine.aggregates.partials import Find, Partial, double, function, some
+from rollup.engine.types import BOOL, DECIMAL, DOUBLE, LONG, STRING, DataType, Kind
 
 
 def _number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[DataType]], DataType]:
@@ -73,7 +43,30 @@ def _long(types: Sequence[DataType]) -> DataType:
 SORTED = "sorted_list()"
 """A multiset in order: what min and max need when values leave in any order."""
 
-COUNT = Aggregate("count", {"n": "0"}, "{n} += 1", "{n} -= 1", "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
+
+def _itself(partial: Partial) -> Kept:
+    """A table keeps the value as it is."""
+    return Kept((partial,), lambda find, constants: find(partial.name))
+
+
+def _sketched(partial: Partial, read: str, constants: tuple[int, int] = (0, 0)) -> Kept:
+    """A table keeps a sketch, which a function of SQL reads."""
+    return Kept((partial,), lambda find, given: function(read, find(partial.name), *given), constants)
+
+
+def _mean_kept(find: Find, constants: Sequence[exp.Expr]) -> exp.Expr:
+    return exp.Div(this=double(find("sum")), expression=some(find("count")), typed=False, safe=True)
+
+
+def _spread_kept(find: Find, constants: Sequence[exp.Expr]) -> exp.Expr:
+    """The variance of the population; null without a value."""
+    return exp.Div(this=find("m2"), expression=some(find("count")), typed=False, safe=True)
+
+
+COUNT = Aggregate(
+    "count", {"n": "0"}, "{n} += 1", "{n} -= 1", "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1),
+    kept=_itself(partials.COUNT),
+)  # fmt: skip
 SUM = Aggregate(
     "sum",
     {"n": "0", "total": "0"},
@@ -82,6 +75,7 @@ SUM = Aggregate(
     "{total} if {n} else None",
     _number(lambda kind: kind),
     merge="{n} += {o_n}; {total} += {o_total}",
+    kept=_itself(partials.SUM),
 )
 AVG = Aggregate(
     "avg",
@@ -91,12 +85,16 @@ AVG = Aggregate(
     "mean({total}, {n}) if {n} else None",
     _number(_mean),
     merge=SUM.merge,
+    kept=Kept((partials.SUM, partials.COUNT), _mean_kept),
 )
 MIN = Aggregate(
     "min", {"values": SORTED}, "{values}.add({x})", "{values}.discard({x})", "{values}[0] if {values} else None", _first,
-    merge="{values}.update({o_values})",
+    merge="{values}.update({o_values})", kept=_itself(partials.MIN),
 )  # fmt: skip
-MAX = Aggregate("max", MIN.slots, MIN.enter, MIN.leave, "{values}[-1] if {values} else None", _first, merge=MIN.merge)
+MAX = Aggregate(
+    "max", MIN.slots, MIN.enter, MIN.leave, "{values}[-1] if {values} else None", _first, merge=MIN.merge,
+    kept=_itself(partials.MAX),
+)  # fmt: skip
 MEDIAN = Aggregate(
     "median", MIN.slots, MIN.enter, MIN.leave, "middle({values})", _number(lambda kind: DOUBLE), merge=MIN.merge
 )
@@ -120,9 +118,15 @@ VARIANCE = Aggregate(
     "variance", _MOMENTS, _MOMENTS_IN, _MOMENTS_OUT, "{m2} / ({n} - 1) if {n} > 1 else None",
     _number(lambda kind: DOUBLE), merge=_MOMENTS_MERGE,
 )  # fmt: skip
+_MOMENTS_KEPT = (partials.COUNT, partials.MEAN, partials.M2)
 STDDEV_POPULATION = Aggregate(
     "stddev of the population", _MOMENTS, _MOMENTS_IN, _MOMENTS_OUT, "sqrt({m2} / {n}) if {n} else None",
     _number(lambda kind: DOUBLE), merge=_MOMENTS_MERGE,
+    kept=Kept(_MOMENTS_KEPT, lambda find, constants: exp.Sqrt(this=_spread_kept(find, constants))),
+)  # fmt: skip
+VARIANCE_POPULATION = Aggregate(
+    "variance of the population", _MOMENTS, _MOMENTS_IN, _MOMENTS_OUT, "{m2} / {n} if {n} else None",
+    _number(lambda kind: DOUBLE), merge=_MOMENTS_MERGE, kept=Kept(_MOMENTS_KEPT, _spread_kept),
 )  # fmt: skip
 AVEDEV = Aggregate(
     "avedev", MIN.slots, MIN.enter, MIN.leave, "mean_deviation({values})", _number(lambda kind: DOUBLE), merge=MIN.merge
@@ -130,6 +134,7 @@ AVEDEV = Aggregate(
 DISTINCT_COUNT = Aggregate(
     "distinctcount", {"counts": "{}"}, "{counts}[{x}] = {counts}.get({x}, 0) + 1", "drop_one({counts}, {x})",
     "len({counts})", _long, merge="add_counts({counts}, {o_counts})",
+    kept=Kept((partials.VALUES,), lambda find, constants: exp.cast(Size(this=find("set")), "bigint")),
 )  # fmt: skip
 ALL_TRUE = Aggregate(
     "all true", {"yes": "0", "no": "0"}, "{yes} += 1 if {x} else 0; {no} += 0 if {x} else 1",
@@ -142,8 +147,11 @@ ANY_TRUE = Aggregate(
 FIRST_EVER = Aggregate(
     "firstever", {"seen": "False", "value": "None"},
     "{value} = {value} if {seen} else {x}; {seen} = True", None, "{value}", _first, skips=False,
+    kept=_itself(partials.FIRST),
 )  # fmt: skip
-LAST_EVER = Aggregate("lastever", {"value": "None"}, "{value} = {x}", None, "{value}", _first, skips=False)
+LAST_EVER = Aggregate(
+    "lastever", {"value": "None"}, "{value} = {x}", None, "{value}", _first, skips=False, kept=_itself(partials.LAST)
+)
 COUNT_EVER = Aggregate("countever", {"n": "0"}, "{n} += 1", None, "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
 
 
@@ -168,9 +176,30 @@ def rate_by(second: int) -> Aggregate:
 
 
 HLL = Aggregate(
-    "hll", {"seen": "set()"}, "{seen}.add({x})", None, "distinct_estimate({seen})", _long, merge="{seen}.update({o_seen})"
+    "hll", {"seen": "set()"}, "{seen}.add({x})", None, "distinct_estimate({seen})", _long, merge="{seen}.update({o_seen})",
+    kept=_sketched(partials.HLL, "rollup_hll_estimate"),
 )  # fmt: skip
 """How many different values, exact for a few thousand, then estimated within 2 %."""
+_RANKED = {"values": SORTED, "rank": "None"}
+QUANTILE = Aggregate(
+    "quantile", _RANKED, "{rank} = {y}; {values}.update(numbers({x}))", "{rank} = {y}; take_out({values}, {x})",
+    "ranked({values}, {rank})", _number(lambda kind: DOUBLE), arguments=(2, 2),
+    merge="{rank} = {o_rank} if {rank} is None else {rank}; {values}.update({o_values})",
+    kept=_sketched(partials.KLL, "rollup_kll_quantile", (1, 1)),
+)  # fmt: skip
+"""The value at a rank from 0 to 1, the second argument; tables keep a sketch: exact for about a hundred values."""
+QUANTILES = Aggregate(
+    "quantiles", MIN.slots, "{values}.update(numbers({x}))", "take_out({values}, {x})", "all_ranked({values})",
+    _number(lambda kind: STRING), merge=MIN.merge, kept=_sketched(partials.KLL, "rollup_kll_quantiles"),
+)  # fmt: skip
+"""The values at the usual ranks, as a JSON object."""
+TOPK = Aggregate(
+    "topk", {"counts": "{}", "most": "None"}, "{most} = {y}; {counts}[{x}] = {counts}.get({x}, 0) + 1",
+    "{most} = {y}; drop_one({counts}, {x})", "most_frequent({counts}, {most})", lambda types: STRING, arguments=(2, 2),
+    merge="{most} = {o_most} if {most} is None else {most}; add_counts({counts}, {o_counts})",
+    kept=_sketched(partials.TOPK, "rollup_topk_items", (1, 1)),
+)  # fmt: skip
+"""The most frequent values, as many as the second argument says, with their counts: a JSON list of pairs."""
 CMS = Aggregate(
     "cms", {"counts": "{}"}, "{counts}[{x}] = {counts}.get({x}, 0) + 1", None, "max({counts}.values(), default=0)", _long,
     merge="add_counts({counts}, {o_counts})",
@@ -236,94 +265,3 @@ def custom(name: str, functions: Mapping[str, Callable[..., Any]], arguments: Se
     return Aggregate(
         name, {"state": "f_start(*f_arguments)"}, enter, leave, "f_value({state})", _double, objects=objects
     )
-
-
-def mean(total: Any, n: int) -> Any:
-    """The mean of a sum: decimals to 34 digits, all else a double."""
-    from decimal import Decimal
-
-    from rollup.engine.operators import divide_decimal
-
-    return divide_decimal(total, Decimal(n)) if isinstance(total, Decimal) else total / n
-
-
-def middle(values: Sequence[float]) -> float | None:
-    """The median: of an even number of values the mean of the two in the middle."""
-    if not values:
-        return None
-    half = len(values) // 2
-    return float(values[half]) if len(values) % 2 else (values[half - 1] + values[half]) / 2
-
-
-def mean_deviation(values: Sequence[float]) -> float | None:
-    """The mean distance from the mean."""
-    if not values:
-        return None
-    center = sum(values) / len(values)
-    return sum(abs(value - center) for value in values) / len(values)
-
-
-def moments_without(n: int, center: float, m2: float, x: float) -> tuple[int, float, float]:
-    """Count, mean and sum of squared distances after a value has left."""
-    if n <= 1:
-        return 0, 0.0, 0.0
-    before = center
-    center = (n * center - x) / (n - 1)
-    return n - 1, center, max(0.0, m2 - (x - before) * (x - center))  # rounding must not make a root imaginary
-
-
-def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, other: float) -> tuple[int, float, float]:
-    """Count, mean and sum of squared distances of two groups together (Chan's formula)."""
-    if n + n2 == 0:
-        return 0, 0.0, 0.0
-    gap = center2 - center
-    total = n + n2
-    return total, center + gap * n2 / total, m2 + other + gap * gap * n * n2 / total
-
-
-def drop_early(times: list[int], limit: int) -> bool:
-    """Let go of the times up to `limit`, from the front; whether there were any."""
-    early = sum(1 for _ in takewhile(lambda time: time <= limit, times))
-    del times[:early]
-    return early > 0
-
-
-def per_time(amount: float, span: int) -> float:
-    """An amount a unit of time; in no time endless, or no number."""
-    return amount / span if span else math.nan if not amount else math.copysign(math.inf, amount)
-
-
-def drop_one(counts: dict[Any, int], value: Any) -> None:
-    """One occurrence of a value less; the last takes the value with it."""
-    if counts.get(value, 0) <= 1:
-        counts.pop(value, None)
-    else:
-        counts[value] -= 1
-
-
-def add_counts(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
-    """The occurrences of another state as well."""
-    for value, n in more.items():
-        counts[value] = counts.get(value, 0) + n
-
-
-HELPERS: Mapping[str, Callable[..., Any]] = {
-    "sqrt": math.sqrt,  # a power of one half is another double in compiled loops
-    "sorted_list": SortedList,
-    "mean": mean,
-    "middle": middle,
-    "mean_deviation": mean_deviation,
-    "moments_without": moments_without,
-    "moments_merged": moments_merged,
-    "geometric_mean": moments.geometric_mean,
-    "skewness": moments.skewness,
-    "kurtosis": moments.kurtosis,
-    "spread_of_sample": moments.spread_of_sample,
-    "deviation_of_sample": moments.deviation_of_sample,
-    "drop_one": drop_one,
-    "drop_early": drop_early,
-    "per_time": per_time,
-    "add_counts": add_counts,
-    "distinct_estimate": distinct_estimate,
-}
-"""The functions that the lines of the declarations may call."""

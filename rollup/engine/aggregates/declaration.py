@@ -1,0 +1,57 @@
+"""What an aggregate function is: its state, how a value enters, leaves and merges, its result, and what a table keeps.
+
+The lines are Python over the names of the slots (`{n}`, `{total}` …) and the value `{x}` (with further arguments `{y}`,
+`{z}`), so that the row executor and the compiled columnar cores are generated from the same declaration, and no column
+name is in it. A slot's `start` is a Python expression. Nulls do not enter where `skips` is true. `leave` None: values
+never leave (the *ever* functions); a window then refuses the aggregate, or keeps it growing where the language says so.
+`merge` adds another state, whose slots are `{o_n}` …; it is a commutative monoid (tests/engine/test_aggregate_laws.py).
+
+`kept` is the same function where rows of tables are merged, as SQL trees: a rollup keeps its partials. A test holds
+both forms equal (tests/aggregation/test_kept_laws.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from rollup.engine.aggregates.partials import Find, Partial
+from rollup.engine.types import DataType
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a group in a table, and the value over the merged partials.
+
+    `value` is given the partials by their names, and the constants that stand behind the argument: `constants` says how
+    many at least and at most.
+    """
+
+    partials: tuple[Partial, ...]
+    value: Callable[[Find, Sequence[exp.Expr]], exp.Expr]
+    constants: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate function; see the module for the form of its lines.
+
+    >>> from rollup.engine.aggregates.known import SUM
+    >>> SUM.enter, [partial.name for partial in SUM.kept.partials]
+    ('{n} += 1; {total} += {x}', ['sum'])
+    """
+
+    name: str
+    slots: Mapping[str, str]
+    enter: str
+    leave: str | None
+    value: str
+    result: Callable[[Sequence[DataType]], DataType]
+    merge: str | None = None
+    skips: bool = True
+    arguments: tuple[int, int] = (1, 1)
+    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kept: Kept | None = None

@@ -1,0 +1,150 @@
+"""The functions that the lines of the declarations may call."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from sortedcontainers import SortedList
+
+from rollup.core.sketches import QUANTILES
+from rollup.engine.aggregates import moments
+from rollup.engine.aggregates.sketches import distinct_estimate
+
+
+def mean(total: Any, n: int) -> Any:
+    """The mean of a sum: decimals to 34 digits, all else a double."""
+    from decimal import Decimal
+
+    from rollup.engine.operators import divide_decimal
+
+    return divide_decimal(total, Decimal(n)) if isinstance(total, Decimal) else total / n
+
+
+def middle(values: Sequence[float]) -> float | None:
+    """The median: of an even number of values the mean of the two in the middle."""
+    if not values:
+        return None
+    half = len(values) // 2
+    return float(values[half]) if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
+def mean_deviation(values: Sequence[float]) -> float | None:
+    """The mean distance from the mean."""
+    if not values:
+        return None
+    center = sum(values) / len(values)
+    return sum(abs(value - center) for value in values) / len(values)
+
+
+def moments_without(n: int, center: float, m2: float, x: float) -> tuple[int, float, float]:
+    """Count, mean and sum of squared distances after a value has left."""
+    if n <= 1:
+        return 0, 0.0, 0.0
+    before = center
+    center = (n * center - x) / (n - 1)
+    return n - 1, center, max(0.0, m2 - (x - before) * (x - center))  # rounding must not make a root imaginary
+
+
+def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, other: float) -> tuple[int, float, float]:
+    """Count, mean and sum of squared distances of two groups together (Chan's formula)."""
+    if n + n2 == 0:
+        return 0, 0.0, 0.0
+    gap = center2 - center
+    total = n + n2
+    return total, center + gap * n2 / total, m2 + other + gap * gap * n * n2 / total
+
+
+def drop_early(times: list[int], limit: int) -> bool:
+    """Let go of the times up to `limit`, from the front; whether there were any."""
+    early = sum(1 for _ in takewhile(lambda time: time <= limit, times))
+    del times[:early]
+    return early > 0
+
+
+def per_time(amount: float, span: int) -> float:
+    """An amount a unit of time; in no time endless, or no number."""
+    return amount / span if span else math.nan if not amount else math.copysign(math.inf, amount)
+
+
+def drop_one(counts: dict[Any, int], value: Any) -> None:
+    """One occurrence of a value less; the last takes the value with it."""
+    if counts.get(value, 0) <= 1:
+        counts.pop(value, None)
+    else:
+        counts[value] -= 1
+
+
+def add_counts(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
+    """The occurrences of another state as well."""
+    for value, n in more.items():
+        counts[value] = counts.get(value, 0) + n
+
+
+def numbers(value: float) -> tuple[float, ...]:
+    """A number as one that has a rank; NaN has none."""
+    number = float(value)
+    return () if math.isnan(number) else (number,)
+
+
+def take_out(values: Any, value: float) -> None:
+    """A number that had entered by `numbers` leaves."""
+    for number in numbers(value):
+        values.discard(number)
+
+
+def ranked(values: Sequence[float], rank: float) -> float | None:
+    """The value at a rank from 0 to 1, None of none.
+
+    >>> ranked([1.0, 2.0, 3.0], 0.5)
+    2.0
+    """
+    return values[min(int(rank * len(values)), len(values) - 1)] if values else None
+
+
+def all_ranked(values: Sequence[float]) -> str | None:
+    """The values at the usual ranks, as a JSON object."""
+    return json.dumps({str(rank): ranked(values, rank) for rank in QUANTILES}) if values else None
+
+
+def most_frequent(counts: Mapping[Any, int], most: int) -> str | None:
+    """The `most` most frequent values with their counts as JSON, most frequent first, the alphabet among equals.
+
+    >>> most_frequent({"a": 2, "b": 1}, 1)
+    '[["a", 2]]'
+    """
+    texts = sorted(((_text(value), n) for value, n in counts.items()), key=lambda pair: (-pair[1], pair[0]))
+    return json.dumps([list(pair) for pair in texts[:most]], ensure_ascii=False) if texts else None
+
+
+def _text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+HELPERS: Mapping[str, Callable[..., Any]] = {
+    "sqrt": math.sqrt,  # a power of one half is another double in compiled loops
+    "sorted_list": SortedList,
+    "mean": mean,
+    "middle": middle,
+    "mean_deviation": mean_deviation,
+    "moments_without": moments_without,
+    "moments_merged": moments_merged,
+    "geometric_mean": moments.geometric_mean,
+    "skewness": moments.skewness,
+    "kurtosis": moments.kurtosis,
+    "spread_of_sample": moments.spread_of_sample,
+    "deviation_of_sample": moments.deviation_of_sample,
+    "drop_one": drop_one,
+    "drop_early": drop_early,
+    "per_time": per_time,
+    "add_counts": add_counts,
+    "distinct_estimate": distinct_estimate,
+    "numbers": numbers,
+    "take_out": take_out,
+    "ranked": ranked,
+    "all_ranked": all_ranked,
+    "most_frequent": most_frequent,
+}

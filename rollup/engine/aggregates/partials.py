@@ -1,0 +1,156 @@
+"""Partials: the columns that a table keeps of a group, as SQL trees; how events become one, and how rows of it merge.
+
+Merging is a commutative monoid over rows (tests/aggregation/test_merge_laws.py holds for all of them), so a bucket may be
+put together in any order and from any number of parts. Aggregates share partials: the average and the sum of the same
+argument keep one sum. What their columns are called, and what each shape is made of, the rollups say
+(`rollup/plan/aggregates.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from rollup.core.dialects import LastBy, Union, Values
+
+Find = Callable[[str], exp.Expr]
+"""Gives what stands for a partial of the same argument, by its name."""
+
+
+class Shape(Enum):
+    """What the values of a partial are, beside the type of the argument."""
+
+    ARGUMENT = "as the argument"
+    ARGUMENTS = "a list of such"
+    SUM = "a sum: exact of whole numbers"
+    LONG = "a long"
+    DOUBLE = "a double"
+    BYTES = "a sketch"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When an event came: the columns of its time and of its arrival."""
+
+    time: exp.Expr
+    arrival: exp.Expr
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A partial: its value over events, and its merge over rows that hold it.
+
+    `needs` names the siblings that the merge reads. `helper`, when given, is a weighted mean (numerator, denominator)
+    over the whole group of a row, computed before the merge, which has it as its sibling `HELPER`: the second moment
+    needs the mean of the whole group.
+    """
+
+    name: str
+    shape: Shape
+    prepare: Callable[[exp.Expr, Moment], exp.Expr]
+    merge: Callable[[Find], exp.Expr]
+    needs: tuple[str, ...] = ()
+    helper: Callable[[Find], tuple[exp.Expr, exp.Expr]] | None = None
+
+
+HELPER = "helper"
+
+
+def function(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of a function that sqlglot does not know."""
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
+def double(x: exp.Expr) -> exp.Expr:
+    """As a double."""
+    return exp.cast(x.copy(), "double")
+
+
+def some(count: exp.Expr) -> exp.Expr:
+    """A count to divide by: of nothing a value is null."""
+    return function("NULLIF", count, exp.Literal.number(0))
+
+
+def _sum(x: exp.Expr) -> exp.Expr:
+    """A sum that keeps the kind of its column: exact for whole numbers in all three dialects."""
+    return exp.Sum(this=x.copy())
+
+
+def _count(x: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.Sum(this=x.copy()), "bigint")
+
+
+def _merge_m2(find: Find) -> exp.Expr:
+    """Chan's formula over any number of parts: M2 = sum(M2_i + n_i * (mean_i - mean)^2), mean over the whole group."""
+    spread = exp.Sub(this=find("mean"), expression=find(HELPER))
+    between = exp.Mul(
+        this=exp.Mul(this=find("count"), expression=exp.paren(spread)), expression=exp.paren(spread.copy())
+    )
+    return exp.Sum(this=exp.Add(this=find("m2"), expression=between))
+
+
+def _weighted(find: Find) -> tuple[exp.Expr, exp.Expr]:
+    """Numerator and denominator of the mean of parts weighted by their counts."""
+    total = exp.Sum(this=exp.Mul(this=find("mean"), expression=find("count")))
+    there = exp.Not(this=exp.Is(this=find("mean"), expression=exp.Null()))
+    return total, exp.Sum(this=exp.Case(ifs=[exp.If(this=there, true=find("count"))]))
+
+
+def _merge_mean(find: Find) -> exp.Expr:
+    total, count = _weighted(find)
+    return exp.cast(exp.Div(this=total, expression=some(count), typed=False, safe=True), "double")
+
+
+def _text(x: exp.Expr) -> exp.Expr:
+    """Values as sketches of texts take them: the two zeros are one."""
+    if isinstance(x, exp.Cast) and x.to.this in (exp.DType.FLOAT, exp.DType.DOUBLE):
+        zero = exp.cast(exp.Literal.number(0), x.to.copy())
+        same = exp.EQ(this=exp.paren(x.copy()), expression=zero)
+        x = exp.Case(ifs=[exp.If(this=same, true=zero.copy())], default=x.copy())
+    return exp.cast(x.copy(), "text")
+
+
+def _own(name: str, merge: Callable[[exp.Expr], exp.Expr]) -> Callable[[Find], exp.Expr]:
+    return lambda find: merge(find(name))
+
+
+def _sketch(name: str, value: Callable[[exp.Expr], exp.Expr]) -> Partial:
+    return Partial(
+        name,
+        Shape.BYTES,
+        lambda x, at: function(f"rollup_{name}_fold", function("LIST", value(x))),
+        _own(name, lambda x: function(f"rollup_{name}_merge", function("LIST", x))),
+    )
+
+
+def _chosen(name: str, first: bool) -> Partial:
+    """The value, null included, of the first or last event by (time, arrival); rows are told apart by the same."""
+    return Partial(
+        name,
+        Shape.ARGUMENT,
+        lambda x, at: LastBy(this=x, time=at.time.copy(), arrival=at.arrival.copy(), first=first),
+        lambda find: LastBy(
+            this=find(name), time=find(f"{name}_event_timestamp"), arrival=find(f"{name}_arrival"), first=first
+        ),
+    )
+
+
+SUM = Partial("sum", Shape.SUM, lambda x, at: exp.Sum(this=x), _own("sum", _sum))
+COUNT = Partial("count", Shape.LONG, lambda x, at: exp.Count(this=x), _own("count", _count))
+MIN = Partial("min", Shape.ARGUMENT, lambda x, at: exp.Min(this=x), _own("min", lambda x: exp.Min(this=x)))
+MAX = Partial("max", Shape.ARGUMENT, lambda x, at: exp.Max(this=x), _own("max", lambda x: exp.Max(this=x)))
+MEAN = Partial("mean", Shape.DOUBLE, lambda x, at: exp.Avg(this=double(x)), _merge_mean, ("count",))
+M2 = Partial(
+    "m2",
+    Shape.DOUBLE,
+    lambda x, at: exp.Mul(this=function("VAR_POP", double(x)), expression=exp.Count(this=x.copy())),
+    _merge_m2,
+    ("count", "mean"),
+    _weighted,
+)
+VALUES = Partial("set", Shape.ARGUMENTS, lambda x, at: Values(this=x), _own("set", lambda x: Union(this=x)))
+FIRST, LAST = _chosen("first", True), _chosen("last", False)
+HLL, KLL, TOPK = _sketch("hll", _text), _sketch("kll", double), _sketch("topk", _text)
