@@ -187,11 +187,16 @@ def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arriv
     codes = pa.array(np.zeros(len(signed), np.int32))
     statement = pa.DictionaryArray.from_arrays(codes, pa.array([name], pa.string()))
     columns = [
-        _column([_shown(row.values[place], kind) for _, _, row in signed], kind)
+        _column(_values([row.values[place] for _, _, row in signed], kind), kind)
         for place, kind in enumerate(kinds.fields.values())
     ]
     at, sign = pa.array([at for at, _, _ in signed], pa.int64()), pa.array([sign for _, sign, _ in signed], pa.int8())
     return Arrived(statement, at, sign, pa.table(columns, names=list(kinds.fields)))
+
+
+def _values(found: list[Any], kind: DataType) -> list[Any]:
+    """Values as listeners see them; those of most types are what they are."""
+    return found if kind.arrow is not None else [_shown(value, kind) for value in found]
 
 
 def _column(values: list[Any], kind: DataType) -> pa.Array:

@@ -44,6 +44,11 @@ class InputState:
         self._test = predicate(condition)
 
     @property
+    def remembers(self) -> bool:
+        """Whether earlier arrivals are kept."""
+        return self._earlier is not None
+
+    @property
     def due(self) -> int | None:
         """The next instant of the window's timer."""
         return self.window.due if self.window is not None else None
@@ -61,7 +66,7 @@ class InputState:
                 self._recent.append(row)
         if self.window is None:
             return Delta(rows, ())
-        return self.window.enter(rows, self._home.environment.now)
+        return self.window.enter(rows, self._home.environment.clock.now)
 
     def follow(self, delta: Delta) -> Delta:
         """A store has changed: the part that concerns this input."""

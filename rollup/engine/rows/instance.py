@@ -32,6 +32,9 @@ class Instance:
         self.environment: Environment = self.runner.environment.child(where.properties)
         self.alive = False
         self.inputs = [InputState(spec, self) for spec in inputs]
+        self._remembers = any(state.remembers for state in self.inputs)
+        self._timed = [state.window for state in self.inputs if state.window is not None and state.window.timed]
+        """The windows that may ask for an instant."""
         self.environment.ask = [ask(lookup, self) for lookup in lookups]
         self._listening = Listening(self.runner)
         self._matchers: dict[int, Matcher] = {}
@@ -125,9 +128,12 @@ class Instance:
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event that concerns some inputs; sub-queries see it before the statement."""
-        if self.alive:
-            ordered = inputs if len(inputs) == 1 else sorted(inputs, reverse=True)
-            self._change({number: self.inputs[number].arrive([row]) for number in ordered})
+        if not self.alive:
+            return
+        if len(inputs) == 1:
+            self._change({inputs[0]: self.inputs[inputs[0]].arrive((row,))})
+        else:
+            self._change({number: self.inputs[number].arrive((row,)) for number in sorted(inputs, reverse=True)})
 
     def followed(self, number: int, delta: Delta) -> None:
         """A store that an input follows has changed."""
@@ -158,9 +164,11 @@ class Instance:
         self.runner.deliver_together(self.name, begin)
 
     def _change(self, deltas: dict[int, Delta]) -> None:
-        self._forget()
+        if self._remembers:
+            self._forget()
         self.changed(deltas)
-        self._gone += deltas.items()
+        if self._remembers:
+            self._gone += deltas.items()
         self.ask_timers()
 
     def _forget(self) -> None:
@@ -178,13 +186,15 @@ class Instance:
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
-        windows: int | None = None
-        for state in self.inputs:
-            due = state.window.due if state.window is not None else None
-            if due is not None and (windows is None or due < windows):
-                windows = due
-        self.runner.timers.ask(self, Phase.WINDOW, windows)
-        self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
+        if self._timed:
+            windows: int | None = None
+            for window in self._timed:
+                due = window.due
+                if due is not None and (windows is None or due < windows):
+                    windows = due
+            self.runner.timers.ask(self, Phase.WINDOW, windows)
+        if self.clocked:
+            self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
 
     # what a statement makes of it
 
@@ -211,6 +221,9 @@ class Instance:
     def waiting(self) -> bool:
         """Whether changes wait for an output that evaluates them."""
         return False
+
+    clocked = False
+    """Whether the outputs have a clock."""
 
     def due_output(self) -> int | None:
         """The next instant of the outputs' clock."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from rollup.core.errors import QueryError
-from rollup.engine.index import Entry, FilterIndex
+from rollup.engine.index import Entry, FilterIndex, Receiver
 from rollup.engine.rows.row import Delta, Row
 from rollup.engine.timers import Order, Timers
 
@@ -63,8 +62,7 @@ class Environment:
         return child
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """What a statement gives its listeners at the end of a cycle."""
 
     statement: str
@@ -139,7 +137,7 @@ class Runner:
     def deliver(self, statement: str, delta: Delta) -> None:
         """What a statement gives its listeners."""
         if delta:
-            self.deliveries.append(Delivery(statement, self.now, delta))
+            self.deliveries.append(Delivery(statement, self.environment.clock.now, delta))
 
     def deliver_together(self, statement: str, begin: int) -> None:
         """Make one of a statement's deliveries from a place on, where the first of them stands."""
@@ -179,15 +177,17 @@ class Runner:
         self._running = True
         try:
             self._receive(stream, row)
-            self._drain()
+            if self._inserts or self._tells or self._waiting:
+                self._drain()
         finally:
             self._running = False
             self._forget()
 
     def _receive(self, stream: str, row: Row) -> None:
         """All matches are known before the first is told, so nothing that this event starts sees it."""
-        for change in self.changes.get(stream, ()):
-            row = change(row)
+        if self.changes:
+            for change in self.changes.get(stream, ()):
+                row = change(row)
         self.current = (stream, row)
         self._trail.append(stream)
         try:
@@ -199,15 +199,19 @@ class Runner:
         """An event to those whose filters it passed, each once with all its inputs."""
         if self.resting:
             entries = [entry for entry in entries if id(entry.receiver) not in self.resting]
-        alone = len(entries) == 1
-        groups = (entries,) if alone else [list(c) for _, c in groupby(entries, key=lambda entry: id(entry.receiver))]
-        for group in groups:
-            receiver = group[0].receiver
-            try:
-                receiver.receive([entry.input for entry in group], row)
-            except QueryError:
-                self.refused = (row, receiver.order)
-                raise
+        if len(entries) == 1:
+            self._tell_one(entries[0].receiver, (entries[0].input,), row)
+            return
+        for _, group in groupby(entries, key=_receiver):
+            several = list(group)
+            self._tell_one(several[0].receiver, [entry.input for entry in several], row)
+
+    def _tell_one(self, receiver: Receiver, inputs: Sequence[int], row: Row) -> None:
+        try:
+            receiver.receive(inputs, row)
+        except QueryError:
+            self.refused = (row, receiver.order)
+            raise
 
     def _refuse_circle(self) -> None:
         path = " -> ".join(dict.fromkeys(self._trail))
@@ -251,5 +255,10 @@ class Runner:
 
     def _forget(self) -> None:
         """What still waits when something was refused is dropped."""
-        for queue in (self._inserts, self._tells, self._waiting):
-            queue.clear()
+        if self._inserts or self._tells or self._waiting:
+            for queue in (self._inserts, self._tells, self._waiting):
+                queue.clear()
+
+
+def _receiver(entry: Entry) -> int:
+    return id(entry.receiver)

@@ -40,29 +40,26 @@ class Groups:
         """The group of a row."""
         return self._key(r, (), self._environment)
 
-    def enter(self, r: Rows) -> Key:
-        """A row comes in; its group."""
-        for emptied in self._emptied:
-            self.groups.pop(emptied, None)
-        self._emptied.clear()
-        key = self.key(r)
+    def enter(self, key: Key, r: Rows) -> None:
+        """A row comes into its group."""
+        if self._emptied:
+            for emptied in self._emptied:
+                self.groups.pop(emptied, None)
+            self._emptied.clear()
         entry = self.groups.get(key)
         if entry is None:
             entry = self.groups[key] = [self._fold.start(), 0]
         entry[1] += 1
         self._fold.enter(entry[0], r, self._environment)
-        return key
 
-    def leave(self, r: Rows) -> Key:
-        """A row leaves; its group."""
-        key = self.key(r)
+    def leave(self, key: Key, r: Rows) -> None:
+        """A row leaves its group."""
         entry = self.groups.get(key)
         if entry is not None:
             entry[1] -= 1
             self._fold.leave(entry[0], r, self._environment)
             if entry[1] <= 0 and self._forgets:  # the group over all rows stays
                 self._emptied[key] = None
-        return key
 
     def values(self, key: Key) -> tuple[Any, ...]:
         """The values of a group; of one that is not there, those of an empty one."""
@@ -99,9 +96,9 @@ class Aggregation:
         """Rows come in, then rows leave."""
         for level in self.levels:
             for r in new:
-                level.enter(r)
+                level.enter(level.key(r), r)
             for r in old:
-                level.leave(r)
+                level.leave(level.key(r), r)
 
     def slots(self, r: Rows) -> tuple[Any, ...]:
         """The values of a row's groups."""

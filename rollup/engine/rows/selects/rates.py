@@ -79,7 +79,7 @@ class Outputs:
         ordered: bool = False,
     ) -> None:
         self._rate, self._kind, self._environment, self._emit = rate, kind, environment, emit
-        self._update, self._set, self._emitted = update, set_variable, emitted
+        self.update, self._set, self._emitted = update, set_variable, emitted
         self.variables = {each.name for each in walk(rate.when) if isinstance(each, Variable)} if rate.when else set()
         """The variables that the condition of an output reads."""
         self._plain = isinstance(kind, PerRow) and kind.plain
@@ -101,10 +101,15 @@ class Outputs:
         if rate.starts_at_once:
             self._start_clock()
 
+    @property
+    def direct(self) -> bool:
+        """Whether nothing waits: what `update` makes of a change leaves with it."""
+        return self._policy == "direct" and not self._waits
+
     def take(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         """The input has changed."""
         if self._policy == "direct":
-            changes = self._update(new, old)
+            changes = self.update(new, old)
             if self._let(len(changes.new)) and (changes.new or changes.old or forced):
                 self._emit(Shown(outs(changes.new), outs(changes.old)), forced)
         elif self._policy == "first":
@@ -163,9 +168,9 @@ class Outputs:
         at_once = self._policy in ("snapshot", "units") or (self._policy == "kept" and not self._plain)
         let = self._let(len(new))
         if self._policy == "snapshot":
-            self._update(new, old)
+            self.update(new, old)
         elif at_once and self._policy == "kept":
-            self._collector.take(self._update(new, old))
+            self._collector.take(self.update(new, old))
         elif let or not self._plain or self._policy == "kept":
             self._pending.append((new, old))
         return let
@@ -214,7 +219,7 @@ class Outputs:
         if self._policy != "first":
             pending, self._pending = self._pending, []
             for new, old in pending:
-                self._collector.take(self._update(new, old))
+                self._collector.take(self.update(new, old))
             self._emit(self._collector.show(), forced)
         self._counts[INSERTED] = self._counts[REMOVED] = 0
         self._counts[LAST_OUTPUT] = self._environment.now
@@ -227,7 +232,7 @@ class Outputs:
 
     def _first(self, new: Sequence[Rows], old: Sequence[Rows]) -> bool:
         """Let a change through that is the first of its interval; one that shows nothing begins no interval."""
-        changes = self._update(new, old)
+        changes = self.update(new, old)
         if not self._open:
             return True
         if not ((changes.new and self._emitted != "old") or (changes.old and self._emitted != "new")):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select, StoreInput, StreamInput
-from rollup.engine.rows.row import Delta, Row, Rows
+from rollup.engine.rows.plans import Finish, Select, StoreInput, StreamInput
+from rollup.engine.rows.row import NOTHING, Delta, Row, Rows
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
@@ -34,14 +34,17 @@ class SelectInstance(Instance):
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
         self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
         self.kind = self._kind()
-        self._released: dict[int, Sequence[Row]] = {}
-        """What comes in the change at hand: the content of a window that has just let a batch out."""
+        self._only = plan.join.only if plan.join is not None else None
+        self.clocked = plan.rate.limited
+        self._released: dict[int, Delta] = {}
+        """The change at hand: what comes in it is the content of a window that has just let a batch out."""
+        self._plain = plan.finish == Finish()
         self._alone = type(self) is SelectInstance and _alone(plan)
         self._contained = any(isinstance(each, StreamInput) and each.unnest for each in plan.inputs)
         self.outputs = Outputs(
             plan.rate,
             self.kind,
-            self._update,
+            self.kind.update if self._only is None else self._update,
             self.content,
             self.environment,
             self._emit,
@@ -52,7 +55,7 @@ class SelectInstance(Instance):
 
     def _kind(self) -> Kind:
         plan, e = self.plan, self.environment
-        projector = Projector(plan.projection, e, self.row)
+        projector = Projector(plan.projection, e, self.runner.row)
         kept = [TableGroups(plan.into, self)] if plan.into is not None else None
         if plan.grouping is not None:
             ever = plan.unbounded or plan.rate.mode in ("all", "last")
@@ -101,28 +104,39 @@ class SelectInstance(Instance):
         if not self._alone:
             super().receive(inputs, row)
         elif self.alive:
-            new = self._passing(((row,),))
+            new = self._passing([(row,)])
             if new:
-                changes = self.kind.update(new, ())
-                if changes.new:
-                    self._emit(Shown([change.out for change in changes.new]), False)
+                self._at_once(new, (), False)
 
     def changed(self, deltas: dict[int, Delta]) -> None:
         """The statement's own inputs have changed; those of sub-queries matter only when they are asked."""
-        own = {number: delta for number, delta in deltas.items() if number < self._width}
+        own = deltas
+        if self.plan.own_inputs:
+            own = {number: delta for number, delta in deltas.items() if number < self._width}
         new, old = self._rows(own)
-        only = self.plan.join.only if self.plan.join is not None else None
-        forced = any(delta.forced for number, delta in own.items() if only is None or number == only)
+        forced = False
+        for number, delta in own.items():
+            forced = forced or (delta.forced and self._only in (None, number))
         if forced and not (new or old) and self._contained:  # only a total says something of a change without rows
             forced = isinstance(self.kind, Total) and self._join is None
         if new or old or forced:
-            self._released = {number: delta.new for number, delta in own.items() if delta.new}
-            self.outputs.take(new, old, forced)
+            self._released = own
+            if self.outputs.direct:
+                self._at_once(new, old, forced)
+            else:
+                self.outputs.take(new, old, forced)
             self._released = {}
 
+    def _at_once(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool) -> None:
+        """What a change makes leaves with it: no output has to be waited for."""
+        changes = self.outputs.update(new, old)
+        if changes.new or changes.old or forced:
+            come, leave = [change.out for change in changes.new], [change.out for change in changes.old]
+            self._give(self.finished(come), self.finished(leave), forced)
+
     def _update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
-        if self.plan.join is not None and self.plan.join.only is not None:
-            self.kind.clear()
+        """Nothing is kept of a join that one input alone brings about."""
+        self.kind.clear()
         return self.kind.update(new, old)
 
     def fill(self, number: int, rows: Sequence[Row]) -> None:
@@ -130,14 +144,14 @@ class SelectInstance(Instance):
         if self._join is None and number < self._width:
             self.kind.fill(self._passing([(row,) for row in rows]))
 
-    def _rows(self, deltas: dict[int, Delta]) -> tuple[list[Rows], list[Rows]]:
+    def _rows(self, deltas: dict[int, Delta]) -> tuple[Sequence[Rows], Sequence[Rows]]:
         if self._pairs is not None:
             new, old = self._pairs.change(deltas)
         elif self._join is not None:
             new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
         else:
-            new = [(row,) for delta in deltas.values() for row in delta.new]
-            old = [(row,) for delta in deltas.values() for row in delta.old]
+            delta = deltas.get(0, NOTHING)
+            new, old = [(row,) for row in delta.new], [(row,) for row in delta.old]
         return self._passing(new), self._passing(old, False)
 
     def _content_of(self, number: int, deltas: dict[int, Delta]) -> Sequence[Row]:
@@ -147,10 +161,10 @@ class SelectInstance(Instance):
             return deltas[number].new if number in deltas else ()
         return self.held(number)
 
-    def _passing(self, rows: Sequence[Rows], arriving: bool = True) -> list[Rows]:
+    def _passing(self, rows: Sequence[Rows], arriving: bool = True) -> Sequence[Rows]:
         where, e = self._where, self.environment
         e.arriving = arriving
-        return list(rows) if where is None else [r for r in rows if where(r, (), e)]
+        return rows if where is None else [r for r in rows if where(r, (), e)]
 
     # outputs
 
@@ -193,7 +207,9 @@ class SelectInstance(Instance):
         self.outputs.end()
 
     def _emit(self, shown: Shown, forced: bool) -> None:
-        new, old = self.finished(shown.new), self.finished(shown.old)
+        self._give(self.finished(shown.new), self.finished(shown.old), forced)
+
+    def _give(self, new: list[Row], old: list[Row], forced: bool) -> None:
         target = self.plan.target
         if target is not None:
             for row in [*(new if target.arriving else ()), *(old if target.leaving else ())]:
@@ -206,6 +222,8 @@ class SelectInstance(Instance):
 
     def finished(self, found: Sequence[Out]) -> list[Row]:
         """The rows of one output, distinct, in order, within the limit."""
+        if self._plain:
+            return [out.row for out in found]
         finish = self.plan.finish
         rows = list(found)
         if finish.distinct:
@@ -235,7 +253,7 @@ class SelectInstance(Instance):
 
     def _kept_now(self) -> Sequence[Row]:
         """What the input holds; a batch that is being let out is there until the change is over."""
-        window, released = self.inputs[0].window, self._released.get(0, ())
+        window, released = self.inputs[0].window, self._released.get(0, NOTHING).new
         if window is None:
             return self.held(0)
         if not released or not window.in_batches or window.moved_on:

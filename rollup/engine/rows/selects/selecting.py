@@ -263,25 +263,26 @@ class PerGroup:
         """A row of the input for each group, by level and key."""
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
-        touched: dict[Any, Rows] = {}
-        for r in (*old, *new):  # the row that a group is shown with is the newest
-            for place, level in enumerate(self._levels.levels):
-                touched[place, level.key(r)] = r
+        levels = self._levels.levels
         gained, lost = self._units(new), self._units(old)
-        units = list(dict.fromkeys((*gained, *lost)))
-        if len(self._levels.levels) > 1:
+        came, left = dict(gained), dict(lost)
+        units, touched = list({**came, **left}), {**left, **came}  # the row that a group is shown with is the newest
+        if len(levels) > 1:
             units.sort(key=lambda unit: unit[0])  # level by level, groups by first appearance
         before: list[Change] = []
         if self._leaving:
             outs = [(unit, self._out(unit, touched[unit], False)) for unit in units]
             before = [Change(unit, out) for unit, out in outs if out is not None]
         self._rows.update(touched)
-        self._levels.change(new, old)
+        for (place, key), r in gained:
+            levels[place].enter(key, r)
+        for (place, key), r in lost:
+            levels[place].leave(key, r)
         self._own.change(new, old)
         after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
         if not self._ever:
             self.forget(units)
-        return Changes(after, before, len(new), len(old), gained, lost)
+        return Changes(after, before, len(new), len(old), [unit for unit, _ in gained], [unit for unit, _ in lost])
 
     def groups(self) -> list[Any]:
         """All groups that are known, by level."""
@@ -320,8 +321,8 @@ class PerGroup:
         self._own.restore(state[1])
         self._rows = {(place, key): r for place, key, r in state[2]}
 
-    def _units(self, rows: Sequence[Rows]) -> list[Any]:
-        return [(place, level.key(r)) for place, level in enumerate(self._levels.levels) for r in rows]
+    def _units(self, rows: Sequence[Rows]) -> list[tuple[tuple[int, Key], Rows]]:
+        return [((place, level.key(r)), r) for place, level in enumerate(self._levels.levels) for r in rows]
 
     def forget(self, units: Iterable[Any]) -> None:
         """Groups that have emptied are no longer known."""

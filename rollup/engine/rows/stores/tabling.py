@@ -32,21 +32,17 @@ class TableGroups(Groups):
         assert isinstance(store, Table)
         return store
 
-    def enter(self, r: Rows) -> Key:
+    def enter(self, key: Key, r: Rows) -> None:
         """A row comes in."""
-        key = self.key(r)
         for fold, slots in zip(self._folds, self._slots(key), strict=True):
             fold.enter(slots, r, self._environment)
         self._write(key)
-        return key
 
-    def leave(self, r: Rows) -> Key:
+    def leave(self, key: Key, r: Rows) -> None:
         """A row leaves."""
-        key = self.key(r)
         for fold, slots in zip(self._folds, self._slots(key), strict=True):
             fold.leave(slots, r, self._environment)
         self._write(key)
-        return key
 
     def values(self, key: Key) -> tuple[Any, ...]:
         """The values as the table has them."""

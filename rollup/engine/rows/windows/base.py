@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -47,6 +48,11 @@ class Window(ABC):
     """Whether each key has a window of its own."""
 
     @property
+    def timed(self) -> bool:
+        """Whether there may ever be a timer."""
+        return type(self).due is not Window.due
+
+    @property
     def due(self) -> int | None:
         """The next instant at which `fire` must be called; None: no timer."""
         return None
@@ -89,10 +95,13 @@ class Window(ABC):
 
 
 class Kept(Window):
-    """A window whose state is the rows in their order of arrival, oldest first; removal by identity is O(1)."""
+    """A window whose state is the rows in their order of arrival, oldest first; removal by identity is O(1).
+
+    So is that of the oldest: a dict would look through the places of those that left before it.
+    """
 
     def __init__(self) -> None:
-        self.rows: dict[int, Row] = {}
+        self.rows = OrderedDict[int, Row]()
 
     def content(self) -> Iterator[Row]:
         """Oldest first."""
@@ -112,7 +121,7 @@ class Kept(Window):
 
     def pop(self) -> Row:
         """The oldest row leaves."""
-        return self.rows.pop(next(iter(self.rows)))
+        return self.rows.popitem(last=False)[1]
 
     def snapshot(self) -> Any:
         """The rows."""
@@ -120,7 +129,7 @@ class Kept(Window):
 
     def restore(self, state: Any) -> None:
         """The rows."""
-        self.rows = {row.id: row for row in state}
+        self.rows = OrderedDict((row.id, row) for row in state)
 
 
 def value_of(expr: Expr, host: Host) -> Key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,11 +35,11 @@ class _Length(Kept):
         self._size = size
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old, held = list[Row](), self.rows
         for row in rows:
-            self.push(row)
-            if len(self.rows) > self._size:
-                old.append(self.pop())
+            held[row.id] = row
+            if len(held) > self._size:
+                old.append(held.popitem(last=False)[1])
         return Delta(rows, old)
 
 
@@ -188,5 +189,5 @@ class ArrivalBatch:
 class _ArrivalBatch(Kept):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list(self.rows.values())
-        self.rows = {row.id: row for row in rows}
+        self.rows = OrderedDict((row.id, row) for row in rows)
         return Delta(rows, old)

@@ -6,6 +6,7 @@ A timer that comes late (the clock jumped) lets everything out that is due, olde
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ class Stamped(Kept):
 
     def restore(self, state: Any) -> None:
         """The rows and their times."""
-        self.rows = {row.id: row for row, _ in state}
+        self.rows = OrderedDict((row.id, row) for row, _ in state)
         self.times = {row.id: time for row, time in state}
 
 
@@ -143,7 +144,7 @@ class _TimeAccumulating(Kept):
 
     def fire(self, now: int) -> Delta:
         out = list(self.rows.values())
-        self.rows = {}
+        self.rows.clear()
         return Delta((), out)
 
     def snapshot(self) -> Any:
