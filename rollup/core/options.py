@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rollup.core.entries import loaded
 from rollup.core.errors import ConfigError
@@ -29,6 +29,9 @@ class Provider:
     def made(self, *arguments: Any) -> Any:
         """One of this kind."""
         return loaded(self.entry)(*arguments)
+
+
+_Provider = TypeVar("_Provider", bound=Provider)
 
 
 def text(value: Any) -> str | None:
@@ -130,8 +133,13 @@ def refuse_unknown(where: str, given: Mapping[str, Any], known: Known) -> None:
             raise ConfigError(f"{where} {key} is {value!r}", hint=wanted)
 
 
-def kind_of(where: str, given: Mapping[str, Any], kinds: Mapping[str, Provider]) -> None:
-    """Check a table whose keys depend on its `kind`. Raises ConfigError."""
+def provider(where: str, given: Mapping[str, Any], kinds: Mapping[str, _Provider]) -> _Provider:
+    """What a table's `kind` names. Raises ConfigError.
+
+    >>> provider("[sinks.Out]", {"kind": "fils"}, {"files": Provider("rollup.sinks.files:Files", {})})
+    Traceback (most recent call last):
+    rollup.core.errors.ConfigError: [sinks.Out] has the unknown kind 'fils' (did you mean 'files'?)
+    """
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         said = "lacks `kind`" if kind is None else f"has the unknown kind {kind!r}"
@@ -139,10 +147,19 @@ def kind_of(where: str, given: Mapping[str, Any], kinds: Mapping[str, Provider])
         raise ConfigError(
             f"{where} {said}", hint=f"did you mean {close[0]!r}?" if close else f"one of {', '.join(kinds)}"
         )
-    refuse_unknown(where, given, {"kind": text, **kinds[kind].options})
-    needed = kinds[kind].needed
+    return kinds[kind]
+
+
+def complete(where: str, given: Mapping[str, Any], needed: Sequence[str]) -> None:
+    """Raise ConfigError for the first option that is needed and not there."""
     for key in needed:
         if key not in given:
-            raise ConfigError(
-                f"{where} lacks `{key}`", hint=f"a {kind} needs {', '.join(f'`{one}`' for one in needed)}"
-            )
+            hint = f"a {given['kind']} needs {', '.join(f'`{one}`' for one in needed)}"
+            raise ConfigError(f"{where} lacks `{key}`", hint=hint)
+
+
+def kind_of(where: str, given: Mapping[str, Any], kinds: Mapping[str, Provider]) -> None:
+    """Check a table whose keys depend on its `kind`. Raises ConfigError."""
+    found = provider(where, given, kinds)
+    refuse_unknown(where, given, {"kind": text, **found.options})
+    complete(where, given, found.needed)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.core.errors import ConfigError
-from rollup.core.options import Provider, folder, settings, text, whole
+from rollup.core.options import Provider, complete, folder, provider, settings, text, whole
 from rollup.sinks.base import Sink
 
 
@@ -48,10 +47,7 @@ KINDS: dict[str, SinkProvider] = {
 
 def sink(name: str, options: Mapping[str, Any]) -> Sink:
     """The sink that options of a configuration describe. Raises ConfigError."""
-    found = KINDS.get(options.get("kind", ""))
-    if found is None:
-        raise ConfigError(f"[sinks.{name}]: unknown kind {options.get('kind')!r}", hint=f"one of {', '.join(KINDS)}")
-    for needed in found.needed:
-        if needed not in options:
-            raise ConfigError(f"[sinks.{name}] lacks `{needed}`")
+    where = f"[sinks.{name}]"
+    found = provider(where, options, KINDS)
+    complete(where, options, found.needed)
     return found.made(options)
