@@ -67,7 +67,7 @@ class Group:
     sets: tuple[Set, ...]
     hops: Hops | None = None
     groupings: tuple[tuple[int, ...], ...] = ()
-    """For each GROUPING(..) of the output, after the aggregates: the keys that it asks about."""
+    """For each GROUPING(..) of the output, after the aggregates: the keys that it asks about; none: GROUP_ID()."""
 
     def start(self) -> State:
         """No rows are open."""
@@ -159,7 +159,11 @@ class Group:
         return exp.alias_(exp.cast(exp.Null(), out.type, dialect="duckdb"), out.name, quoted=True)
 
     def _grouping(self, asked: tuple[int, ...], set_: Set) -> exp.Expr:
-        """GROUPING(a, b): a bit for each key that the set lacks, the last one the lowest."""
+        """GROUPING(a, b): a bit for each key that the set lacks, the last one the lowest. GROUP_ID(): how often the set
+        was there before."""
+        if not asked:
+            same = [other for other in self.sets if other == set_]
+            return exp.Literal.number(next(place for place, other in enumerate(same) if other is set_))
         bits = sum(1 << i for i, place in enumerate(reversed(asked)) if place not in set_.keys)
         return exp.Literal.number(bits)
 

@@ -16,6 +16,7 @@ from sqlglot.optimizer.qualify import qualify
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.dialect import Calcite
+from rollup.lang.calcite.grouping import without_group_id
 from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.tabled import relational_windows
@@ -198,6 +199,7 @@ class Catalog:
         for select in tree.find_all(exp.Select):
             select.set("hint", None)
         relational_windows(tree)
+        without_group_id(tree)
         tree = duck(tree, _kind_of, now)  # type: ignore[assignment]
         names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         for table in list(tree.find_all(exp.Table)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
@@ -34,6 +34,7 @@ def grouping(
 ) -> Grouping | None:
     """The grouping of a select, None when it has none. Raises PlanError when a set cannot close."""
     group = select.args.get("group")
+    check_groupings(parts)
     aggregates = _aggregates(parts)
     if group is None:
         if aggregates:
@@ -172,9 +173,38 @@ def _grouping_calls(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for part in parts:
         for node in part.walk():
-            if isinstance(node, (exp.Grouping, exp.GroupingId)) and node not in found:
+            if (isinstance(node, (exp.Grouping, exp.GroupingId)) or _is_group_id(node)) and node not in found:
                 found.append(node)
     return found
+
+
+def _is_group_id(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "GROUP_ID"
+
+
+def check_groupings(parts: Iterable[exp.Expr]) -> None:
+    """GROUPING and GROUP_ID tell groups apart: no row inside an aggregate knows its group. Raises PlanError."""
+    for part in parts:
+        for call in part.find_all(exp.Grouping, exp.GroupingId, exp.Anonymous):
+            outer = call.find_ancestor(exp.AggFunc, exp.Select)
+            if isinstance(outer, exp.AggFunc) and (not isinstance(call, exp.Anonymous) or _is_group_id(call)):
+                name = call.sql().partition("(")[0].upper()
+                raise refused(outer, f"{name} cannot stand inside an aggregate", "give it a name in a sub-query")
+
+
+def without_group_id(tree: exp.Expr) -> None:
+    """GROUP_ID() tells equal grouping sets of one query apart; where each is there once it is 0. Raises PlanError."""
+    check_groupings([tree])
+    for call in [node for node in tree.find_all(exp.Anonymous) if _is_group_id(node)]:
+        select = call.find_ancestor(exp.Select)
+        group = select.args.get("group") if select is not None else None
+        if group is None:
+            raise refused(call, "GROUP_ID() needs a GROUP BY", "GROUP BY GROUPING SETS (..)")
+        sets = [frozenset(node.sql() for node in set_) for set_ in _sets(group)[1]]
+        if len(set(sets)) < len(sets):
+            hint = "name each grouping set once, or ask with STREAM"
+            raise refused(call, "GROUP_ID() over tables cannot tell grouping sets apart that are there twice", hint)
+        call.replace(exp.Literal.number(0))
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:

@@ -67,12 +67,24 @@ _KINDS = (
     (("TEXT", "VARCHAR", "CHAR", "STRING"), Kind.TEXT),
 )
 _ALWAYS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
-    ((exp.Count, exp.Extract, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.StrPosition), Kind.WHOLE),
-    ((exp.Avg, exp.Exp, exp.Sqrt, exp.Ln, exp.Median, exp.Pow, exp.Stddev, exp.Variance), Kind.FLOAT),
-    ((exp.CurrentTimestamp,), Kind.STAMP),
+    ((exp.Count, exp.Extract, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Length, exp.StrPosition, exp.Ascii,
+      exp.Year, exp.Quarter, exp.Month, exp.Week, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute,
+      exp.Second, exp.Grouping, exp.GroupingId, exp.RegrCount), Kind.WHOLE),
+    ((exp.Avg, exp.Exp, exp.Sqrt, exp.Ln, exp.Log, exp.Cbrt, exp.Median, exp.Pow, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+      exp.Variance, exp.VariancePop, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSxx, exp.RegrSyy, exp.PercentRank,
+      exp.CumeDist, exp.Rand, exp.Sin, exp.Cos, exp.Tan, exp.Cot, exp.Asin, exp.Acos, exp.Atan, exp.Atan2, exp.Degrees,
+      exp.Radians), Kind.FLOAT),
+    ((exp.CurrentTimestamp, exp.Localtimestamp), Kind.STAMP),
+    ((exp.CurrentTime, exp.Localtime), Kind.CLOCK),
     ((exp.CurrentDate,), Kind.DATE),
-    ((exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Initcap, exp.Overlay, exp.Replace), Kind.TEXT),
+    ((exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Initcap, exp.Overlay, exp.Replace, exp.GroupConcat), Kind.TEXT),
 )  # fmt: skip
+_OF_FIRST = (
+    exp.Paren, exp.Neg, exp.Max, exp.Min, exp.Window, exp.Filter, exp.Abs, exp.Sign, exp.Sum, exp.Floor, exp.Ceil,
+    exp.Round, exp.Trunc, exp.Nullif, exp.AnyValue, exp.Mode, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag,
+    exp.Lead, exp.IgnoreNulls, exp.RespectNulls, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg,
+)  # fmt: skip
+"""What has the kind of its first argument."""
 
 Kinds = Callable[[exp.Column], Kind]
 """The kind of a column."""
@@ -91,7 +103,7 @@ def kind(node: exp.Expr, of: Kinds) -> Kind:
     match node:
         case exp.Column():
             return of(node)
-        case exp.Paren() | exp.Neg() | exp.Max() | exp.Min() | exp.Window() | exp.Filter() | exp.Abs() | exp.Sum():
+        case _ if isinstance(node, _OF_FIRST):
             return kind(node.this, of)
         case exp.Distinct():
             return kind(node.expressions[0], of)
@@ -101,8 +113,8 @@ def kind(node: exp.Expr, of: Kinds) -> Kind:
             return Kind.TEXT if node.is_string else Kind.WHOLE if node.is_int else _literal_kind(node)
         case exp.Cast():
             return kind_of_type(node.to.sql("duckdb"))
-        case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.Nullif():
-            return kind(node.this, of)
+        case exp.Subquery() | exp.Select():
+            return kind(node.selects[0].unalias(), of) if len(node.selects) == 1 else Kind.OTHER
         case exp.Coalesce() | exp.Case():
             return _widest([kind(part, of) for part in _branches(node)])
         case exp.Anonymous():

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rollup.lang.calcite.dialect import ADD, DIFFERENCE, INTERVAL_OF, UNITS
 from rollup.lang.calcite.semantics import MONTHS, Kind, Kinds, interval, kind, refused
+from rollup.lang.calcite.similar import similar
 
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.Localtime, exp.CurrentTime, exp.CurrentDate)
 
@@ -71,6 +72,10 @@ class _Translation:
                 return _extracted(part)
             case exp.DayOfWeek():
                 return _raised(part)
+            case exp.SimilarTo() if not isinstance(part.parent, exp.Escape):
+                return similar(part, None)
+            case exp.Escape() if isinstance(part.this, exp.SimilarTo):
+                return similar(part.this, part.expression)
             case _ if isinstance(part, _NOW):
                 return self._now(part)
             case _:

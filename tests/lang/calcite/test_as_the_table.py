@@ -22,7 +22,7 @@ QUERIES = {
     "floor": "SELECT {s} FLOOR(rowtime TO HOUR) AS h, productId, COUNT(*) AS c, SUM(units) AS u, AVG(units) AS a, MIN(units) AS l FROM Orders GROUP BY FLOOR(rowtime TO HOUR), productId",
     "ceil, having": "SELECT {s} CEIL(rowtime TO MINUTE) AS m, MAX(units) AS u FROM Orders GROUP BY CEIL(rowtime TO MINUTE) HAVING COUNT(*) > 1",
     "tumble": "SELECT {s} TUMBLE_END(rowtime, INTERVAL '7' MINUTE) AS e, COUNT(DISTINCT productId) AS c FROM Orders GROUP BY TUMBLE(rowtime, INTERVAL '7' MINUTE)",
-    "grouping sets": "SELECT {s} FLOOR(rowtime TO HOUR) AS h, productId, COUNT(*) AS c FROM Orders GROUP BY GROUPING SETS ((FLOOR(rowtime TO HOUR), productId), (FLOOR(rowtime TO HOUR)))",
+    "grouping sets": "SELECT {s} FLOOR(rowtime TO HOUR) AS h, productId, GROUP_ID() AS i, GROUPING(productId) AS g, COUNT(*) AS c FROM Orders GROUP BY GROUPING SETS ((FLOOR(rowtime TO HOUR), productId), (FLOOR(rowtime TO HOUR)))",
     "filter": "SELECT {s} orderId, units * 2 + 1 AS u, units / 2 AS d FROM Orders WHERE units > 3 AND productId <> 20",
     "range": "SELECT {s} orderId, SUM(units) OVER (PARTITION BY productId ORDER BY rowtime RANGE INTERVAL '10' MINUTE PRECEDING) AS u FROM Orders",
     "range following": "SELECT {s} orderId, COUNT(*) OVER (ORDER BY rowtime RANGE BETWEEN INTERVAL '5' MINUTE PRECEDING AND INTERVAL '3' MINUTE FOLLOWING) AS u FROM Orders",

@@ -57,6 +57,15 @@ MEANINGS: dict[str, Any] = {
     "TIMESTAMPDIFF(MONTH, DATE '2020-01-31', hired)": 0,
     "TIMESTAMPDIFF(YEAR, DATE '2030-01-01', hired)": -9,
     "TIMESTAMPDIFF(HOUR, TIMESTAMP '2020-03-01 01:30:00', since)": -1,
+    "CAST(ATAN(rate) AS INTEGER)": 0,
+    "CAST(DEGREES(rate) AS INTEGER)": -85,
+    "SIGN(sal - 7) / 2": -0.5,
+    "SIGN(id) / 2": 0,
+    "YEAR(hired) / 3": 673,
+    "name SIMILAR TO 'B%'": True,
+    "name SIMILAR TO '[A-C]_?b'": True,
+    "name SIMILAR TO 'B'": False,
+    "'50%' SIMILAR TO '50!%' ESCAPE '!'": True,
     "CURRENT_DATE": date(2020, 5, 1),
     "LOCALTIMESTAMP": datetime(2020, 5, 1, 12),
 }
@@ -182,3 +191,9 @@ def test_lag_looks_back_at_once_and_lead_waits_for_the_rows_that_follow() -> Non
             states, output, _ = standing.step(states, some, session.engine)
             found += [(row["v"], row["at"]) for row in output.rename_columns(["v", "at"]).to_pylist()]
         assert found == list(zip(values, at, strict=True)), call
+
+
+def test_group_id_tells_a_grouping_set_from_the_same_one_before_it() -> None:
+    query = "SELECT STREAM id, GROUP_ID() AS g, COUNT(*) AS c FROM Emp GROUP BY GROUPING SETS ((id), (id, name), (id))"
+    streamed = _streamed(_session(), query, [ROW, ROW])
+    assert sorted(streamed) == [[2, 0, 2], [2, 0, 2], [2, 1, 2]]
