@@ -81,7 +81,7 @@ def run_job(keys: int, host: str) -> None:
     from deltalake import DeltaTable
 
     from rollup.conf import load
-    from rollup.hosts.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter
     from rollup.hosts.spark.driver import SparkHost
 
     files = event_files(keys)

@@ -55,7 +55,7 @@ def demo(folder: Annotated[Path, typer.Argument(help="Where the demo's files go.
     """Run the main job on the flights of 2013: delays by carrier and origin, asked for one month per day."""
     from rollup.cli.query import Format, show
     from rollup.conf import load
-    from rollup.hosts.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter
     from rollup.hosts.spark.driver import SparkHost
 
     conf = prepare(folder)

@@ -32,7 +32,7 @@ def run(
     for said in program.notices:
         print(f"rollup: warning: {said}", file=sys.stderr)
 
-    from rollup.hosts.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter
     from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
 

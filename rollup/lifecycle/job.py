@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rollup.conf import Conf
 from rollup.core.errors import StoreError
-from rollup.hosts.progress import Reporter
+from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
 from rollup.hosts.spark.session import Coming
 from rollup.lifecycle.book import Book

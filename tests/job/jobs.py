@@ -63,7 +63,7 @@ class Job:
 
     def host(self, spark: SparkSession) -> SparkHost:
         """A host on the tests' session."""
-        from rollup.hosts.progress import Reporter
+        from rollup.hosts.reporting.progress import Reporter
         from rollup.hosts.spark.driver import SparkHost
 
         return SparkHost(self.conf, spark, Reporter(terminal=False))

@@ -241,7 +241,7 @@ class Spawned:
 def once(path: Path) -> None:
     """What `rollup run --once` does, over a model of Spark."""
     from rollup.conf import load
-    from rollup.hosts.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter
     from rollup.hosts.spark.ownership import claim
     from rollup.lifecycle.job import Job as Host
     from tests.job.model_spark import ModelSpark

@@ -16,7 +16,7 @@ import pytest
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
-from rollup.hosts.absent import Absent
+from rollup.hosts.reporting.absent import Absent
 from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.base import Source
 from rollup.sources.content.presence import absent

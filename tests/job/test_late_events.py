@@ -10,10 +10,11 @@ import pytest
 
 from rollup.cli.lifecycle.shared import chosen
 from rollup.cli.lifecycle.status import _lines, _show  # pyright: ignore[reportPrivateUsage]
-from rollup.hosts.late_events import AGAIN, CURE, LateEvents
 from rollup.hosts.local import LocalHost
 from rollup.hosts.pipeline import Advance
-from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.reporting.late_events import AGAIN, CURE, LateEvents
+from rollup.hosts.reporting.progress import Reporter
+from rollup.hosts.reporting.report import BatchReport
 from rollup.lifecycle.status import newest
 from rollup.lifecycle.status import status as status_of
 from rollup.sources.base import DEAD

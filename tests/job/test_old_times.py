@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollup.hosts.old_times import OldTimes
+from rollup.hosts.reporting.old_times import OldTimes
 from tests.job.test_late_events import Told
 from tests.retrieval.trades import START, app
 

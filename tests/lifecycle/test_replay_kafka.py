@@ -169,7 +169,7 @@ def test_a_topic_that_is_kept_by_time_has_lost_nothing_of_the_time_it_is_kept_fo
 def test_a_live_job_completes_a_replay_with_what_it_has_taken_since(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:
-    from rollup.hosts.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter
     from rollup.lifecycle.job import Job as Live
 
     topic = topic_of(kafka)

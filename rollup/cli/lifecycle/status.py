@@ -43,7 +43,7 @@ def _show(found: Status) -> None:
 
 
 def _lines(found: Status) -> list[str]:
-    from rollup.hosts.late_events import CURE, SHARE, misplaced, share
+    from rollup.hosts.reporting.late_events import CURE, SHARE, misplaced, share
     from rollup.lifecycle.replay.compare import readable
 
     late = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.late.items())) or "none"
@@ -69,7 +69,7 @@ def _lines(found: Status) -> list[str]:
 
 
 def _seconds(value: float) -> str:
-    from rollup.hosts.late_events import length
+    from rollup.hosts.reporting.late_events import length
 
     return f"{value:,.0f} s" if value < 120 else length(int(value * 1000))
 

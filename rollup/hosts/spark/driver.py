@@ -31,12 +31,13 @@ from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.core.packing import pack
-from rollup.hosts.absent import Absent
 from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.maintenance import Upkeep
 from rollup.hosts.pipeline import Advance, Pipeline, Prepared
-from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.reporting.absent import Absent
+from rollup.hosts.reporting.progress import Reporter
+from rollup.hosts.reporting.report import BatchReport
 from rollup.hosts.spark.collecting import Collected, Tasks
 from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
 from rollup.hosts.spark.placement import pipeline_of, shift

@@ -24,7 +24,8 @@ from rollup.aggregation.cascade import narrowed
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import RollupError
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.progress import BatchReport, Reporter
+from rollup.hosts.reporting.progress import Reporter
+from rollup.hosts.reporting.report import BatchReport
 from rollup.hosts.spark.driver import SparkHost
 from rollup.program import Program
 from rollup.stores.delta.store import DeltaStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from rollup.core.errors import PlanError
@@ -18,36 +18,9 @@ from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
+from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
 from rollup.lang.siddhi.statements.windows import window
-
-
-@dataclass
-class Names:
-    """What an app defines so far, by name; queries define the streams they insert into."""
-
-    streams: dict[str, RowType] = field(default_factory=dict[str, RowType])
-    tables: dict[str, RowType] = field(default_factory=dict[str, RowType])
-    shared: dict[str, RowType] = field(default_factory=dict[str, RowType])
-    asks: list[tuple[str, Expr]] = field(default_factory=list[tuple[str, Expr]])
-
-    def name(self, stream: tree.Stream) -> str:
-        """The name that the engine knows a stream by."""
-        return qualified(stream)
-
-    def rows(self, stream: tree.Stream) -> RowType:
-        """The rows of what a query reads. Raises PlanError with the known names."""
-        name = qualified(stream)
-        for known in (self.streams, self.shared, self.tables):
-            if name in known:
-                return known[name]
-        every = [*self.streams, *self.shared, *self.tables]
-        raise PlanError(f"{name!r} is not defined", hint=f"defined are {', '.join(every)}").at(*stream.place)
-
-
-def qualified(stream: tree.Stream) -> str:
-    """The name of a stream; an inner one has its sign."""
-    return f"#{stream.name}" if stream.inner else stream.name
 
 
 def lower(app: tree.App) -> AppSpec:

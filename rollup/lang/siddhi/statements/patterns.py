@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rollup.core.errors import PlanError
 from rollup.engine.expressions import All, Expr
 from rollup.engine.rows.deliveries.queries import InputSpec
@@ -22,9 +20,7 @@ from rollup.engine.rows.patterns.algebra import (
 from rollup.engine.rows.patterns.sequence import Sequence, Step
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, condition
-
-if TYPE_CHECKING:
-    from rollup.lang.siddhi.statements.lowering import Names
+from rollup.lang.siddhi.statements.names import Names
 
 
 class Lowered:

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -15,54 +14,17 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from rollup.core.errors import ConfigError
-from rollup.hosts.late_events import LateEvents
-from rollup.hosts.old_times import OldTimes
+from rollup.hosts.reporting.late_events import LateEvents
+from rollup.hosts.reporting.old_times import OldTimes
+from rollup.hosts.reporting.report import BatchReport
 
 if TYPE_CHECKING:
-    from rollup.hosts.pipeline import Advance, Pipeline
-    from rollup.hosts.trailing import Made
+    pass
 
 _LATE = {"MERGE": "moved", "DROP": "dropped", "CORRECT": "corrected"}
 """What happens to a late event under each policy."""
 
 _BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
-
-
-@dataclass(frozen=True)
-class BatchReport:
-    """One batch: when it began and ended (seconds since the epoch), and what each aggregation did with it."""
-
-    stream: str
-    number: int
-    events: int
-    began: float
-    ended: float
-    dead: int
-    advances: Mapping[str, Advance]
-    pipelines: Mapping[str, Pipeline]
-
-    def completed(self, made: Mapping[str, Made]) -> BatchReport:
-        """When commits were made after the batch had handed them over: with their length, ended when they were."""
-        advances = {
-            name: replace(advance, commit_seconds=made[name].seconds) if name in made else advance
-            for name, advance in self.advances.items()
-        }
-        return replace(self, advances=advances, ended=max([self.ended, *(each.at for each in made.values())]))
-
-    @property
-    def late(self) -> dict[str, int]:
-        """Late events by what happened to them, over all aggregations."""
-        total: dict[str, int] = {}
-        for advance in self.advances.values():
-            for kind, events in advance.counts.items():
-                total[kind] = total.get(kind, 0) + events
-        return total
-
-    @property
-    def clock(self) -> int | None:
-        """The newest root clock of the aggregations, ms since the epoch."""
-        clocks = [p.state.clocks[p.aggregation.root] for p in self.pipelines.values()]
-        return max((clock for clock in clocks if clock is not None), default=None)
 
 
 class Reporter:

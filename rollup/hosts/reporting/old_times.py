@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from rollup.hosts.reporting.report import BatchReport
 from rollup.plan.aggregation import Clock
-
-if TYPE_CHECKING:
-    from rollup.hosts.progress import BatchReport
 
 _YEAR_1980, _YEAR_2100 = 315_532_800_000, 4_102_444_800_000
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rollup.core.untyped import pc
+from rollup.hosts.pipeline import Advance, Pipeline
+from rollup.hosts.reporting.report import BatchReport
 from rollup.plan.aggregation import TIMESTAMP
-
-if TYPE_CHECKING:
-    from rollup.hosts.pipeline import Advance, Pipeline
-    from rollup.hosts.progress import BatchReport
 
 SHARE = 0.01
 """Of a batch, moved or dropped: more is worth a warning."""
