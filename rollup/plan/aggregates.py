@@ -141,3 +141,12 @@ def guarded(merge: exp.Expr, overflow: exp.Expr) -> exp.Expr:
 def aggregate(name: str) -> Summary | None:
     """The aggregate of that name in any case, None when there is none."""
     return AGGREGATES.get(name.lower())
+
+
+def check_constant(name: str, value: float | None) -> None:
+    """Raise PlanError for what cannot stand behind the argument of a sketch: no rank, or no number of values."""
+    if name.lower() == "quantiles":
+        if value is None or not 0 <= value <= 1:
+            raise PlanError("this argument must be a rank from 0 to 1", hint="quantiles(x, 0.99)")
+    elif not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**31:
+        raise PlanError(f"this argument of {name} must be a whole number from 1", hint=f"{name}(x, 10)")

@@ -24,6 +24,7 @@ from rollup.plan.aggregates import (
     Kind,
     Summary,
     aggregate,
+    check_constant,
     column_of,
     guarded,
     kind_of,
@@ -414,14 +415,12 @@ def _overflow(total: str) -> Value:
 
 def _constant(node: exp.Expr, name: str) -> exp.Expr:
     """The second argument of a sketch. Raises PlanError for what is no rank, or no number of values."""
-    number = node.name if isinstance(node, exp.Literal) and not node.is_string else None
-    if name.lower() == "quantiles" and (number is None or float(number) > 1):
-        raise PlanError("this argument must be a rank from 0 to 1", hint="quantiles(x, 0.99)").at(*position(node))
-    if name.lower() != "quantiles" and (number is None or not number.isdigit() or not 0 < int(number) < 2**31):
-        raise PlanError(f"this argument of {name} must be a whole number from 1", hint=f"{name}(x, 10)").at(
-            *position(node)
-        )
-    return exp.Literal.number(number)
+    text = node.name if isinstance(node, exp.Literal) and not node.is_string else None
+    try:
+        check_constant(name, None if text is None else int(text) if text.isdigit() else float(text))
+    except PlanError as problem:
+        raise problem.at(*position(node)) from None
+    return exp.Literal.number(text)
 
 
 def read_column(aggregation: Aggregation, name: str) -> exp.Expr:

@@ -89,3 +89,18 @@ def test_windows_have_the_aggregates_of_aggregations_whose_values_may_leave() ->
 def test_an_aggregate_whose_values_do_not_leave_is_of_aggregations(name: str) -> None:
     with pytest.raises(RollupError, match=f"{name} is of aggregations: its values do not leave"):
         SiddhiApp(f"define stream S (x int); from S#window.length(3) select {name}(x) as y insert into Out;")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("quantiles(x, 2)", "must be a rank from 0 to 1"),
+        ("quantiles(x, x)", "must be a rank from 0 to 1"),
+        ("topk(x, 0)", "topk must be a whole number from 1"),
+        ("topk(x, 1.5)", "topk must be a whole number from 1"),
+        ("topk(x)", "topk takes 2 argument"),
+    ],
+)
+def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggregations(call: str, said: str) -> None:
+    with pytest.raises(RollupError, match=said):
+        SiddhiApp(f"define stream S (x int); from S#window.length(3) select {call} as y insert into Out;")

@@ -203,6 +203,8 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
     least, most = summary.function.arguments
     if not least <= len(arguments) <= most:
         raise PlanError(f"{node.name} takes {most} argument(s), not {len(arguments)}")
+    for constant in arguments[1:]:
+        aggregates.check_constant(node.name, constant.value if isinstance(constant, Const) else None)
     kind = arguments[0].type if arguments else LONG
     if summary.numeric and not kind.numeric:
         raise PlanError(f"{node.name} takes a number, not {kind}")
