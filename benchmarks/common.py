@@ -31,6 +31,8 @@ SEED = 2018
 
 Line = dict[str, Any]
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured would compile every module anew in each process
+
 
 def bench_events(smoke: bool = False) -> int:
     """Number of events a run uses: ``ROLLUP_BENCH_EVENTS``, 20 million by default, 200,000 for a smoke run."""

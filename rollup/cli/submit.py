@@ -12,6 +12,7 @@ from typing import Any
 
 from rollup.cli.main import app
 from rollup.core.errors import RollupError
+from rollup.hosts.spark.compiled import prefer_compiled
 from rollup.jars import spark_jars
 
 
@@ -20,6 +21,7 @@ def submitted(command: str, spark: bool = True) -> None:
 
     `spark` False is for commands that need no Spark, and so no jars.
     """
+    prefer_compiled()
     sys.argv = [sys.argv[0], command, *(argument for argument in sys.argv[1:] if argument != "--conf")]
     if spark and "PYSPARK_GATEWAY_PORT" in os.environ:
         try:

@@ -65,3 +65,11 @@ class Walk:
         none = events is not None and partials.hold_all(rows, events)
         refused = None if none else partials.refused(self.engine, view)
         return Folded(rows, refused)
+
+    def rehearse(self, stream: str) -> None:
+        """Go the way without an event, so that what is made once, as queries and what prints them, is there."""
+        kinds = [(name, kind.arrow) for name, kind in self.program.streams[stream].attributes.items()]
+        schema = pa.schema([*kinds, ("__arrival", pa.int64()), ("__received", pa.int64())])
+        with self.engine.tables({"__rehearsal": schema.empty_table()}):
+            for _, partials, view in self.fed(self.views(stream, "__rehearsal")):
+                self.folded(partials, view)

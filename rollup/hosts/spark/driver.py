@@ -48,6 +48,7 @@ from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import Kind
 from rollup.hosts.spark.tasks.task import TaskSpec, look_again
+from rollup.hosts.spark.warming import warm
 from rollup.hosts.spark.watching.failures import cause
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
 from rollup.hosts.spark.watching.watchdog import Watchdog
@@ -141,7 +142,8 @@ class SparkHost:
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
         self._plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
-        _ = self.spark
+        if isinstance(self._session, Coming) and self._local:
+            warm(self.spark, [self._spec(stream) for stream in self.program.inputs])
         queries: list[StreamingQuery] = []
         try:
             for stream in self.program.inputs:

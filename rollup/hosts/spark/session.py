@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rollup.archive import java_options
 from rollup.hosts.exchange import Scratch
 from rollup.hosts.spark.launch import launch
+from rollup.hosts.spark.tasks import daemon
 from rollup.hosts.spark.watching.processes import ended_on_error
 from rollup.jars import spark_jars_option
 from rollup.java import use_java
@@ -52,6 +53,9 @@ _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+
+_WORKERS = {"spark.python.daemon.module": daemon.__name__}
+"""For jobs alone: other sessions may have workers that want nothing of ours."""
 
 
 class Coming:
@@ -160,6 +164,8 @@ def _settings(settings: Mapping[str, str], jars: str, delta: bool, own: str | No
     if not local:
         found = {name: value for name, value in found.items() if not name.startswith("spark.driver.")}
         found["spark.driver.maxResultSize"] = "0"
+    if local and not delta and "spark.submit.pyFiles" not in settings:  # those are not on the path of a daemon
+        found |= _WORKERS
     if not local or "PYSPARK_GATEWAY_PORT" in os.environ:
         found["spark.log.level"] = "ERROR"  # a Java that runs already, or elsewhere, has not read our file
     if local:

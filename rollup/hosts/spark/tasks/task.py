@@ -8,7 +8,8 @@ from __future__ import annotations
 import atexit
 import gc
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,7 @@ from sqlglot import exp
 from rollup.aggregation.partials import Partials
 from rollup.checkpoint.inputs import Input, held, rest
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import SourceError
+from rollup.core.errors import RollupError, SourceError
 from rollup.core.packing import unpack
 from rollup.core.untyped import pc
 from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result, kept, of_part
@@ -86,6 +87,16 @@ def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     except SourceError:
         _worker.cache_clear()  # what a fault may have left of an engine does not meet the next try
         raise
+
+
+def rehearse(specs: Sequence[TaskSpec]) -> None:
+    """What `run` does before it has seen an event, and does once a process: the app is compiled, its source
+    loaded, its queries printed and planned. What goes wrong here goes wrong in a batch, and is said there."""
+    for spec in specs:
+        with suppress(duckdb.Error, RollupError):
+            worker = _worker(spec.app, spec.threads)
+            source(worker.program.streams[spec.stream], spec.options)
+            worker.rehearse(spec.stream)
 
 
 def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
