@@ -3,8 +3,8 @@
 The clock of the root level is the greatest bucket start seen so far, over all keys. A bucket with start s leaves the
 buffer when the clock reaches the start of the bucket B + 1 units after it. The first arrivals of the buckets of a batch
 are all the places where the clock can step, so for every bucket there is one arrival from which it is late. A group
-that lies wholly before or after that arrival is decided as a whole; the buckets of the others are `suspects`, whose
-events the host folds again, split by step.
+that lies wholly before or after that arrival is decided as a whole; the others are `suspects`, whose events the host
+folds again, split by step.
 """
 
 from __future__ import annotations
@@ -83,31 +83,41 @@ class Admitted:
 
 
 def admit(
-    engine: ColumnEngine, aggregation: Aggregation, state: State, partials: list[pa.Table], refold: Refold
+    engine: ColumnEngine,
+    aggregation: Aggregation,
+    state: State,
+    partials: list[pa.Table],
+    refold: Refold,
+    keyed: bool = True,
 ) -> Admitted:
     """Decide a batch's partial rows against the state's clock.
 
-    `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch.
+    `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch. Suspects
+    are groups, or all groups of a bucket where not `keyed`.
     """
     partials = [table for table in partials if table.num_rows]
     if not partials:
         return Admitted([], state.clocks[aggregation.root], _ledger_schema(aggregation).empty_table())
-    return apply(judge(engine, aggregation, state, partials), partials, refold)
+    return apply(judge(engine, aggregation, state, partials), partials, refold, engine if keyed else None)
 
 
 def judge(engine: ColumnEngine, aggregation: Aggregation, state: State, partials: list[pa.Table]) -> Judge:
     """What decides about a batch. It needs the bucket, zone, first and last arrival of its partial rows, and nothing else."""
-    buckets = Buckets.of(engine, aggregation, partials)
+    buckets = Spans.of_buckets(engine, aggregation, partials)
     return Judge(aggregation, buckets, _steps(buckets, state.clocks[aggregation.root], state.resume))
 
 
-def apply(judge: Judge, partials: list[pa.Table], refold: Refold) -> Admitted:
-    """Decide partial rows, all of the batch that was judged or the part of it that some keys have."""
-    partials, suspicious = [table for table in partials if table.num_rows], judge.buckets.touched(judge.steps)
-    if not suspicious.any():
+def apply(judge: Judge, partials: list[pa.Table], refold: Refold, keyed: ColumnEngine | None = None) -> Admitted:
+    """Decide partial rows, all of the batch that was judged or the part of it that some keys have.
+
+    `keyed` is the engine that tells suspects by their keys; without it they are whole buckets, so that whoever knows no
+    keys has the same ones.
+    """
+    partials = [table for table in partials if table.num_rows]
+    if judge.on_time(judge.buckets).all():
         rows = [_rows(judge.aggregation, table) for table in partials]
         return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), now=judge.now)
-    return _decide(judge, partials, suspicious, refold)
+    return _decide(judge, partials, refold, keyed)
 
 
 def tick(aggregation: Aggregation, state: State, now: int) -> Admitted:
@@ -118,40 +128,47 @@ def tick(aggregation: Aggregation, state: State, now: int) -> Admitted:
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """The distinct root buckets of a batch with the arrivals of their first and last event."""
+class Spans:
+    """Root buckets with their zones and the arrivals of the first and the last event of each."""
 
     start: Longs
-    zone: list[str]
+    zone: pa.ChunkedArray
     first: Longs
     last: Longs
     closes: Longs
+    """For each the clock at which it leaves the buffer."""
 
     @classmethod
-    def of(cls, engine: ColumnEngine, aggregation: Aggregation, partials: list[pa.Table]) -> Buckets:
+    def of_buckets(cls, engine: ColumnEngine, aggregation: Aggregation, partials: list[pa.Table]) -> Spans:
+        """The distinct buckets of a batch, in the order of their first events."""
         narrow = pa.concat_tables([table.select([TIMESTAMP, ZONE, FIRST, LAST]) for table in partials])
         found = engine.run(
-            f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS f, MAX({LAST}) AS l FROM partials GROUP BY ALL ORDER BY f, {TIMESTAMP}",
+            f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS {FIRST}, MAX({LAST}) AS {LAST} FROM partials "
+            f"GROUP BY ALL ORDER BY {FIRST}, {TIMESTAMP}",
             partials=narrow,
         )
-        start, zone = _longs(found[TIMESTAMP]), found[ZONE].to_pylist()
-        closes = closing(aggregation, start, zone)
-        return cls(start, zone, _longs(found["f"]), _longs(found["l"]), closes)
+        return cls.of(aggregation, found)
 
-    def touched(self, steps: Steps) -> npt.NDArray[np.bool_]:
-        """Buckets that hold an event that is late or re-sent."""
-        late_from = np.append(steps.arrivals, _AFTER)[np.searchsorted(steps.clocks, self.closes, side="left")]
-        begin = steps.arrivals[0] if len(steps.arrivals) else _AFTER
-        return (self.last >= late_from) | (self.first < begin)
+    @classmethod
+    def of(cls, aggregation: Aggregation, rows: pa.Table) -> Spans:
+        """Those of partial rows, one each."""
+        start = _longs(rows[TIMESTAMP])
+        closes = closing(aggregation, start, rows[ZONE])
+        return cls(start, rows[ZONE], _longs(rows[FIRST]), _longs(rows[LAST]), closes)
 
 
-def closing(aggregation: Aggregation, start: Longs, zone: list[str]) -> Longs:
+def closing(aggregation: Aggregation, start: Longs, zone: pa.ChunkedArray) -> Longs:
     """For each root bucket, the clock at which it leaves the buffer: the start of the bucket B + 1 units later."""
     width = aggregation.root.width_ms
     if width is not None:
         return start + width * (aggregation.buffer + 1)
-    ends = (bucket_end(int(s), aggregation.root, z, aggregation.buffer + 1) for s, z in zip(start, zone, strict=True))
-    return np.fromiter(ends, np.int64, len(start))
+    names, codes = _coded(zone)
+    (starts, places), each = np.unique(np.stack([start, codes]), axis=1, return_inverse=True)
+    ends = [
+        bucket_end(int(at), aggregation.root, names[place], aggregation.buffer + 1)
+        for at, place in zip(starts, places, strict=True)
+    ]
+    return np.array(ends, np.int64)[each.reshape(-1)]
 
 
 def slot(aggregation: Aggregation, clock: int, zone: str) -> int:
@@ -162,7 +179,7 @@ def slot(aggregation: Aggregation, clock: int, zone: str) -> int:
     return bucket_end(bucket_start(clock, root, zone), root, zone, -back)
 
 
-def _steps(buckets: Buckets, clock: int | None, resume: int | None) -> Steps:
+def _steps(buckets: Spans, clock: int | None, resume: int | None) -> Steps:
     """The steps of the clock, in order of arrival; only buckets from `resume` on can make it step."""
     counts = np.ones(len(buckets.start), bool) if resume is None else buckets.start >= resume
     arrivals, starts = buckets.first[counts], buckets.start[counts]
@@ -180,7 +197,7 @@ class Judge:
     """Decides groups by their bucket and zone and the step of the clock in which they arrived."""
 
     aggregation: Aggregation
-    buckets: Buckets
+    buckets: Spans
     steps: Steps
 
     @property
@@ -193,49 +210,48 @@ class Judge:
         """The wall clock's bucket, which events by arrival time tell as well as a tick does."""
         return self.after if self.aggregation.clock is Clock.ARRIVAL else None
 
-    def verdicts(self, start: Longs, zone: list[str], closes: Longs, steps: Longs) -> tuple[Longs, Longs]:
+    def on_time(self, spans: Spans) -> npt.NDArray[np.bool_]:
+        """Which of them hold no event that is late or re-sent."""
+        late_from = np.append(self.steps.arrivals, _AFTER)[
+            np.searchsorted(self.steps.clocks, spans.closes, side="left")
+        ]
+        begin = self.steps.arrivals[0] if len(self.steps.arrivals) else _AFTER
+        return (spans.last < late_from) & (spans.first >= begin)
+
+    def verdicts(self, start: Longs, zone: pa.ChunkedArray, closes: Longs, steps: Longs) -> tuple[Longs, Longs]:
         """(kind of each, as a place in KINDS; bucket it goes to) for groups that arrived in these steps of the clock."""
         clocks = self.steps.clocks[np.maximum(steps, 0)] if len(self.steps.clocks) else np.zeros_like(steps)
         late = (steps >= 0) & (closes <= clocks)
         kinds = np.where(steps < 0, _RESENT, np.where(late, _LATE[self.aggregation.policy], 0))
         if self.aggregation.policy is not Policy.MERGE:
             return kinds, start
-        coded = pa.array(zone, pa.string()).dictionary_encode()
-        names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False)
+        names, codes = _coded(zone)
         places, place = np.unique(steps[late] * len(names) + codes[late], return_inverse=True)
         slots = [slot(self.aggregation, int(self.steps.clocks[p // len(names)]), names[p % len(names)]) for p in places]
         buckets = start.copy()
         buckets[late] = np.array(slots, np.int64)[place]
         return kinds, buckets
 
-    def mixed(self, indices: Longs) -> Longs:
-        """Those of the batch's buckets whose events have not all the same verdict, by first and last arrival."""
-        b, zone = self.buckets, [self.buckets.zone[i] for i in indices]
+    def mixed(self, spans: Spans) -> npt.NDArray[np.bool_]:
+        """Which of them have events of more than one verdict: those of the first and the last event differ."""
         first, last = (
-            self.verdicts(b.start[indices], zone, b.closes[indices], self.steps.at(arrivals[indices]))
-            for arrivals in (b.first, b.last)
+            self.verdicts(spans.start, spans.zone, spans.closes, self.steps.at(arrivals))
+            for arrivals in (spans.first, spans.last)
         )
-        return indices[(first[0] != last[0]) | (first[1] != last[1])]
+        return (first[0] != last[0]) | (first[1] != last[1])
 
 
-def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.bool_], refold: Refold) -> Admitted:
-    buckets, indices = judge.buckets, np.flatnonzero(suspicious)
-    again = judge.mixed(indices)
-    touched = pa.table({TIMESTAMP: buckets.start[indices], ZONE: [buckets.zone[i] for i in indices]})
-    rows = [
-        _rows(judge.aggregation, part)
-        for part in (_semi(table, touched, "left anti") for table in partials)
-        if part.num_rows
-    ]
-    late: list[pa.Table] = []
-    if len(again):
-        suspects = pa.table({TIMESTAMP: buckets.start[again], ZONE: [buckets.zone[i] for i in again]})
-        late += refold(judge.steps.table, suspects)
-        touched = _semi(touched, suspects, "left anti")
-    for table in partials:
-        whole = _semi(table, touched, "left semi")
-        late.append(whole.append_column(STEP, pa.array(judge.steps.at(_longs(whole[FIRST])))))
-    wide = [_wide(judge.aggregation, table) for table in late if table.num_rows]
+def _decide(judge: Judge, partials: list[pa.Table], refold: Refold, keyed: ColumnEngine | None) -> Admitted:
+    goods = [judge.on_time(Spans.of(judge.aggregation, table)) for table in partials]
+    suspects = _buckets(judge) if keyed is None else _groups(judge, partials, goods)
+    late = list(refold(judge.steps.table, suspects)) if suspects.num_rows else []
+    rows: list[pa.Table] = []
+    for table, good in zip(partials, goods, strict=True):
+        known = ~_among(table, suspects, keyed)
+        rows.append(_rows(judge.aggregation, table.filter(pa.array(known & good))))
+        other = table.filter(pa.array(known & ~good))
+        late.append(other.append_column(STEP, pa.array(judge.steps.at(_longs(other[FIRST])))))
+    rows, wide = _filled(rows), [_wide(judge.aggregation, table) for table in _filled(late)]
     if not wide:
         return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False, now=judge.now)
     moved, ledger, moves = _sentence(judge, pa.concat_tables(wide))
@@ -245,16 +261,52 @@ def _decide(judge: Judge, partials: list[pa.Table], suspicious: npt.NDArray[np.b
     return Admitted([*rows, *moved], judge.after, ledger, False, counts, judge.now, moves=moves)
 
 
+def _groups(judge: Judge, partials: list[pa.Table], goods: list[npt.NDArray[np.bool_]]) -> pa.Table:
+    """The groups that cannot be decided as a whole in one of the tables; `goods` are the rows that need not be."""
+    names, found = [TIMESTAMP, ZONE, *(key.name for key in judge.aggregation.keys)], list[pa.Table]()
+    for table, good in zip(partials, goods, strict=True):
+        odd = table.filter(pa.array(~good))
+        found.append(odd.filter(pa.array(judge.mixed(Spans.of(judge.aggregation, odd)))).select(names))
+    return pa.concat_tables(found)
+
+
+def _buckets(judge: Judge) -> pa.Table:
+    """The buckets that cannot be decided as a whole, over all keys and tables."""
+    found = pa.table({TIMESTAMP: judge.buckets.start, ZONE: judge.buckets.zone})
+    return found.filter(pa.array(judge.mixed(judge.buckets)))
+
+
+def _among(table: pa.Table, suspects: pa.Table, keyed: ColumnEngine | None) -> npt.NDArray[np.bool_]:
+    """Which rows are of groups, or without `keyed` of buckets, that are suspects."""
+    found = np.zeros(table.num_rows, bool)
+    if not suspects.num_rows:
+        return found
+    if keyed is None:
+        return _in_buckets(table, suspects)
+    names = [f"c{number}" for number in range(suspects.num_columns)]
+    same = " AND ".join(f"rows.{name} IS NOT DISTINCT FROM suspects.{name}" for name in names)
+    rows = table.select(suspects.column_names).rename_columns(names)
+    places = keyed.run(
+        f"SELECT place FROM rows SEMI JOIN suspects ON {same}",
+        rows=rows.append_column("place", pa.array(np.arange(table.num_rows))),
+        suspects=suspects.rename_columns(names),
+    )
+    found[_longs(places["place"])] = True
+    return found
+
+
+def _filled(tables: list[pa.Table]) -> list[pa.Table]:
+    return [table for table in tables if table.num_rows]
+
+
 def _wide(aggregation: Aggregation, table: pa.Table) -> pa.Table:
     """Partial rows with exact sums wide, so that those of a second look and of the first can stand together."""
     rest = [table.schema.field(name) for name in table.schema.names if name not in aggregation.state_schema.names]
     return table.cast(pa.schema([*aggregation.state_schema, *rest]))
 
 
-def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
-    """Rows of `table` whose bucket is (not) among `keys`, in their order."""
-    if not keys.num_rows:
-        return table if how == "left anti" else table.slice(0, 0)
+def _in_buckets(table: pa.Table, keys: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows of `table` have a bucket that is among `keys`."""
     zones = table[ZONE]
     known = pc.unique(zones).to_pylist()
     if len(known) == 1:
@@ -265,13 +317,13 @@ def _semi(table: pa.Table, keys: pa.Table, how: str) -> pa.Table:
         here = keys.filter(pc.equal(keys[ZONE], zone))[TIMESTAMP].combine_chunks()
         elsewhere = pc.invert(pc.is_in(table[TIMESTAMP], value_set=here))
         mask &= ~np.array(pc.and_(pc.equal(zones, zone), elsewhere).to_numpy(zero_copy_only=False), dtype=bool)
-    return table.filter(pa.array(mask if how == "left semi" else ~mask))
+    return mask
 
 
 def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table, pa.Table]:
     """The rows of late groups in the buckets they go to, their ledger, and which were moved where."""
     aggregation = judge.aggregation
-    starts, zones = _longs(late[TIMESTAMP]), late[ZONE].to_pylist()
+    starts, zones = _longs(late[TIMESTAMP]), late[ZONE]
     verdicts, buckets = judge.verdicts(starts, zones, closing(aggregation, starts, zones), _longs(late[STEP]))
     kinds = pa.array(KINDS).take(pa.array(verdicts))
     placed = late.set_column(0, TIMESTAMP, pa.array(buckets))
@@ -293,3 +345,9 @@ def _ledger_schema(aggregation: Aggregation) -> pa.Schema:
 
 def _longs(column: pa.ChunkedArray) -> Longs:
     return column.to_numpy().astype(np.int64, copy=False)
+
+
+def _coded(zones: pa.ChunkedArray) -> tuple[list[str], Longs]:
+    """The distinct names of zones, and the place of each among them."""
+    coded = zones.combine_chunks().dictionary_encode()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

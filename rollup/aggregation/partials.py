@@ -6,6 +6,7 @@ arrival time also `__received` (int64 ms). The same SQL runs in this process and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,7 @@ from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock,
 FIRST, LAST, STEP = "__first", "__last", "__step"
 BUCKET, BUCKET_ZONE = "__bucket", "__bucket_zone"
 """An event's bucket and zone, under names that no attribute may have; a partial row has them as AGG_TIMESTAMP and so on."""
-_PLACES = {BUCKET: TIMESTAMP, BUCKET_ZONE: ZONE}
+_PLACES = (BUCKET, BUCKET_ZONE)
 EVENTS_OF = "__events"
 """Stands for the relation of events in a tree."""
 _STAMP = (
@@ -61,13 +62,15 @@ class Partials:
             return rows
 
     def fold_by_step(self, engine: ColumnEngine, events: str, steps: pa.Table, suspects: pa.Table) -> pa.Table:
-        """As `fold`, for the suspect buckets only and split by the step of the clock each event arrived in.
+        """As `fold`, for the suspects only and split by the step of the clock each event arrived in.
 
-        `steps` has `__from` (arrival) and `__step`, sorted; `suspects` has AGG_TIMESTAMP and AGG_TIMEZONE.
+        `steps` has `__from` (arrival) and `__step`, sorted; `suspects` has AGG_TIMESTAMP and AGG_TIMEZONE, and where
+        they are groups, not buckets, all keys.
         """
-        tables = {**self._zones(engine, events), "__steps": steps, "__suspects": suspects}
-        with engine.tables(tables):
-            found = engine.run(self._sql("step", events))
+        names = [_suspected(number) for number in range(suspects.num_columns)]
+        tables = {"__steps": steps, "__suspects": suspects.rename_columns(names)}
+        with engine.tables({**self._zones(engine, events), **tables}):
+            found = engine.run(self._sql("bucket step" if len(names) == len(_PLACES) else "step", events))
         return found.cast(self.schema().append(pa.field(STEP, pa.int64())))
 
     def hold_all(self, rows: pa.Table, events: int) -> bool:
@@ -89,7 +92,13 @@ class Partials:
     def _sql(self, which: str, events: str) -> str:
         known = self._made.get((which, events))
         if known is None:
-            tree = {"fold": self._folded, "step": self._stepped, "refused": self._refused}[which]
+            made = {
+                "fold": self._folded,
+                "step": self._stepped,
+                "bucket step": self._bucket_stepped,
+                "refused": self._refused,
+            }
+            tree = made[which]()
             for table in tree.find_all(exp.Table):
                 if table.name == EVENTS_OF:
                     table.set("this", exp.to_identifier(events, quoted=True))
@@ -100,14 +109,21 @@ class Partials:
     def _made(self) -> dict[tuple[str, str], str]:
         return {}
 
-    @property
     def _folded(self) -> exp.Select:
         return self._grouped(self._timed).order_by(column(TIMESTAMP))
 
-    @property
     def _stepped(self) -> exp.Select:
+        return self._bucket_stepped(exp.cast(key.expression.copy(), key.type.sql) for key in self.aggregation.keys)
+
+    def _bucket_stepped(self, keys: Iterable[exp.Expr] = ()) -> exp.Select:
+        """`keys` are what else than its place an event must share with a suspect."""
         timed = exp.select("*").from_(self._timed.subquery("__t"))
-        same = [exp.EQ(this=_of("__t", own), expression=_of("__s", name)) for own, name in _PLACES.items()]
+        own: list[exp.Expr] = [_of("__t", name) for name in _PLACES]
+        same: list[exp.Expr] = [
+            exp.EQ(this=place, expression=_of("__s", _suspected(number))) for number, place in enumerate(own)
+        ]
+        for number, key in enumerate(keys, len(own)):
+            same.append(exp.NullSafeEQ(this=key, expression=_of("__s", _suspected(number))))  # a key may be null
         suspect = timed.join(exp.to_table("__suspects").as_("__s"), on=exp.and_(*same), join_type="semi")
         since = exp.GTE(this=_of("__t", "__arrival"), expression=_of("__k", "__from"))
         steps = exp.Join(this=exp.to_table("__steps").as_("__k"), method="ASOF", side="LEFT", on=since)
@@ -115,7 +131,6 @@ class Partials:
         stepped.append("joins", steps)
         return self._grouped(stepped, exp.column(STEP))
 
-    @property
     def _refused(self) -> exp.Select:
         valid = self._valid(exp.column("__ts"))
         reason = (
@@ -193,6 +208,11 @@ class Partials:
 
 def _of(table: str, name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def _suspected(number: int) -> str:
+    """A column of the suspects, under a name that no attribute may have."""
+    return f"__suspect_{number}"
 
 
 def _raw_zone(text: exp.Expr) -> exp.Expr:

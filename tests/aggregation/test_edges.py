@@ -3,11 +3,16 @@ leave 64 bits in some parts only, and what a rebuild without a checkpoint cannot
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import permutations
 
+import pyarrow as pa
 import pytest
 
+from rollup.aggregation.admission import admit
 from rollup.aggregation.cascade import narrowed
+from rollup.aggregation.partials import Partials
+from rollup.aggregation.state import State
 from rollup.core.calendar import within_range
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import PlanError
@@ -40,6 +45,38 @@ def test_more_than_milliseconds_are_cut_off_so_that_no_time_moves_into_the_next_
     host.send("S", [(text,)])
     found = host.query("from A within '1960-01-01 00:00:00', '2020-01-01 00:00:00' per 'sec' select *").to_pylist()
     assert found == [{"AGG_TIMESTAMP": bucket, "n": 1}]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_only_what_a_step_of_the_clock_divides_is_looked_at_again(keyed: bool) -> None:
+    app = "define stream S (k string, w float, v long, ts long); @OutOfOrder('correct') define aggregation A "
+    app += "from S select k, w, sum(v) as total group by k, w aggregate by ts every sec;"
+    aggregation, engine = compile_app(app).aggregations["A"], ColumnEngine()
+    later = NOON + 5 * SECOND
+    divided, whole = [(None, 0.1, 1, NOON), (None, 0.1, 16, NOON)], [("b", 0.1, 2, NOON), ("c", 0.1, 32, NOON)]
+    rows = [divided[0], whole[0], ("a", None, 4, NOON), ("a", None, 8, later), divided[1], whole[1]]
+    columns = [list(column) for column in zip(*(row for row in rows), strict=True)]
+    kinds = [pa.string(), pa.float32(), pa.int64(), pa.int64()]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    events = pa.table([*arrays, pa.array(range(6), pa.int64())], ["k", "w", "v", "ts", "__arrival"])
+    partials, asked = Partials(aggregation), list[pa.Table]()
+
+    def refold(steps: pa.Table, suspects: pa.Table) -> list[pa.Table]:
+        asked.append(suspects)
+        return [partials.fold_by_step(engine, "events", steps, suspects)]
+
+    with engine.tables({"events": events}):
+        found = [partials.fold(engine, "events")]
+        admitted = admit(engine, aggregation, State.empty(aggregation), found, refold, keyed)
+    (suspects,) = asked
+    assert suspects.num_rows == 1 and suspects["AGG_TIMESTAMP"].to_pylist() == [NOON]
+    assert suspects.num_columns == (4 if keyed else 2) and (not keyed or suspects["k"].to_pylist() == [None])
+    assert admitted.counts == {"corrected": 2}
+    total = next(value.name for value in aggregation.values if "SUM" in value.name)
+    sums = Counter[tuple[object, ...]]()
+    for row in (row for table in admitted.rows for row in table.to_pylist()):
+        sums[row["k"], row["AGG_TIMESTAMP"]] += row[total]
+    assert sums == {(None, NOON): 17, ("a", NOON): 4, ("a", later): 8, ("b", NOON): 2, ("c", NOON): 32}
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -203,7 +203,7 @@ class SizedPipeline(Pipeline):
             again.extend(self._splits(refold(steps, suspects)))
             return _summaries(again)
 
-        admitted = admit(self.engine, self._bones.aggregation, self.state, _summaries(parts), look)
+        admitted = admit(self.engine, self._bones.aggregation, self.state, _summaries(parts), look, keyed=False)
         advance = self._step_in_shards(admitted, parts, again, source)
         self._back(rows)
         return advance
