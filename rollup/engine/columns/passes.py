@@ -1,6 +1,6 @@
-"""Two passes over many rows as compiled loops, used where numba is loaded already: loading it takes longer than they save.
+"""Three passes over many rows as compiled loops, used where numba is loaded already: loading it takes longer than they save.
 
-Both give what numpy gives; they touch each row once, where numpy makes a column for every step.
+They give what numpy gives; they touch each row once, where numpy makes a column for every step.
 """
 
 from __future__ import annotations
@@ -29,6 +29,29 @@ def core(codes, values, size):
     for i in range(len(codes)):
         sums[codes[i]] += values[i]
     return sums
+"""
+
+
+PLACES = """
+def core(numbers, origin, width, clock):
+    # A window is divided for only where a number leaves that of the row before.
+    windows = np.empty(len(numbers), np.int64)
+    late, window = 0, (numbers[0] - origin) // width
+    begin = origin + window * width
+    for i in range(len(numbers)):
+        number = numbers[i]
+        if number < begin or number >= begin + width:
+            window = (number - origin) // width
+            begin = origin + window * width
+        windows[i] = window
+        if number < clock:
+            lowest = (clock - origin - width) // width + 1
+            if window < lowest:
+                windows[i] = lowest
+                late += 1
+        else:
+            clock = number
+    return windows, clock, late
 """
 
 

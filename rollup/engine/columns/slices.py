@@ -13,6 +13,7 @@ import numpy as np
 
 from rollup.core.errors import PlanError
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.passes import PLACES, compiled
 
 
 class Placed(NamedTuple):
@@ -48,6 +49,10 @@ class Slices:
         """The windows of rows by their numbers, in order of arrival, after `clock`."""
         if not len(numbers):
             return Placed(None, numbers, clock, 0)
+        one_pass = compiled(PLACES, len(numbers)) if self.width == self.every else None
+        if one_pass is not None:
+            windows, after, late = one_pass(numbers, self.origin, self.width, numbers[0] if clock is None else clock)
+            return Placed(None, windows, int(after), int(late))
         before = np.maximum.accumulate(numbers)
         after = int(before[-1])
         before = np.concatenate([before[:1] if clock is None else [clock], before[:-1]])
