@@ -26,6 +26,24 @@ aggregate by ts every sec ... year;
 """
 AGGREGATION = "TradeAgg"
 LIVE_APP = APP.replace("count() as events", "count() as events, max(ts) as newest")
+STATEMENTS = """
+@lang('epl') {
+@name('Dear') select symbol, price from Trades(price > 137.8);
+@name('Large') select symbol, price * quantity as paid from Trades(price * quantity > 17000);
+@name('K7') select symbol, price, quantity from Trades(symbol = 'k7', quantity > 120);
+@name('Cheap') select symbol, sum(quantity) as q from Trades(price < 10.3)#length(1000) group by symbol;
+@name('Recent') select symbol, avg(price) as p from Trades(quantity = 7)#time(10 sec) group by symbol;
+@name('Busy') select symbol, count(*) as n from Trades(quantity > 125)#time(1 sec) group by symbol having count(*) > 5;
+@name('Extremes') select symbol, min(price) as low, max(price) as high from Trades(quantity = 9)#length(500) group by symbol;
+@name('Fall') select a.symbol as symbol, a.price as high, b.price as low
+  from pattern [every a=Trades(price > 137) -> b=Trades(symbol = a.symbol, price < 11) where timer:within(10 sec)];
+@name('Rise') select a.symbol as symbol, a.price as low, b.price as high
+  from pattern [every a=Trades(price < 11) -> b=Trades(symbol = a.symbol, price > 137) where timer:within(10 sec)];
+@name('Pairs') select a.price as low, b.price as high
+  from Trades(price < 10.2)#time(1 sec) as a, Trades(price > 137.8)#time(1 sec) as b where a.symbol = b.symbol;
+}
+"""
+"""Ten statements beside the aggregation of a live job."""
 
 
 class OursFailed(Exception):
@@ -116,9 +134,9 @@ LEVEL_COLUMNS = {
 }
 
 
-def write_live_conf(folder: Path, bootstrap: str, topic: str) -> Path:
+def write_live_conf(folder: Path, bootstrap: str, topic: str, statements: bool = False) -> Path:
     """Write the app and the configuration for a job from a Kafka topic of JSON events; returns the TOML file."""
-    return _topic_conf(folder, LIVE_APP, bootstrap, topic, "")
+    return _topic_conf(folder, LIVE_APP + STATEMENTS * statements, bootstrap, topic, "")
 
 
 def write_topic_conf(folder: Path, bootstrap: str, topic: str, batch_events: int) -> Path:

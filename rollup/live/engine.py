@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from rollup.core.errors import QueryError
+from rollup.core.errors import QueryError, RollupError
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.running.bulk import Columns, Told
+from rollup.engine.columns.running.bulk import Columns, Place, Told
 from rollup.engine.columns.running.placing import Placed
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.epl.asking import ask
@@ -25,6 +27,14 @@ _LEAST = 256
 _TOGETHER = 1 << 16
 """So many events of a table are one batch, so that what they deliver together stays bounded."""
 _TOLD_TOGETHER = 1000
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What events brought, and which were refused and why; each by the number of its event."""
+
+    brought: Sequence[tuple[int, Heard]]
+    refused: Sequence[tuple[int, RollupError]]
 
 
 class Engine:
@@ -127,6 +137,46 @@ class Engine:
         self._hearing.tell(told)
         if told.problem is not None:
             raise told.problem
+
+    def answered(self, stream: str, rows: Sequence[Values], at: Sequence[int]) -> Answered:
+        """Send events and take what each of them brings, whoever listens. Before an event the clock goes on to its instant,
+        and never back; one that is refused is passed over.
+        """
+        times = np.maximum.accumulate(np.array([self.now, *at], np.int64))[1:]
+        brought, refused, begin = list[tuple[int, Heard]](), list[tuple[int, RollupError]](), 0
+        while begin < len(rows):
+            told = self._told(stream, Events.of(self._deployer.catalog.types[stream], rows[begin:]), times[begin:])
+            last = len(rows) - 1  # what the clock brings at the end is the last one's
+            brought += [(min(begin + place, last), heard) for place, heard in self._hearing.placed(told)]
+            if told.problem is None:
+                break
+            begin += told.stopped
+            refused.append((begin, told.problem))
+            begin += 1
+        return Answered(brought, refused)
+
+    def _told(self, stream: str, events: Events, times: Ints) -> Told:
+        make = self._component.runner.row
+        columns = events.whole(make) if self._columns.wants(stream, len(events)) else None
+        if columns is None:
+            return self._each(stream, events, times)
+        batch = Batch.of(columns, times, stream=stream)
+        return self._columns.send(stream, batch, lambda: list(events.rows(make)), timed=True)
+
+    def _each(self, stream: str, events: Events, times: Ints) -> Told:
+        """Events one by one, up to one that is refused."""
+        runner, found = self._component.runner, list[tuple[Place, Delivery]]()
+        values = iter(events.rows(runner.row))
+        for place, at in enumerate(times.tolist()):
+            try:
+                runner.advance_span(at)
+                runner.send(stream, next(values))
+            except QueryError as problem:
+                return Told(found, [], times, problem, place)
+            finally:
+                deliveries, runner.deliveries = runner.deliveries, []
+                found += [((2 * place + 1, at, 0), each) for each in deliveries]
+        return Told(found, [], times)
 
     def _one_by_one(self, stream: str, events: Events, times: Ints | None) -> None:
         runner = self._component.runner

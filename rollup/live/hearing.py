@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -122,6 +122,11 @@ class Hearing:
         while self._weight > 2 * _KEPT and len(self._kept) > 1:
             first = self._kept.pop(0)
             self._weight -= 1 if isinstance(first, Heard) else len(first[0].rows) + sum(h.output.rows for h in first[1])
+
+    def placed(self, told: Told) -> Iterator[tuple[int, Heard]]:
+        """What a batch has brought, each with the number of the event that brought it, for one who wants it all himself."""
+        for (place, _, _), each in told.placed(told.heaps):
+            yield place // 2, self._heard(each)
 
     def _heard(self, each: Delivery | tuple[str, int, list[Any]]) -> Heard:
         if isinstance(each, Delivery):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError
+from rollup.engine.columns.running.placing import Placed
 from rollup.engine.state import State
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import FilterSource
 from rollup.lang.sections import Section
-from rollup.live import Engine
+from rollup.live import Engine, Heard
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.statements.component import Described, Event, Names, Streams
-from rollup.statements.rows import Emitted, OnRows
+from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
+from rollup.statements.rows import Emitted, Live
 from rollup.statements.values import attribute, plain_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
@@ -42,7 +44,7 @@ class Epl:
         return EplBlock(section, streams, names)
 
 
-class EplBlock(OnRows[Engine]):
+class EplBlock(Live[Engine]):
     """The statements of a module."""
 
     def __init__(self, section: Section, streams: Streams, names: Names) -> None:
@@ -51,11 +53,16 @@ class EplBlock(OnRows[Engine]):
         self._titles = _titles(section.placed)
         self._writing = tuple(name for name in names.writes if name not in self._titles)
         super().__init__(names.reads & streams.keys(), {})
-        self._writes = self._given(self.begun(0))
+        engine = self.begun(0)
+        self._writes, self._placed = self._given(engine), [p for p in engine.plan() if not p.statement.startswith(_OUT)]
 
     @property
     def described(self) -> Described:
-        return Described("rows", "EPL answers every event", "windows, partial matches and stores of the module")
+        """Large batches take those statements over columns that columns cover."""
+        executors = sorted({each.executor for each in self._placed})
+        state, remarks = "windows, partial matches and stores of the module", tuple(map(_remark, self._placed))
+        reason = "columns from batches of 256 events on" if "columns" in executors else "see below"
+        return Described(" and ".join(executors) or "rows", reason, state, remarks=remarks)
 
     def begun(self, start: int) -> Engine:
         engine = Engine(start)
@@ -74,19 +81,35 @@ class EplBlock(OnRows[Engine]):
     def snapshot(self, running: Engine) -> State:
         return running.snapshot()
 
-    def move(self, running: Engine, to: int) -> None:
-        if to > running.now:
-            running.advance(to)
+    def fed(self, running: Engine, events: Sequence[Event]) -> Taken:
+        """A batch: events of one stream that stand together go as one, so that columns take what they cover."""
+        given, refused = list[Event](), list[Refused]()
+        for read, run in groupby(events, key=lambda event: event.stream if event.stream in self.reads else None):
+            part = list(run)
+            if read is None:
+                for event in part:
+                    running.advance(max(event.at, running.now))
+                    given += self._caused(event, running.heard())
+                continue
+            names = list(self._streams[read].attributes)
+            rows = [dict(zip(names, event.values, strict=True)) for event in part]
+            answered = running.answered(read, rows, [event.at for event in part])
+            for place, heard in groupby(answered.brought, key=lambda each: each[0]):
+                given += self._caused(part[place], [each for _, each in heard])
+            refused += [Refused(part[place], str(problem)) for place, problem in answered.refused]
+        return Taken(given, refused)
 
-    def send(self, running: Engine, event: Event) -> None:
-        running.send(event.stream, dict(zip(self._streams[event.stream].attributes, event.values, strict=True)))
+    def _caused(self, event: Event, heard: Iterable[Heard]) -> list[Event]:
+        """What an event has brought, as events behind it."""
+        emitted = enumerate(self._emitted(heard))
+        return [Event((*event.key, place), at, stream, values) for place, (at, stream, values) in emitted]
 
-    def taken(self, running: Engine) -> Iterable[Emitted]:
-        for heard in running.heard():
-            stream = self._writes.get(heard.statement.removeprefix(_OUT))
+    def _emitted(self, heard: Iterable[Heard]) -> Iterable[Emitted]:
+        for each in heard:
+            stream = self._writes.get(each.statement.removeprefix(_OUT))
             if stream is not None:
-                for row in heard.new:
-                    yield heard.at, stream.name, plain_row(row.values(), stream)
+                for row in each.new:
+                    yield each.at, stream.name, plain_row(row.values(), stream)
 
     def _given(self, engine: Engine) -> Mapping[str, StreamDef]:
         found = dict[str, StreamDef]()
@@ -123,3 +146,8 @@ def _named(nodes: Iterable[Any]) -> tuple[str, ...]:
 def _schema(stream: StreamDef) -> str:
     columns = ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in stream.attributes.items())
     return f"create schema `{stream.name}`({columns});"
+
+
+def _remark(placed: Placed) -> str:
+    where = "over columns" if placed.reason is None else f"on rows ({placed.reason})"
+    return f"statement {placed.statement}: {where}"

@@ -1,4 +1,4 @@
-"""What components on rows share: one live engine that goes on as long as the state handed in is the one it gave."""
+"""What components of an engine share: one that goes on as long as the state handed in is the one it gave."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Emitted = tuple[int, str, tuple[Any, ...]]
 """Time, stream and values of what was inserted."""
 
 
-class OnRows(ABC, Generic[Running]):
-    """A step over events one at a time. What runs between two steps is a cache: the state alone decides."""
+class Live(ABC, Generic[Running]):
+    """A step over a batch. What runs between two steps is a cache: the state alone decides."""
 
     def __init__(self, reads: Iterable[str], writes: Streams) -> None:
         self.reads = frozenset(reads)
@@ -38,20 +38,6 @@ class OnRows(ABC, Generic[Running]):
         self._held = after, running
         return after, taken
 
-    def fed(self, running: Running, events: Sequence[Event]) -> Taken:
-        """A batch, one event after the other."""
-        given, refused = list[Event](), list[Refused]()
-        for event in events:
-            try:
-                self.move(running, event.at)
-                if event.stream in self.reads:
-                    self.send(running, event)
-            except QueryError as problem:
-                refused.append(Refused(event, str(problem)))
-            for place, (at, stream, values) in enumerate(self.taken(running)):
-                given.append(Event((*event.key, place), at, stream, values))
-        return Taken(given, refused)
-
     def _running(self, state: State | None, start: int) -> Running:
         held, self._held = self._held, None  # a step that fails leaves nothing behind
         if state is None:
@@ -69,6 +55,28 @@ class OnRows(ABC, Generic[Running]):
     @abstractmethod
     def snapshot(self, running: Running) -> State:
         """All that is needed to go on."""
+
+    @abstractmethod
+    def fed(self, running: Running, events: Sequence[Event]) -> Taken:
+        """A batch."""
+
+
+class OnRows(Live[Running]):
+    """A step over events one at a time."""
+
+    def fed(self, running: Running, events: Sequence[Event]) -> Taken:
+        """A batch, one event after the other."""
+        given, refused = list[Event](), list[Refused]()
+        for event in events:
+            try:
+                self.move(running, event.at)
+                if event.stream in self.reads:
+                    self.send(running, event)
+            except QueryError as problem:
+                refused.append(Refused(event, str(problem)))
+            for place, (at, stream, values) in enumerate(self.taken(running)):
+                given.append(Event((*event.key, place), at, stream, values))
+        return Taken(given, refused)
 
     @abstractmethod
     def move(self, running: Running, to: int) -> None:

@@ -103,22 +103,27 @@ class Stopped:
 class Told:
     """What a batch brought: the deliveries of rows, each with its place in the batch, and the heaps of columns.
 
-    `problem`: what was refused in the middle.
+    `problem`: what was refused in the middle, at the event `stopped`.
     """
 
     rows: list[tuple[Place, Delivery]]
     heaps: list[Heap]
     times: Ints
     problem: RollupError | None = None
+    stopped: int = -1
 
     def merged(self, heaps: Sequence[Heap]) -> list[Any]:
         """The deliveries of rows and of those heaps in order: by instant and event; at one of them, by deployment."""
+        return [each for _, each in self.placed(heaps)]
+
+    def placed(self, heaps: Sequence[Heap]) -> list[tuple[Place, Any]]:
+        """The same, each with its place."""
         found: list[tuple[Place, Any]] = list(self.rows)
         for heap in heaps:
             found += heap.deliveries(self.times)
         if heaps:
             found.sort(key=lambda each: each[0])
-        return [each for _, each in found]
+        return found
 
 
 def _place(times: Ints, at: int, event: int, order: int) -> Place:
@@ -213,8 +218,8 @@ class Columns:
         for core, names, orders in stateless if stopped is None else self._singly(stateless):
             part = self._part(batch, names[0], stopped)
             heaps.append(Heap(names, core.step(core.start(began), part)[1], False, orders))
-        problem = None if stopped is None else stopped.problem
-        return Told(deliveries, [heap for heap in heaps if heap.output.rows], batch.times, problem)
+        told = Told(deliveries, [heap for heap in heaps if heap.output.rows], batch.times)
+        return told if stopped is None else replace(told, problem=stopped.problem, stopped=stopped.place)
 
     def _part(self, batch: Batch, name: str, stopped: Stopped | None) -> Batch:
         """What a statement has of a batch that was stopped."""
