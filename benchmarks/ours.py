@@ -34,7 +34,8 @@ STATEMENTS = """
 @name('Cheap') select symbol, sum(quantity) as q from Trades(price < 10.3)#length(1000) group by symbol;
 @name('Recent') select symbol, avg(price) as p from Trades(quantity = 7)#time(10 sec) group by symbol;
 @name('Busy') select symbol, count(*) as n from Trades(quantity > 125)#time(1 sec) group by symbol having count(*) > 5;
-@name('Extremes') select symbol, min(price) as low, max(price) as high from Trades(quantity = 9)#length(500) group by symbol;
+@name('Extremes') select symbol, min(price) as low, max(price) as high
+  from Trades(quantity = 9)#length(500) group by symbol;
 @name('Fall') select a.symbol as symbol, a.price as high, b.price as low
   from pattern [every a=Trades(price > 137) -> b=Trades(symbol = a.symbol, price < 11) where timer:within(10 sec)];
 @name('Rise') select a.symbol as symbol, a.price as low, b.price as high

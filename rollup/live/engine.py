@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.engine.columns.cores.batches import Batch
@@ -133,7 +135,7 @@ class Engine:
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
         batch = Batch.of(columns, instants, stream=stream)
-        told = self._columns.send(stream, batch, lambda: list(events.rows(make)), times is not None)
+        told = self._columns.send(stream, batch, partial(_rows, columns), times is not None)
         self._hearing.tell(told)
         if told.problem is not None:
             raise told.problem
@@ -161,7 +163,7 @@ class Engine:
         if columns is None:
             return self._each(stream, events, times)
         batch = Batch.of(columns, times, stream=stream)
-        return self._columns.send(stream, batch, lambda: list(events.rows(make)), timed=True)
+        return self._columns.send(stream, batch, partial(_rows, columns), timed=True)
 
     def _each(self, stream: str, events: Events, times: Ints) -> Told:
         """Events one by one, up to one that is refused."""
@@ -259,6 +261,10 @@ class Engine:
         if runner.deliveries:
             deliveries, runner.deliveries = runner.deliveries, []
             self._hearing.tell(Told([((0, 0, 0), each) for each in deliveries], [], _NO_TIMES))
+
+
+def _rows(columns: Sequence[pa.Array]) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def _missing(instants: Any) -> bool:

@@ -301,6 +301,8 @@ class Columns:
             runner.rows += batch.rows if alone else 0
         finally:
             runner.resting = frozenset()
+            for each in instances:
+                each.listen()
         return found, stopped
 
     def _one_by_one(

@@ -98,8 +98,9 @@ class ColumnInstance(Instance):
         self.runner.timers.ask(self, phase(self.core), due(self.core, self.state))
 
     def rest(self) -> None:
-        """Ask for nothing while a batch is under way, which takes the clock along itself."""
+        """Ask for nothing and hear of nothing while a batch is under way; `listen` ends it."""
         self.runner.timers.ask(self, phase(self.core), None)
+        self._listening.stop()
 
     def _tell(self, output: Output) -> None:
         for at, _, values in output.deliveries(self.apart):
