@@ -26,22 +26,21 @@ def run(
     """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM."""
     found = load(conf)
     program = found.program()
+    from rollup.lifecycle.readiness import ready
+
+    ready(found, program)
+    for said in program.notices:
+        print(f"rollup: warning: {said}", file=sys.stderr)
+
+    from rollup.hosts.reporting.progress import Reporter
+    from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
 
+    claim(found, program)
+    kinds = {name: options["kind"] for name, options in found.sources.items()}
+    reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
-    with coming(found, once) as spark:  # while Java starts, the rest is looked at and loaded
-        from rollup.lifecycle.readiness import ready
-
-        ready(found, program)
-        for said in program.notices:
-            print(f"rollup: warning: {said}", file=sys.stderr)
-
-        from rollup.hosts.reporting.progress import Reporter
-        from rollup.hosts.spark.ownership import claim
-
-        claim(found, program)
-        kinds = {name: options["kind"] for name, options in found.sources.items()}
-        reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
+    with coming(found, once) as spark:  # while Java starts, Python loads the rest
         import pandas  # noqa: F401  # pyspark loads it for every frame of a batch
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
