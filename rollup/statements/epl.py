@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from rollup.core.descriptions import descendants
@@ -23,6 +23,8 @@ from rollup.statements.values import attribute, plain_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
+_MODULE = "statements"
+"""Begins the names of the statements that have none."""
 _OUT = "what goes into "
 """Begins the names of the statements that listen for the app; no text of a user's can give such a name."""
 
@@ -60,15 +62,18 @@ class EplBlock(Live[Engine]):
     def described(self) -> Described:
         """Large batches take those statements over columns that columns cover."""
         executors = sorted({each.executor for each in self._placed})
-        state, remarks = "windows, partial matches and stores of the module", tuple(map(_remark, self._placed))
-        reason = "columns from batches of 256 events on" if "columns" in executors else "see below"
+        state, remarks = (
+            "windows, partial matches and stores of the module",
+            tuple(map(_remark, count(1), self._placed)),
+        )
+        reason = "columns take batches of 256 events or more" if "columns" in executors else "see below"
         return Described(" and ".join(executors) or "rows", reason, state, remarks=remarks)
 
     def begun(self, start: int) -> Engine:
         engine = Engine(start)
         if self._streams:
             engine.deploy(" ".join(_schema(stream) for stream in self._streams.values()), "streams")
-        engine.deploy(self._section.placed, "statements")
+        engine.deploy(self._section.placed, _MODULE)
         listening = [f"@name('{_OUT}{name}') select * from `{name}`;" for name in self._writing]
         if listening:
             engine.deploy(" ".join(listening), "outputs")
@@ -148,6 +153,6 @@ def _schema(stream: StreamDef) -> str:
     return f"create schema `{stream.name}`({columns});"
 
 
-def _remark(placed: Placed) -> str:
+def _remark(number: int, placed: Placed) -> str:
     where = "over columns" if placed.reason is None else f"on rows ({placed.reason})"
-    return f"statement {placed.statement}: {where}"
+    return f"statement {number if placed.statement.startswith(_MODULE) else placed.statement}: {where}"
