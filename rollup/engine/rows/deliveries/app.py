@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.deliveries.inputs import Content, held
-from rollup.engine.rows.deliveries.item import Item, Subscriber
+from rollup.engine.rows.deliveries.inputs import Content, StreamInput, StreamSpec
+from rollup.engine.rows.deliveries.item import RESET, Item, Subscriber
 from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query, QuerySpec, Write, streams_of
 from rollup.engine.rows.deliveries.selecting import Kind, Selected
 from rollup.engine.rows.deliveries.tables import Change, Table
 from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Runner
-from rollup.engine.rows.windows.base import Window, WindowSpec
+from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order, Phase
 from rollup.engine.types import RowType
@@ -193,49 +194,48 @@ class Trigger:
 
 
 class Shared:
-    """A shared window."""
+    """A shared window. What goes in together leaves as from a window of a query's own, batch by batch."""
 
     def __init__(self, app: DeliveryApp, name: str, spec: SharedSpec) -> None:
         self._app, self._name, self._spec = app, name, spec
-        self._window: Window = spec.window.build(app.runner)
+        self._input = StreamInput(StreamSpec(name, window=spec.window), app.runner, self._give)
         self.order: Order = (-1, list(app.spec.shared).index(name))
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Rows that arrive together."""
-        now, items = self._app.runner.now, list[Item]()
-        for row in rows:
-            delta = self._window.enter([row], now)
-            items += self._items(delta.new, delta.old)
-        self._give(items)
+        self._input.deliver(self._name, [Item((row,), False, row.values[-1]) for row in rows])
+        self._ask()
 
     def fire(self, phase: Phase, now: int) -> None:
         """A timer of the window is due."""
-        delta = self._window.fire(now)
-        self._give(self._items(delta.new, delta.old))
+        self._input.fire(now)
+        self._ask()
 
     def content(self) -> Iterable[Row]:
         """The rows that others see."""
-        return held(self._window, self._spec.window)
+        return self._input.content()
 
-    def _items(self, new: Sequence[Row], old: Sequence[Row]) -> list[Item]:
-        now, wanted = self._app.runner.now, self._spec.output
-        leaving = [Item((row,), True, now) for row in old] if wanted != "current" else []
-        coming = [Item((row,), False, row.values[-1]) for row in new] if wanted != "expired" else []
-        return [*leaving, *coming]
+    def _ask(self) -> None:
+        self._app.runner.timers.ask(self, Phase.WINDOW, self._input.due)
 
-    def _give(self, items: Sequence[Item]) -> None:
-        self._app.runner.timers.ask(self, Phase.WINDOW, self._window.due)
+    def _give(self, chunk: Sequence[Item]) -> None:
+        wanted = self._spec.output
+        items = [
+            item
+            for item in chunk
+            if item is not RESET and (wanted == "all" or item.expired is (wanted == "expired"))
+        ]
         if items:
             self._app.publish(self._name, items)
 
     def snapshot(self) -> Any:
         """The window's."""
-        return self._window.snapshot()
+        return self._input.snapshot()
 
     def restore(self, state: Any) -> None:
         """The window's."""
-        self._window.restore(state)
-        self._app.runner.timers.ask(self, Phase.WINDOW, self._window.due)
+        self._input.restore(state)
+        self._ask()
 
 
 class Partition:
@@ -255,19 +255,24 @@ class Partition:
         """There is no key yet."""
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
-        """Each event to the queries of its key."""
-        for item in chunk:
-            for key in self._of(stream, item):
-                self._give(key, stream, [item])
+        """Each event to the queries of its key; those of one key that follow one another are one delivery.
+
+        An event that has no key lies between none; one of several keys, in ranges that overlap, ends a delivery.
+        """
+        if stream not in self._values and stream not in self._ranges:
+            for key in list(self._keys):
+                self._give(key, stream, chunk)
+            return
+        keyed = [(key, item) for item in chunk for key in self._of(stream, item)]
+        for key, run in groupby(keyed, key=lambda each: each[0]):
+            self._give(key, stream, [item for _, item in run])
 
     def _of(self, stream: str, item: Item) -> list[Any]:
         environment = self._app.runner.environment
         if stream in self._values:
             key = self._values[stream](item.rows, (item.time,), environment)
             return [] if key is None else [key]
-        if stream in self._ranges:
-            return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
-        return list(self._keys)
+        return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
 
     def _give(self, key: Any, stream: str, chunk: Sequence[Item]) -> None:
         for query in self._queries(key):

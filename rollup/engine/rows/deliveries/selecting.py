@@ -109,8 +109,9 @@ class Selector:
 
     @staticmethod
     def _sorted(made: Selected, places: Sequence[int], down: Sequence[bool]) -> Any:
-        """Null is the greatest."""
-        pairs = [(value is None, value) for value in (made.row.values[place] for place in places)]
+        """Null comes last, in either direction."""
+        values = [made.row.values[place] for place in places]
+        pairs = [((value is None) is not descending, value) for value, descending in zip(values, down, strict=True)]
         return sort_key(pairs, down)
 
     def snapshot(self) -> Any:

@@ -76,7 +76,7 @@ class Lowered:
         if basic.count is None:
             return found
         low, high = basic.count
-        return CountNode(found, low, low if last and low else high)
+        return CountNode(found, low, low if last else high)
 
     def _operand(self, basic: tree.Basic) -> Node:
         found = self.filter(basic)

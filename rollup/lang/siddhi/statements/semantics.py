@@ -11,7 +11,7 @@ import math
 import struct
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -197,8 +197,15 @@ def result(summary: Summary, argument: DataType) -> DataType:
     return _KINDS.get(summary.gives, argument)
 
 
+NET_SUM = replace(
+    agg.SUM, name="net sum", leave="{n} -= 1; {total} = {total} - {x} if {n} else 0", value="{total} if {n} else None"
+)
+"""What came less what left, whichever was first: a reader of a window's expired rows sees only what leaves."""
+NET_AVG = replace(agg.AVG, name="net avg", leave=NET_SUM.leave)
 AGGREGATES: Mapping[str, Summary] = ChainMap(
     {
+        "sum": Summary(NET_SUM, Gives.SUM, numeric=True),
+        "avg": Summary(NET_AVG, Gives.DOUBLE, numeric=True),
         "and": Summary(agg.ALL_TRUE, Gives.BOOL),
         "or": Summary(agg.ANY_TRUE, Gives.BOOL),
         "minForever": Summary(agg.MINEVER, Gives.ARGUMENT),
@@ -206,4 +213,4 @@ AGGREGATES: Mapping[str, Summary] = ChainMap(
     },
     aggregates.AGGREGATES,  # type: ignore[arg-type]  # only read
 )
-"""Those that only windows have, and those of the rollups."""
+"""Those that only windows have, or have otherwise, and those of the rollups."""
