@@ -158,9 +158,9 @@ class Instance:
     def _matched(self, number: int, matches: Iterable[Any]) -> None:
         """Each match is a change of its own, also where one event makes several; what comes of them is one delivery."""
         begin = len(self.runner.deliveries)
-        for match in matches:
+        for match in [list(matches)] if self.takes_together else [[match] for match in matches]:
             if self.alive:
-                self._change({number: self.inputs[number].arrive([self.row(match)])})
+                self._change({number: self.inputs[number].arrive([self.row(each) for each in match])})
         self.runner.deliver_together(self.name, begin)
 
     def _change(self, deltas: dict[int, Delta]) -> None:
@@ -206,6 +206,11 @@ class Instance:
     def joins(self) -> bool:
         """Whether inputs that change at one instant make one change together."""
         return True
+
+    @property
+    def takes_together(self) -> bool:
+        """Whether the matches of one event are ordered and limited together."""
+        return False
 
     def changed(self, deltas: dict[int, Delta]) -> None:
         """Inputs have changed."""

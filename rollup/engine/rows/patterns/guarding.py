@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.rows.patterns.algebra import AbsentNode, IntervalNode, ScheduleNode, WhileNode, WithinNode
-from rollup.engine.rows.patterns.state import Match, One, Parent, State, ids
+from rollup.engine.rows.patterns.state import Match, One, Parent, State
 
 if TYPE_CHECKING:
     from rollup.engine.rows.patterns.matcher import Matcher
@@ -145,10 +145,6 @@ class AlarmState(State):
         """The instant has come."""
         self.quit()
         self.parent.true(self.begin, self, True)
-
-    def drop(self, rows: frozenset[int]) -> None:
-        if rows & ids(self.begin):
-            self.fail()
 
     def own(self) -> Any:
         return self.at

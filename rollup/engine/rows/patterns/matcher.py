@@ -119,8 +119,6 @@ class Matcher:
         """The pattern is true."""
         self._counting = self._begins = None
         self._found.append(match)
-        if self.pattern.discard and self.root is not None:
-            self.root.drop(ids(match))
         if quit:  # it is over, also for a snapshot
             self.root = None
 
@@ -200,6 +198,12 @@ class Matcher:
         at, self._begins = self._begins, None
         return self.now if at is None else at
 
+    def apart(self, work: Callable[[], None]) -> None:
+        """Do something while a match waits to be told: what that says of counts and first events is not of this match."""
+        kept = self._counting, self._begins
+        work()
+        self._counting, self._begins = kept
+
     def finish(self, number: int) -> None:
         """What follows a count is true or gone: the count is over, and whoever repeats it begins again."""
         state = self._states.get(number)
@@ -251,6 +255,10 @@ class Matcher:
 
     def _deliver(self) -> None:
         found, self._found = self._found, []
+        if self.pattern.discard:  # the matches of one event do not take each other away
+            for match in found:
+                if self.root is not None:
+                    self.root.drop(ids(match))
         if found and self.pattern.suppress:
             found = self._apart(found)
         if found:

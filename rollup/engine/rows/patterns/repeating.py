@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.engine.index import Entry
 from rollup.engine.rows.patterns.algebra import CountNode, EveryNode, FilterNode, RepeatNode
-from rollup.engine.rows.patterns.state import Match, One, Parent, State, bind, ids, merged
+from rollup.engine.rows.patterns.state import Match, One, Parent, State, bind, merged
 from rollup.engine.rows.row import Row
 
 if TYPE_CHECKING:
@@ -47,10 +47,6 @@ class FilterState(State):
             self.quit()
         self.parent.true(match, self, not stays)
 
-    def drop(self, rows: frozenset[int]) -> None:
-        if rows & ids(self.begin):
-            self.fail()
-
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.listen()
 
@@ -67,21 +63,28 @@ class EveryState(State):
 
     def start(self, begin: Match) -> None:
         self.begin = begin
-        self._again()
+        self._again(True)
 
     def children(self) -> Iterable[State]:
         return self.active
 
-    def _again(self) -> None:
-        """A new instance. One that is true while it starts (a `not` does that) would begin for ever: it is quit."""
+    def _again(self, empty: bool = False) -> None:
+        """A new instance. One that is true while it starts (a `not` does that) would begin for ever: it is quit.
+
+        A count that may be `empty` is true when nothing has come since what follows was true last.
+        """
         watch = Watch()
         state = self.matcher.made(self.node.child, watch)
-        state.start(self.begin)
-        if watch.told:
+        self.matcher.apart(lambda: state.start(self.begin))
+        if watch.told and not isinstance(state, CountState):
             state.quit()
-        else:
-            state.parent = self
-            self.active.append(state)
+            return
+        state.parent = self
+        self.active.append(state)
+        if watch.told and empty and isinstance(state, CountState):
+            state.followed = True  # nothing has come: the next group begins with the first that does
+            state.tell(False)
+            state.followed = False
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead or child not in self.active:
@@ -114,7 +117,7 @@ class EveryState(State):
         if child in self.active and not self.dead:
             self.active.remove(child)
             if not (isinstance(child, CountState) and child.followed):
-                self._again()
+                self._again(True)
 
     def own(self) -> Any:
         return list(self.seen.items())
@@ -230,8 +233,12 @@ class CountState(One):
 
     def start(self, begin: Match) -> None:
         self.begin = begin
+        if self.node.high == 0:
+            self.quit()
+            self.tell(True)
+            return
         if self.node.low == 0:
-            self._tell(False)
+            self.tell(False)
         if not self.dead:
             self.begin_child(begin)
 
@@ -249,9 +256,10 @@ class CountState(One):
         else:
             self.begin_child(self.begin)
         if len(self.rows) >= self.node.low:
-            self._tell(full)
+            self.tell(full)
 
-    def _tell(self, over: bool) -> None:
+    def tell(self, over: bool) -> None:
+        """The rows so far are a match; `over`: it is not added to."""
         self.matcher.count(self.id)
         self.matcher.begins(self.began)
         self.parent.true(bind(self.begin, self.node.child.tag or 0, list(self.rows)), self, over)

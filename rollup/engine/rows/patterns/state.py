@@ -74,8 +74,12 @@ class State:
 
     def drop(self, rows: frozenset[int]) -> None:
         """Partial matches that share one of these rows go."""
+        if rows & ids(self.begin):
+            self.fail()
+            return
         for child in list(self.children()):
-            child.drop(rows)
+            if not child.dead:
+                child.drop(rows)
 
     def snapshot(self) -> Any:
         """Plain values, everything below included."""

@@ -61,7 +61,8 @@ class SelectInstance(Instance):
             ever = plan.unbounded or plan.rate.mode in ("all", "last")
             levels = Aggregation(kept or groups_of(plan.grouping.levels, e))
             own = Aggregation(groups_of(plan.grouping.own, e))
-            return PerGroup(projector, plan.grouping, levels, own, ever, self._says_what_leaves())
+            stepwise = plan.rate.limited and plan.rate.mode == "first"
+            return PerGroup(projector, plan.grouping, levels, own, ever, self._says_what_leaves(), stepwise)
         found = Aggregation(kept or groups_of(plan.levels, e)) if kept or plan.levels else None
         if plan.total and found is not None:
             return Total(projector, found, self._width, self._says_what_leaves())
@@ -97,6 +98,11 @@ class SelectInstance(Instance):
         """Whether inputs that change at one instant make one change together."""
         return self._join is not None
 
+    @property
+    def takes_together(self) -> bool:
+        """Whether the matches of one event are ordered and limited together."""
+        return bool(self.plan.finish.descending)
+
     # changes
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
@@ -115,10 +121,11 @@ class SelectInstance(Instance):
             own = {number: delta for number, delta in deltas.items() if number < self._width}
         new, old = self._rows(own)
         forced = False
-        for number, delta in own.items():
-            forced = forced or (delta.forced and self._only in (None, number))
+        if self._join is None and (self._where is None or new or old):  # a condition lets a change through that has rows
+            for delta in own.values():
+                forced = forced or delta.forced
         if forced and not (new or old) and self._contained:  # only a total says something of a change without rows
-            forced = isinstance(self.kind, Total) and self._join is None
+            forced = isinstance(self.kind, Total)
         if new or old or forced:
             self._released = own
             if self.outputs.direct:

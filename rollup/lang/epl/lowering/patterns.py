@@ -92,7 +92,7 @@ class _Patterns:
             case st.FollowedBy():
                 return self._followed(node)
             case st.PatternAnd():
-                return al.AndNode((self.lower(node.left), self.lower(node.right)))
+                return al.AndNode(tuple(self.lower(side) for side in _sides(node)))
             case st.PatternOr():
                 return al.OrNode((self.lower(node.left), self.lower(node.right)))
             case st.PatternNot():
@@ -237,3 +237,8 @@ def _tags_of(node: Any) -> set[str]:
 
 
 NUMBER = INT
+
+
+def _sides(node: st.Pattern) -> list[st.Pattern]:
+    """What `and` joins: one node for a whole chain, since what is only `not` would be true and over by itself."""
+    return [*_sides(node.left), node.right] if isinstance(node, st.PatternAnd) else [node]
