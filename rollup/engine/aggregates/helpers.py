@@ -46,6 +46,8 @@ def moments_without(n: int, center: float, m2: float, x: float) -> tuple[int, fl
         return 0, 0.0, 0.0
     before = center
     center = (n * center - x) / (n - 1)
+    if n == 2:  # one value has no distance from itself, also after rounding
+        return 1, center, 0.0
     return n - 1, center, max(0.0, m2 - (x - before) * (x - center))  # rounding must not make a root imaginary
 
 

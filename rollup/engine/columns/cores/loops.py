@@ -33,6 +33,8 @@ def moments_without(n, center, m2, x):
         return 0, 0.0, 0.0
     before = center
     center = (n * center - x) / (n - 1)
+    if n == 2:
+        return 1, center, 0.0
     return n - 1, center, max(0.0, m2 - (x - before) * (x - center))
 
 

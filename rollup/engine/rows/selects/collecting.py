@@ -195,7 +195,7 @@ class OthersOfGroups:
 class FirstOfUnits:
     """The rows that begin an interval of their unit, as `passes` says; one row a unit.
 
-    A group's row is the value after the change, and, as one that leaves, the value before it.
+    A group's row is the value after the change, and, as one that leaves, the value before the row that began the interval.
     """
 
     def __init__(self, of_groups: bool, passes: Callable[[Any, int, int], bool]) -> None:
@@ -208,13 +208,12 @@ class FirstOfUnits:
             for rows, counts in ((changes.new, (1, 0)), (changes.old, (0, 1))):
                 self._new.update((unit, out) for unit, out in rows if self._passes(unit, *counts))
             return
-        after, before = dict(changes.new), dict(changes.old)
-        for units, counts in ((changes.gained, (1, 0)), (changes.lost, (0, 1))):
-            for unit in units:
-                if unit in after and self._passes(unit, *counts):
-                    self._new[unit] = after[unit]
-                    if unit in before:
-                        self._old.setdefault(unit, before[unit])
+        after = dict(changes.new)
+        for unit, arriving, before in changes.steps:
+            if unit in after and self._passes(unit, int(arriving), int(not arriving)):
+                self._new[unit] = after[unit]
+                if before is not None:
+                    self._old.setdefault(unit, before)
 
     def show(self) -> Shown:
         shown = Shown(list(self._new.values()), list(self._old.values()))

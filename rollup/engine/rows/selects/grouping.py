@@ -53,9 +53,9 @@ class Groups:
         self._fold.enter(entry[0], r, self._environment)
 
     def leave(self, key: Key, r: Rows) -> None:
-        """A row leaves its group."""
+        """A row leaves its group. One that an outer join lets go twice takes nothing from a group without rows."""
         entry = self.groups.get(key)
-        if entry is not None:
+        if entry is not None and (entry[1] > 0 or not self._forgets):
             entry[1] -= 1
             self._fold.leave(entry[0], r, self._environment)
             if entry[1] <= 0 and self._forgets:  # the group over all rows stays

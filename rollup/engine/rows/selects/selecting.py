@@ -36,7 +36,8 @@ class Changes(NamedTuple):
     """What comes and what leaves; `gained` and `lost` are the units of the rows of the input that came and left.
 
     A row of the input has a unit in each level of a rollup; without groups its unit is None. `arrived` and `left` count
-    the rows of the input.
+    the rows of the input. `steps`, where they are asked for: the units as rows come and then leave, one row after the
+    other, whether the row comes, and the row of the unit just before.
     """
 
     new: Sequence[Change]
@@ -45,6 +46,7 @@ class Changes(NamedTuple):
     left: int
     gained: Sequence[Any] = ()
     lost: Sequence[Any] = ()
+    steps: Sequence[tuple[Any, bool, Out | None]] = ()
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,10 @@ class Grouping:
         return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
 
 
+UnitRow = tuple[tuple[int, Key], Rows]
+"""A row of the input with a group it belongs to: level and key."""
+
+
 class PerGroup:
     """One row for each group that a change touches, in every level: the values after it, and those before it."""
 
@@ -255,8 +261,10 @@ class PerGroup:
         own: Aggregation,
         ever: bool,
         leaving: bool = True,
+        stepwise: bool = False,
     ):
         self._projector, self._grouping, self._ever, self._leaving = projector, grouping, ever, leaving
+        self._stepwise = stepwise
         self._whole = grouping.sets == (tuple(range(len(grouping.dimensions))),)
         self._levels, self._own = levels, own
         self._rows: dict[Any, Rows] = {}
@@ -274,15 +282,37 @@ class PerGroup:
             outs = [(unit, self._out(unit, touched[unit], False)) for unit in units]
             before = [Change(unit, out) for unit, out in outs if out is not None]
         self._rows.update(touched)
+        steps = self._steps(new, old) if self._stepwise else self._counted(gained, lost, new, old)
+        after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
+        if not self._ever:
+            self.forget(units)
+        units_in, units_out = [unit for unit, _ in gained], [unit for unit, _ in lost]
+        return Changes(after, before, len(new), len(old), units_in, units_out, steps)
+
+    def _counted(
+        self, gained: Sequence[UnitRow], lost: Sequence[UnitRow], new: Sequence[Rows], old: Sequence[Rows]
+    ) -> Sequence[tuple[Any, bool, Out | None]]:
+        """The rows come in, then others leave."""
+        levels = self._levels.levels
         for (place, key), r in gained:
             levels[place].enter(key, r)
         for (place, key), r in lost:
             levels[place].leave(key, r)
         self._own.change(new, old)
-        after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
-        if not self._ever:
-            self.forget(units)
-        return Changes(after, before, len(new), len(old), [unit for unit, _ in gained], [unit for unit, _ in lost])
+        return ()
+
+    def _steps(self, new: Sequence[Rows], old: Sequence[Rows]) -> list[tuple[Any, bool, Out | None]]:
+        """The change row by row, each seen before it counts."""
+        steps = list[tuple[Any, bool, Out | None]]()
+        for r in new:
+            units = self._units([r])
+            steps += [(unit, True, self._out(unit, r, False)) for unit, _ in units]
+            self._counted(units, (), [r], ())
+        for r in old:
+            units = self._units([r])
+            steps += [(unit, False, self._out(unit, r, False)) for unit, _ in units]
+            self._counted((), units, (), [r])
+        return steps
 
     def groups(self) -> list[Any]:
         """All groups that are known, by level."""
@@ -321,7 +351,7 @@ class PerGroup:
         self._own.restore(state[1])
         self._rows = {(place, key): r for place, key, r in state[2]}
 
-    def _units(self, rows: Sequence[Rows]) -> list[tuple[tuple[int, Key], Rows]]:
+    def _units(self, rows: Sequence[Rows]) -> list[UnitRow]:
         return [((place, level.key(r)), r) for place, level in enumerate(self._levels.levels) for r in rows]
 
     def forget(self, units: Iterable[Any]) -> None:

@@ -174,7 +174,8 @@ class NamedWindow(Store):
         for row in old:
             self.window.remove(row)
         entered = self.window.enter(new, self.runner.now) if new else Delta((), ())
-        self._moved(Delta(entered.new, [*old, *entered.old]))
+        left = () if self.window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
+        self._moved(Delta(entered.new, [*left, *entered.old]))
         return Delta(new, old)
 
     def fire(self, phase: Any, now: int) -> None:
