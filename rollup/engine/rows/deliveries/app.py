@@ -221,9 +221,7 @@ class Shared:
     def _give(self, chunk: Sequence[Item]) -> None:
         wanted = self._spec.output
         items = [
-            item
-            for item in chunk
-            if item is not RESET and (wanted == "all" or item.expired is (wanted == "expired"))
+            item for item in chunk if item is not RESET and (wanted == "all" or item.expired is (wanted == "expired"))
         ]
         if items:
             self._app.publish(self._name, items)

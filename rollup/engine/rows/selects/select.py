@@ -121,7 +121,8 @@ class SelectInstance(Instance):
             own = {number: delta for number, delta in deltas.items() if number < self._width}
         new, old = self._rows(own)
         forced = False
-        if self._join is None and (self._where is None or new or old):  # a condition lets a change through that has rows
+        passes = self._where is None or new or old  # a condition lets a change through that has rows
+        if self._join is None and passes:
             for delta in own.values():
                 forced = forced or delta.forced
         if forced and not (new or old) and self._contained:  # only a total says something of a change without rows
