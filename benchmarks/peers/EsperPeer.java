@@ -7,7 +7,6 @@ import com.espertech.esper.runtime.client.DeploymentOptions;
 import com.espertech.esper.runtime.client.EPRuntime;
 import com.espertech.esper.runtime.client.EPRuntimeProvider;
 import com.espertech.esper.runtime.client.EPStatement;
-import com.espertech.esper.runtime.client.EventSender;
 import java.util.Random;
 
 /**
@@ -57,7 +56,7 @@ public final class EsperPeer {
         deploy(runtime, SCHEMA, 1);
         deploy(runtime, given[0], Integer.parseInt(given[1]));
         Object[][] events = events(Integer.parseInt(given[2]));
-        EventSender sender = runtime.getEventService().getEventSender("S");
+        var sender = runtime.getEventService().getEventSender("S");
         long warm = (long) (Double.parseDouble(given[3]) * 1e9), wanted = (long) (Double.parseDouble(given[4]) * 1e9);
         long start = System.nanoTime(), began = 0, sent = 0, sentBefore = 0;
         while (began == 0 || System.nanoTime() - began < wanted) {
