@@ -84,7 +84,9 @@ def ends(broker: KafkaBroker, topic: str, partitions: int) -> list[Range]:
     """All of a topic."""
     from confluent_kafka import Consumer
 
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "-"})
+    # Uncommitted, or what stands behind a transaction whose end is not marked yet would not be counted.
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "-", "isolation.level": "read_uncommitted"}
+    consumer = Consumer(settings)
     try:
         found = [(p, *consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)) for p in range(partitions)]
     finally:

@@ -16,10 +16,10 @@ from rollup.engine.rows.stores.keyed import ByKey
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.deployer import Deployer
-from rollup.lang.epl.lowering.expressions import condition, lower
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
 from rollup.lang.epl.lowering.targets import check_fits, target_of
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.reader import read_request
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source

@@ -13,12 +13,12 @@ from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
-from rollup.lang.epl.lowering.aggregates import collect
 from rollup.lang.epl.lowering.contexts import lower_context
-from rollup.lang.epl.lowering.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
 from rollup.lang.epl.lowering.targets import check_fits, target_of
+from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.scope import Registry, Scope, Source

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.operators import Operator
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.expressions import constant, lower
+from rollup.lang.epl.lowering.values.expressions import constant, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex

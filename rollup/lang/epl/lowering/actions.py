@@ -27,11 +27,11 @@ from rollup.engine.rows.stores.actions import (
 )
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
-from rollup.lang.epl.lowering.expressions import condition, lower
 from rollup.lang.epl.lowering.rates import variable
 from rollup.lang.epl.lowering.select import assemble
 from rollup.lang.epl.lowering.streams import columns_of, lower_contained, lower_stream
 from rollup.lang.epl.lowering.targets import check_fits, target_of
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
 from rollup.lang.epl.tree import expressions as ex

@@ -16,9 +16,9 @@ from rollup.engine.rows.contexts.conditions import (
 from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
 from rollup.engine.types import INT, LONG, STRING, DataType, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
-from rollup.lang.epl.lowering.expressions import condition, lower
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.streams import filter_of, source_filter
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.semantics import HASHES

@@ -9,7 +9,7 @@ from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
 from rollup.lang.epl.times import crontab, span, span_expr
@@ -60,8 +60,8 @@ class _Patterns:
             self.tags.setdefault(node.tag, (len(self.tags), kinds, many))
         if isinstance(node, st.Pattern):
             inside = many or isinstance(node, st.Repeat)
-            for name in ("left", "right", "child"):
-                self._find(getattr(node, name, None), inside)
+            for part in _parts(node):
+                self._find(part, inside)
             if isinstance(node, st.Repeat):
                 self._find(node.stop, many)
 
@@ -92,7 +92,7 @@ class _Patterns:
             case st.FollowedBy():
                 return self._followed(node)
             case st.PatternAnd():
-                return al.AndNode(tuple(self.lower(side) for side in _sides(node)))
+                return al.AndNode(tuple(self.lower(part) for part in node.parts))
             case st.PatternOr():
                 return al.OrNode((self.lower(node.left), self.lower(node.right)))
             case st.PatternNot():
@@ -233,12 +233,12 @@ def _tags_of(node: Any) -> set[str]:
         return {node.tag} if node.tag else set()
     if not isinstance(node, st.Pattern):
         return set()
-    return set().union(*(_tags_of(getattr(node, name, None)) for name in ("left", "right", "child", "stop")))
+    return set().union(*(_tags_of(part) for part in (*_parts(node), getattr(node, "stop", None))))
+
+
+def _parts(node: st.Pattern) -> list[Any]:
+    """What a pattern is made of; what ends a repetition is not among it."""
+    return [*getattr(node, "parts", ()), *(getattr(node, name, None) for name in ("left", "right", "child"))]
 
 
 NUMBER = INT
-
-
-def _sides(node: st.Pattern) -> list[st.Pattern]:
-    """What `and` joins: one node for a whole chain, since what is only `not` would be true and over by itself."""
-    return [*_sides(node.left), node.right] if isinstance(node, st.PatternAnd) else [node]

@@ -9,8 +9,8 @@ from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import StoreInput, Subquery
 from rollup.engine.types import BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.aggregates import collect
-from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm

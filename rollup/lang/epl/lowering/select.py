@@ -25,12 +25,12 @@ from rollup.engine.rows.selects.joining import JoinSpec, Side
 from rollup.engine.rows.selects.selecting import Grouping, Projection
 from rollup.engine.types import INT, RowType
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.aggregates import collect
-from rollup.lang.epl.lowering.expressions import condition, lower
 from rollup.lang.epl.lowering.groups import grouping_sets
 from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
+from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, Sets
 from rollup.lang.epl.tree import expressions as ex

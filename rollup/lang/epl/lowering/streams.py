@@ -13,9 +13,9 @@ from rollup.engine.rows.plans import ContextValue, Filter, Input, PatternInput, 
 from rollup.engine.rows.row import Row
 from rollup.engine.types import BOOL, Kind, RowType
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.expressions import condition, lower
-from rollup.lang.epl.lowering.names import field_of
 from rollup.lang.epl.lowering.patterns import lower_pattern
+from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.names import field_of
 from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source

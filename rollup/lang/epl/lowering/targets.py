@@ -10,9 +10,9 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import TableTarget, Target
 from rollup.engine.types import RowType
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
-from rollup.lang.epl.lowering.accessing import RANKED
-from rollup.lang.epl.lowering.aggregates import collect
-from rollup.lang.epl.lowering.expressions import lower
+from rollup.lang.epl.lowering.values.accessing import RANKED
+from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.expressions import lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, is_aggregate
 from rollup.lang.epl.tree import expressions as ex

@@ -12,9 +12,9 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.types import LONG, RowType
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.aggregates import collect
-from rollup.lang.epl.lowering.deriving import DERIVED, derived_window
-from rollup.lang.epl.lowering.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.deriving import DERIVED, derived_window
+from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.times import span

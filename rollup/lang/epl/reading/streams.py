@@ -108,7 +108,7 @@ class ReadStreams(ReadExpressions):
         return st.PatternOr(parts[0], parts[1], at=place(meta))
 
     def pattern_and(self, meta: Meta, parts: Parts) -> st.Pattern:
-        return st.PatternAnd(parts[0], parts[1], at=place(meta))
+        return st.PatternAnd(tuple(nodes(parts)), at=place(meta))
 
     def not_pattern(self, meta: Meta, parts: Parts) -> st.Pattern:
         return st.PatternNot(nodes(parts)[0], at=place(meta))

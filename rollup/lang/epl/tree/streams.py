@@ -124,10 +124,9 @@ class PatternOr(Pattern):
 
 @dataclass(frozen=True)
 class PatternAnd(Pattern):
-    """`left and right`, in any order."""
+    """`a and b and c`, in any order; one in parentheses is a part of its own."""
 
-    left: Pattern
-    right: Pattern
+    parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import loose, problem, unknown
-from rollup.lang.epl.lowering.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
-from rollup.lang.epl.lowering.names import LowerNames
+from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
+from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate
 from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, DECIMAL_REMAINDER, HASHES, REGEXP

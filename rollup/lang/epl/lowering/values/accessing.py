@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollup.engine.aggregates.declaration import Aggregate
-from rollup.engine.aggregates.helpers import HELPERS
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DataType, Kind
 
@@ -81,7 +80,7 @@ def _held(rows: dict[Any, Any]) -> dict[Any, Any]:
 LINES: dict[str, Callable[..., Any]] = {
     "value_at": _at, "ranked": _ranked, "best_ever": _ever, "hold": _hold, "let_go": _let_go, "held": _held,
 }  # fmt: skip
-HELPERS.update(LINES)  # type: ignore[attr-defined]  # the functions that these declarations' lines call
+"""The functions that these declarations' lines call."""
 _ROWS = {"rows": "{}"}
 _ENTER, _LEAVE = "{rows}[{x}] = {y}", "{rows}.pop({x}, None)"
 
@@ -103,9 +102,9 @@ def kept(name: str, place: int, joined: bool = False) -> Aggregate:
         value, result = f"value_at({rows}, {place if name == 'first' else -1 - place})", _second
     if joined:
         enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
-        return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2))
+        return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2), objects=LINES)
     enter = f"if {{y}} is not None: {_ENTER}" if name == "nth" else _ENTER
-    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2))
+    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2), objects=LINES)
 
 
 LEAVING = Aggregate(
@@ -125,14 +124,16 @@ def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
             f"{{best}} = best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}) if {{x}} is not None else {{best}}"
         )
         value = "{best}[1] if {best} is not None else None"
-        return Aggregate(name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3))
+        return Aggregate(
+            name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3), objects=LINES
+        )
     order = tuple(not d if name == "maxby" else d for d in down)
     value = f"ranked({'held({rows})' if joined else '{rows}'}, {order!r})"
     value = f"next(iter({value}), None)" if name != "sorted" else f"{value} or None"
     result = _third_list if name == "sorted" else _third
     enter = "hold({rows}, {x}, ({y}, {z}))" if joined else "{rows}[{x}] = ({y}, {z})"
     leave = "let_go({rows}, {x})" if joined else _LEAVE
-    return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(3, 3))
+    return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES)
 
 
 def _third(types: Sequence[DataType]) -> DataType:

@@ -14,7 +14,7 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.types import BOOL, DOUBLE, LONG, Kind, RowType
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.expressions import lower
+from rollup.lang.epl.lowering.values.expressions import lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex

@@ -12,7 +12,7 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import ContextValue, TableRow
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import loose, problem, unknown
-from rollup.lang.epl.lowering.methods import LowerMethods, dotted
+from rollup.lang.epl.lowering.values.methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Node

@@ -14,7 +14,7 @@ from rollup.engine.rows.row import Row
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, Function
-from rollup.lang.epl.lowering.enumerating import METHODS, placed
+from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Sets
 from rollup.lang.epl.semantics import TYPES

@@ -14,8 +14,8 @@ from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.accessing import IDENTITY, KEY, RANKED, kept, ranked
-from rollup.lang.epl.lowering.expressions import condition, lower
+from rollup.lang.epl.lowering.values.accessing import IDENTITY, KEY, RANKED, kept, ranked
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
 from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING

@@ -1,0 +1,1 @@
+"""EPL expressions lowered: names, operators, functions, methods, aggregates."""
