@@ -11,12 +11,13 @@ as tables, so making the output is too.
 * Esper, where `ESPER_CLASSPATH` names its jars: one thread of `benchmarks/peers/EsperPeer.java`, in the same run, after
   at least 4 seconds in which Java compiles, and how many times its events a second ours are.
 
-`python -m benchmarks.engine --index` shows what an event costs beside 1 to 100,000 statements that it does not concern;
+`python -m benchmarks.engine --index 1 100 10000` shows what an event costs beside so many statements that it does not concern;
 `--memory` what 10,000 partitions, statements and partial matches hold.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import subprocess
@@ -24,10 +25,9 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -202,11 +202,11 @@ FILTERS = {
 }
 
 
-def index() -> None:
+def index(counts: Sequence[int]) -> None:
     """Microseconds of an event beside statements that it does not concern."""
     print(f"{'filters':8} {'statements':>10} {'µs an event':>12} {'deploy ms each':>15}")
     for name, text in FILTERS.items():
-        for many in (1, 100, 10_000, 100_000):
+        for many in counts:
             engine = Engine(columns=None)
             engine.deploy(SCHEMA)
             before = time.perf_counter()
@@ -257,11 +257,26 @@ def _held(shape: Shape, columns: int | None) -> float:
     return found / 2**20
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"all, or some of {', '.join(SHAPES)}")
+    parser.add_argument("--index", type=int, nargs="+", metavar="STATEMENTS", help="what an event costs beside so many")
+    parser.add_argument("--memory", action="store_true", help="what 10,000 contexts, statements, matches hold")
+    parser.add_argument("--first", metavar="SHAPE", help="milliseconds of the first batch of this process")
+    given = parser.parse_args()
+    unknown = [name for name in (*given.shapes, *([given.first] if given.first else [])) if name not in SHAPES]
+    if unknown:
+        parser.error(f"unknown shape {unknown[0]!r}: one of {', '.join(SHAPES)}")
+    return given
+
+
 if __name__ == "__main__":
-    wanted: dict[str, Any] = {"--index": index, "--memory": memory}
-    if sys.argv[1:2] == ["--first"]:
-        print(first(sys.argv[2]))
-    elif sys.argv[1:2] and sys.argv[1] in wanted:
-        wanted[sys.argv[1]]()
+    wanted = _arguments()
+    if wanted.first:
+        print(first(wanted.first))
+    elif wanted.index:
+        index(wanted.index)
+    elif wanted.memory:
+        memory()
     else:
-        main(sys.argv[1:])
+        main(wanted.shapes)

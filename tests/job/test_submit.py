@@ -101,6 +101,6 @@ def test_the_life_of_an_aggregation_by_the_jobs_of_the_runbook(tmp_path: Path) -
             assert before and everything(conf) == before
     assert set(said) == {path.stem for path in (ROOT / "jobs").glob("*.py")}, "every job is run"
     assert " differences" in said["verify"] and "every level is right" in said["verify"]
-    assert "open rows" in said["recover"] and "nothing to remove" in said["maintain"]
+    assert "nothing to recover" in said["recover"] and "nothing to remove" in said["maintain"]
     code, output = submit("verify", tmp_path / "absent.toml")
     assert code == 2 and "absent.toml" in output and "Traceback" not in output
