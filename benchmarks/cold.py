@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.common import ROOT, SMOKE_EVENTS, Stopwatch, emit, event_files, machine, scratch
 from benchmarks.ours import OursFailed, run_job, write_conf
-from rollup.archive import java_options
+from rollup.archive import QUICK, java_options
 from rollup.java import java_home
 
 BENCH = "cold"
@@ -97,7 +97,7 @@ def submitted(turns: int) -> None:
     assert spec is not None and spec.origin is not None
     submit = [str(Path(spec.origin).parent / "bin" / "spark-submit"), "--master", "local[*]"]
     environment = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    archive = ["--driver-java-options", java_options()]
+    archive = ["--driver-java-options", f"{QUICK} {java_options()}"]
     job, bare = str(ROOT / "jobs" / "aggregate.py"), str(ROOT / "benchmarks" / "peers" / "spark_bare.py")
     by_turns(
         "spark-submit",

@@ -89,8 +89,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the run: two cores, Delta, the Kafka source; the network interface is loopback."""
     from pyspark.sql import SparkSession
 
-    from rollup.archive import java_options
-    from rollup.hosts.spark.session import QUICK
+    from rollup.archive import QUICK, java_options
     from rollup.jars import spark_jars_option
     from rollup.java import use_java
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_an_archive_that_fits_is_used_and_changes_nothing_else(made: Path, jar: 
     assert _run(options, jar) == _run("", jar)
     shared = _run(f"{options} -Xlog:class+load", jar)[1]
     assert f"{_MAIN} source: shared objects file (top)" in shared
+
+
+def test_a_java_that_others_start_is_told_on_its_command_line(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in ["--options"], ["--options", "--once"]:
+        monkeypatch.setattr(sys, "argv", ["archive", *words])
+        assert archive.main() == 0
+    told, once = capsys.readouterr().out.splitlines()
+    assert str(made) in told and once == f"{archive.QUICK} {told}"
 
 
 def _of_other_jars(made: Path, jar: Path) -> None:

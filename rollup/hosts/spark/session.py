@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rollup.archive import java_options
+from rollup.archive import QUICK, java_options
 from rollup.hosts.exchange import Scratch
 from rollup.hosts.spark.launch import launch
 from rollup.hosts.spark.tasks import daemon
@@ -43,9 +43,6 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-QUICK = "-XX:TieredStopAtLevel=1"
-"""Without the second compiler: over 8 M events from files it takes as much of the processor as the whole job without it,
-and what it makes is worth that only to a Java that lives on, or that each record goes through."""
 _MOMENT = 2.0
 """Seconds between a signal to one process of a job and to the others, at most."""
 _DELTA = {
