@@ -23,8 +23,8 @@ from rollup.plan.aggregation import Aggregation
 from rollup.program import compile_app
 from rollup.retrieval.questions import plan
 from rollup.stores.base import Commit
+from rollup.stores.databases import store_of
 from rollup.stores.postgres.server import PgServer
-from rollup.stores.sql.store import store_of
 
 BENCH = "postgres_commit"
 FIRST = 1_514_764_800_000

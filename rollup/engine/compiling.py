@@ -2,7 +2,7 @@
 
 >>> from rollup.engine.expressions import Call, Const, Field
 >>> from rollup.engine.operators import ADD
->>> from rollup.engine.rows.row import Row
+>>> from rollup.engine.row import Row
 >>> from rollup.engine.types import LONG
 >>> plus_one = compiled(Call(ADD, (Field(0, 0, LONG), Const(1, LONG)), LONG))
 >>> plus_one((Row(1, (41,)),), (), None), plus_one((Row(2, (None,)),), (), None)

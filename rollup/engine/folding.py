@@ -2,7 +2,7 @@
 
 >>> from rollup.engine.aggregates.known import AVG, COUNT
 >>> from rollup.engine.expressions import Field
->>> from rollup.engine.rows.row import Row
+>>> from rollup.engine.row import Row
 >>> from rollup.engine.types import DOUBLE
 >>> fold = Fold([AggregateCall(COUNT), AggregateCall(AVG, (Field(0, 0, DOUBLE),))])
 >>> group = fold.start()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rollup.engine.ranges import Bounds, Intervals
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.timers import Order
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList
 
 from rollup.engine import operators as op
+from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Any_, Call, Case, Closure, Coalesce, Const, Expr, Field, children
 from rollup.engine.types import Kind
 
@@ -34,7 +35,7 @@ def paths(test: Expr | None, input: int) -> tuple[Range, ...]:
     """Ranges of the fields of an input, one of which an event must be in to pass; none where the condition says none."""
     if test is None:
         return ()
-    parts = _conjuncts(test)
+    parts = conjuncts(test)
     found: dict[int, Range] = {}
     for part in parts:
         one = _range(part, input)
@@ -63,10 +64,6 @@ def intervals(ranges: tuple[Range, ...], value: Callable[[Expr], Any]) -> tuple[
             return ()
         found.append((each.place, low, high))
     return tuple(found)
-
-
-def _conjuncts(test: Expr) -> list[Expr]:
-    return [each for arg in test.args for each in _conjuncts(arg)] if isinstance(test, All) else [test]
 
 
 def _range(part: Expr, input: int) -> Range | None:

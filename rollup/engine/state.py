@@ -20,7 +20,7 @@ import pyarrow as pa
 from sortedcontainers import SortedList
 
 from rollup.core.errors import StoreError
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 
 _ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS = range(1, 8)
 _HELD = "held"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.fitting import fitting_columns
 

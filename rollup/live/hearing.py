@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.running.bulk import Heap, Told
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.types import DataType, Kind, RowType
 

@@ -7,7 +7,7 @@ from rollup.core.options import Provider, folder, text
 KINDS: dict[str, Provider] = {
     "delta": Provider("rollup.stores.delta.store:delta_store", {"path": folder}, ("path",)),
     "sql": Provider(
-        "rollup.stores.sql.store:store_of",
+        "rollup.stores.databases:store_of",
         dict.fromkeys(("url", "username", "password", "partition"), text),
         ("url",),
     ),

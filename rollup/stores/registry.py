@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
 from rollup.stores.kinds import KINDS
+
+if TYPE_CHECKING:
+    from rollup.conf import Conf
 
 
 def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | None:

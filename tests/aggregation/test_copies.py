@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from rollup.core.columns import ColumnEngine
 from rollup.core.packing import pack
 from rollup.hosts.local import LocalHost
-from rollup.hosts.numbering import Numbering
 from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.spark.numbering import Numbering
 from rollup.hosts.spark.tasks.results import Kind, Result, read
 from rollup.hosts.spark.tasks.shard_step import shifted
 from rollup.hosts.spark.tasks.task import TaskSpec, run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rollup.core.dialects import to_sql
 from rollup.engine.expressions import Const, Expr, Field
 from rollup.engine.folding import AggregateCall, Fold
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import LONG
 from rollup.lang.siddhi.statements.semantics import TYPES
 from rollup.plan.aggregates import AGGREGATES

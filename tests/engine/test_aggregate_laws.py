@@ -16,7 +16,7 @@ from rollup.engine.aggregates import known as aggregates
 from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.expressions import Const, Field
 from rollup.engine.folding import AggregateCall, Fold, Group
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import DOUBLE, LONG
 from tests.profiles import examples
 

@@ -10,7 +10,7 @@ import pytest
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Closure, Coalesce, Const, Expr, Field, Local
 from rollup.engine.operators import ADD, DIVIDE_CUT, EQUAL, GREATER, MEMBER, NOT, Operator
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, LONG
 
 A, B = Field(0, 0, BOOL), Field(0, 1, BOOL)

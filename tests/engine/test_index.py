@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollup.engine.index import Entry, FilterIndex
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.row import Row
 from rollup.lang.epl.deployer import Deployer
 from rollup.live import Engine
 

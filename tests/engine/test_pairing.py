@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
+from rollup.engine.rows import select
 from rollup.engine.rows.runner import Runner
-from rollup.engine.rows.selects import select
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Session, Time
 from rollup.engine.types import LONG

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.state import Packer, Unpacker
 from tests.profiles import examples
 

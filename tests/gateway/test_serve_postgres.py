@@ -17,7 +17,7 @@ from psycopg import sql
 from rollup.conf import Conf, load
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
-from rollup.stores.sql.store import store_of
+from rollup.stores.databases import store_of
 from tests.gateway.trades import APP, JANUARY, PASSWORD, Serving, at, events, folder
 from tests.servers.postgres import PostgresServer
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollup.core.errors import RollupError
-from rollup.hosts import patience
+from rollup.hosts.spark import patience
 from rollup.hosts.spark.watching.failures import cause
 from tests.job.jobs import ROOT, Job, answers
 from tests.job.test_files import ODD_NAMES, written

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from rollup.aggregation.partials import FIRST, LAST
 from rollup.core.columns import ColumnEngine
 from rollup.core.packing import unpack
-from rollup.hosts.numbering import Numbering
+from rollup.hosts.spark.numbering import Numbering
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.plan.aggregation import EVENTS
 from rollup.program import Declaration

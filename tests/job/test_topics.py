@@ -213,7 +213,7 @@ def test_a_broker_that_hangs_or_is_gone_fails_the_read_in_time_and_the_next_one_
 def test_a_job_whose_next_offsets_are_gone_says_so_and_counts_nothing(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollup.hosts.patience.WAITS", (0.1,))
+    monkeypatch.setattr("rollup.hosts.spark.patience.WAITS", (0.1,))
     topic = kafka.new_topic()
     kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
     job = Job(tmp_path, options(kafka, topic))

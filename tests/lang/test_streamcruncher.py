@@ -14,10 +14,10 @@ import duckdb
 import pytest
 
 from rollup.core.errors import QueryError, RollupError
+from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
 from rollup.engine.rows.cycles.relating import Projected, Relation
 from rollup.engine.rows.cycles.running import Batch
-from rollup.engine.rows.row import Row
 from rollup.engine.types import DOUBLE, INT, LONG, STRING, RowType
 from rollup.lang.streamcruncher.direct import direct
 from rollup.lang.streamcruncher.kernel import Cruncher

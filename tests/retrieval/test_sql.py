@@ -15,8 +15,8 @@ from rollup.ask import Asker
 from rollup.core.errors import RollupError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
+from rollup.stores.databases import store_of
 from rollup.stores.sql.snapshot import SqlSnapshot
-from rollup.stores.sql.store import store_of
 from tests.retrieval.trades import DAY, START, app, asker
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.hosts.local import LocalHost
 from rollup.stores.base import Commit, Rewrite
+from rollup.stores.databases import store_of
 from rollup.stores.memory import MemoryStore
 from rollup.stores.postgres.prepare import reader_sql
-from rollup.stores.sql.store import SqlStore, store_of
+from rollup.stores.sql.store import SqlStore
 from tests.stores.conftest import NewUrl, execute
 from tests.stores.samples import FIRST, NUL_EVENTS, added, aggregation, answers, app, batches, host, rows
 

@@ -23,9 +23,9 @@ import pytest
 import rollup.stores.sql.store as sql
 from rollup.core.errors import FencedError, StoreError
 from rollup.hosts.local import LocalHost
+from rollup.stores.databases import store_of
 from rollup.stores.memory import MemoryStore
 from rollup.stores.postgres.server import PgServer, free_port
-from rollup.stores.sql.store import store_of
 from tests.stores.conftest import Backup, NewUrl, execute
 from tests.stores.samples import FIRST, answers, app, batches, host
 
@@ -34,7 +34,7 @@ TEXT = app("@BufferSize('2')")
 EVENTS = batches(17, 5, 20)
 JOB = """
 import sys
-from rollup.stores.sql.store import store_of
+from rollup.stores.databases import store_of
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
 job = host(TEXT, lambda a, e: store_of(a, e, sys.argv[1]))
@@ -207,9 +207,10 @@ def test_an_old_job_that_was_paused_cannot_write_after_another_took_over(new_url
 PAUSED = """
 import os, signal, sys
 import rollup.stores.sql.store as sql
+from rollup.stores.databases import store_of
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
-job = host(TEXT, lambda a, e: sql.store_of(a, e, sys.argv[1], patience=20))
+job = host(TEXT, lambda a, e: store_of(a, e, sys.argv[1], patience=20))
 job.send("S", EVENTS[0])
 def pause(name):
     if name == sys.argv[2]:

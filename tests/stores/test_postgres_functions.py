@@ -11,7 +11,7 @@ import pytest
 from rollup.core.calendar import Duration, parse_timestamp, parse_within
 from rollup.core.errors import RollupError
 from rollup.hosts.local import LocalHost
-from rollup.stores.sql.store import store_of
+from rollup.stores.databases import store_of
 from tests.stores.conftest import NewUrl
 from tests.stores.samples import answers, app, batches, host, rows
 

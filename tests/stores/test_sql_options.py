@@ -7,9 +7,9 @@ import pytest
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.program import compile_app
+from rollup.stores.databases import store_of
 from rollup.stores.sql.ddl import Tables, table_ddl
 from rollup.stores.sql.options import StoreOptions
-from rollup.stores.sql.store import store_of
 from tests.stores.samples import aggregation
 
 PAGE = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);

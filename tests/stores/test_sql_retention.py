@@ -19,7 +19,7 @@ from rollup.lifecycle.book import Book
 from rollup.lifecycle.maintenance.retention import purge
 from rollup.plan.retention import Retention
 from rollup.stores.base import Rewrite
-from rollup.stores.sql.store import store_of
+from rollup.stores.databases import store_of
 from tests.stores.conftest import NewUrl, execute
 from tests.stores.samples import FIRST, app, host, rows
 

@@ -14,8 +14,9 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.stores.base import Commit, Rewrite
+from rollup.stores.databases import store_of
 from rollup.stores.memory import MemoryStore
-from rollup.stores.sql.store import SqlStore, store_of
+from rollup.stores.sql.store import SqlStore
 from tests.stores.samples import FIRST, NUL_EVENTS, added, aggregation, answers, app, batches, host
 
 

@@ -19,7 +19,7 @@ from rollup.engine import operators as op
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field
 from rollup.engine.operators import Operator
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind
 
 Columns = Sequence[pa.Array]

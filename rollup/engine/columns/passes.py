@@ -62,6 +62,6 @@ def compiled(text: str, rows: int) -> Callable[..., Any] | None:
 
 @cache
 def _loop(text: str) -> Callable[..., Any]:
-    from rollup.engine.columns.cores.loops import loop
+    from rollup.engine.columns.loops import loop
 
     return loop(text)

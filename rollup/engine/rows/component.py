@@ -6,15 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.contexts.partitions import Partition
-from rollup.engine.rows.contexts.runtime import ContextRuntime
-from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select
-from rollup.engine.rows.row import Delta, Row
-from rollup.engine.rows.runner import Runner
-from rollup.engine.rows.selects.select import SelectInstance
-from rollup.engine.rows.stores.actions import (
+from rollup.engine.row import Delta, Row
+from rollup.engine.rows.actions import (
     Merge,
     MergeInstance,
     OnSelect,
@@ -26,6 +19,13 @@ from rollup.engine.rows.stores.actions import (
     StreamUpdate,
     StreamUpdateInstance,
 )
+from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.contexts.partitions import Partition
+from rollup.engine.rows.contexts.runtime import ContextRuntime
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.plans import Select
+from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow, Store, Table, TableStore, UniqueIndex, WindowStore
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order

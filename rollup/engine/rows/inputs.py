@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.index import Entry, Receiver
 from rollup.engine.ranges import intervals, paths
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
-from rollup.engine.rows.row import NOTHING, Delta, Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Window
 

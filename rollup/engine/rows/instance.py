@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput
-from rollup.engine.rows.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.stores.keyed import ByKey
 from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:

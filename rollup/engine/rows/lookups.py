@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.folding import Fold
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.inputs import InputState
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Lookup, Previous, Subquery, TableRow
-from rollup.engine.rows.row import Row, Rows
 from rollup.engine.rows.runner import Ask, Environment
-from rollup.engine.rows.stores.keyed import ByKey
 
 
 class Asked(Protocol):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
+from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec
 from rollup.engine.rows.selects.rates import Rate

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
-from rollup.engine.rows.row import Delta, Row
+from rollup.engine.row import Delta, Row
 from rollup.engine.timers import Order, Timers
 
 Ask = Callable[[Any, Any, Any], Any]

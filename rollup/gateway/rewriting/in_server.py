@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.core.errors import QueryError, RollupError
+from rollup.gateway.rewriting.catalog import name, text
 from rollup.gateway.rewriting.loaded import asked_range
 from rollup.gateway.rewriting.mentions import TIME, Source
-from rollup.gateway.servers.catalog import name, text
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.app import Selection
 from rollup.retrieval.questions import AUTO, Ask, ask_for

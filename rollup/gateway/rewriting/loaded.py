@@ -19,9 +19,9 @@ from typing import Any
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import NoCommitError, QueryError, RollupError
 from rollup.gateway.protocol.session import Session
+from rollup.gateway.rewriting.catalog import select_from
 from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
 from rollup.gateway.rewriting.mentions import columns
-from rollup.gateway.servers.catalog import select_from
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
 from rollup.retrieval.gaps import FILLS

@@ -23,8 +23,8 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError, StoreError
 from rollup.core.untyped import pc
+from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.mentions import columns
-from rollup.gateway.servers.catalog import INNER, name, table_ddl
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program

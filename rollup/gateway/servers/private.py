@@ -17,7 +17,7 @@ import psycopg2
 from psycopg2 import sql
 
 from rollup.core.errors import InUseError, StoreError
-from rollup.gateway.servers.catalog import SCHEMA, aggregation_ddl, setup_ddl
+from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.postgres.server import PgServer

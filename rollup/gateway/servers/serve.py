@@ -23,11 +23,11 @@ from rollup.core.errors import ConfigError, RollupError, StoreError
 from rollup.gateway.protocol import refusal
 from rollup.gateway.protocol.proxy import Gateway
 from rollup.gateway.protocol.session import VISITOR, Session
+from rollup.gateway.rewriting.catalog import call_of
 from rollup.gateway.rewriting.loaded import Budget, Slices, request
 from rollup.gateway.rewriting.loader import Loader, delta_folders
 from rollup.gateway.rewriting.mentions import Reader, Source, Template
 from rollup.gateway.rewriting.readers import Readers
-from rollup.gateway.servers.catalog import call_of
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.private import DATABASE, Mail, PrivateServer
 from rollup.program import Program

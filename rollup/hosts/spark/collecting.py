@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rollup.checkpoint.inputs import Input, together
-from rollup.hosts.numbering import Numbering
-from rollup.hosts.patience import patiently
+from rollup.hosts.spark.numbering import Numbering
+from rollup.hosts.spark.patience import patiently
 from rollup.hosts.spark.placement import shift
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import RESULT, RESULT_SCHEMA, KeptFiles, Kind, Result, read

@@ -12,10 +12,11 @@ from rollup.engine.flows.flow import Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.joining import Lookup, Step, StreamJoin
 from rollup.lang.calcite.catalog import FROM, UNTIL, Relation
+from rollup.lang.calcite.rel import Rel
 from rollup.lang.calcite.semantics import MICROSECONDS, Kind, interval, kind_of_type, refused
 
 if TYPE_CHECKING:
-    from rollup.lang.calcite.lowering import Lowering, Rel
+    from rollup.lang.calcite.lowering import Lowering
 
 Names = dict[tuple[str, str], Column]
 
@@ -24,8 +25,6 @@ def joins(
     lowering: Lowering, first: exp.Expr, rest: Sequence[exp.Join], where: exp.Expr | None
 ) -> tuple[Node, Names, exp.Expr | None]:
     """The node of a FROM clause, its columns by alias and name, and the condition that is still to be asked."""
-    from rollup.lang.calcite.lowering import Rel
-
     sources = [first, *(join.this for join in rest)]
     found = [lowering.item(source) for source in sources]
     if not any(isinstance(item, Rel) for item in found):
@@ -79,8 +78,6 @@ def _tables_first(
     where: exp.Expr | None,
 ) -> tuple[Node, Names, exp.Expr | None]:
     """A table before the stream: the same join with the sides changed."""
-    from rollup.lang.calcite.lowering import Rel
-
     at = next(i for i, item in enumerate(found) if isinstance(item, Rel))
     join = rest[at - 1]
     side = (join.side or "").upper()

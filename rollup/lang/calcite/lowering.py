@@ -6,7 +6,7 @@ Everything that cannot be given in time is refused here, with what would make it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 
@@ -22,30 +22,15 @@ from rollup.lang.calcite import windows
 from rollup.lang.calcite.catalog import Catalog, Relation
 from rollup.lang.calcite.dialect import Calcite
 from rollup.lang.calcite.grouping import Grouping, aggregated, grouping, unaliased
+from rollup.lang.calcite.joins import joins
 from rollup.lang.calcite.model import Table
 from rollup.lang.calcite.panes import merged
+from rollup.lang.calcite.rel import Rel
 from rollup.lang.calcite.semantics import Kind, kind_of_type, moves, refused
 from rollup.lang.calcite.translation import duck
 
 Scope = Mapping[tuple[str, str], Column]
 """The columns of a FROM clause by alias and name."""
-
-
-@dataclass(frozen=True)
-class Rel:
-    """A planned stream: its node, and the names of its columns."""
-
-    node: Node
-    names: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns, in the order of the names."""
-        return self.node.columns[: len(self.names)]
-
-    def under(self, alias: str) -> dict[tuple[str, str], Column]:
-        """The columns by alias and name."""
-        return {(alias, name): column for name, column in zip(self.names, self.columns, strict=True)}
 
 
 class Lowering:
@@ -163,8 +148,6 @@ class Lowering:
 
     def _from(self, select: exp.Select) -> tuple[Node, dict[tuple[str, str], Column], exp.Expr | None]:
         """The node of the FROM clause, its columns, and what of WHERE is still to be asked."""
-        from rollup.lang.calcite.joins import joins
-
         where = select.args.get("where")
         source = select.args.get("from_")
         if source is None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Const
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.contexts.partitions import Partition
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Select, StoreInput
-from rollup.engine.rows.row import Row, Rows
-from rollup.engine.rows.selects.select import SelectInstance
-from rollup.engine.rows.stores.keyed import ByKey
+from rollup.engine.rows.select import SelectInstance
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.deployer import Deployer

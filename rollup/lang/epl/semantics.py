@@ -12,8 +12,8 @@ from rollup.engine import operators as op
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
+from rollup.lang.epl.accessing import LEAVING
 from rollup.lang.epl.java import shard_crc32, shard_hash, text
-from rollup.lang.epl.lowering.values.accessing import LEAVING
 
 TYPES: dict[str, DataType] = {
     **dict.fromkeys(("string", "character", "char"), STRING),

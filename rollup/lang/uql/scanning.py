@@ -323,7 +323,7 @@ def load() -> None:
 
 @cache
 def _core() -> Callable[..., Any]:
-    from rollup.engine.columns.cores.loops import loop
+    from rollup.engine.columns.loops import loop
 
     return loop(_SOURCE)
 

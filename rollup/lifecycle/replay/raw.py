@@ -18,7 +18,7 @@ from rollup.checkpoint.marks import ahead
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.packing import pack
-from rollup.hosts.numbering import Numbering
+from rollup.hosts.spark.numbering import Numbering
 from rollup.hosts.spark.tasks.results import Kind, Result
 from rollup.hosts.spark.tasks.shard_step import shifted
 from rollup.hosts.spark.tasks.task import TaskSpec, by_offset

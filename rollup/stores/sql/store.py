@@ -14,8 +14,6 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError
 
 from rollup.aggregation.cascade import Cascade, narrowed
 from rollup.aggregation.state import State
@@ -27,11 +25,8 @@ from rollup.retrieval.questions import late_rows, open_rows, open_schema
 from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.faults import point
 from rollup.stores.salvage import Salvage
-from rollup.stores.sql.ddl import Tables, answer_ddl, table_ddl
-from rollup.stores.sql.lease import lease_ddl
+from rollup.stores.sql.ddl import Tables
 from rollup.stores.sql.ledger import thin
-from rollup.stores.sql.options import StoreOptions
-from rollup.stores.sql.plain import CoreDatabase
 from rollup.stores.sql.salvage import look
 from rollup.stores.sql.session import AlreadyThere, Database, Range, Record, Result, Session, patiently
 from rollup.stores.sql.snapshot import SqlSnapshot, read_newest
@@ -351,33 +346,3 @@ def _cut(aggregation: Aggregation, level: Duration, rows: pa.Table, schema: pa.S
 def _record(commit: Commit, token: str) -> Record:
     clocks = {level.name: clock for level, clock in commit.state.clocks.items()}
     return Record(commit.number, token, json.dumps(clocks), json.dumps(dict(commit.source)), commit.state.resume)
-
-
-def ddl_of(aggregation: Aggregation, options: str | Mapping[str, str]) -> list[str]:
-    """The statements that make the tables, and in PostgreSQL (schema public) the functions and views, for reading."""
-    found = StoreOptions.of(options)
-    statements = table_ddl(aggregation, found.dialect, found.partition is not None)
-    statements.append(lease_ddl(aggregation.name, found.dialect))
-    return statements + (answer_ddl(aggregation, "public") if found.dialect == "postgresql" else [])
-
-
-def store_of(
-    aggregation: Aggregation, engine: ColumnEngine, options: str | Mapping[str, str] | None = None, patience: float = 60
-) -> SqlStore:
-    """The store that a URL, the options of `@store(type='rdbms', …)`, or (None) the aggregation's own @store names.
-
-    Raises StoreError naming the option that is wrong or missing, or the driver that is not installed.
-    """
-    from rollup.stores.postgres.database import PostgresDatabase
-
-    found = StoreOptions.of(aggregation.store if options is None else options)
-    tables = Tables(aggregation, found.dialect)
-    try:
-        connections = sa.create_engine(found.url, pool_reset_on_return="rollback")
-    except (ModuleNotFoundError, ArgumentError) as problem:
-        raise StoreError(f"{found.shown}: {problem}", hint=found.driver_hint) from None
-    if found.dialect == "postgresql":
-        return SqlStore(aggregation, engine, PostgresDatabase(tables, connections, found.partition), tables, patience)
-    if found.partition is not None:
-        raise StoreError(f"partition={found.partition!r} needs PostgreSQL, not {found.dialect}")
-    return SqlStore(aggregation, engine, CoreDatabase(tables, connections), tables, patience)

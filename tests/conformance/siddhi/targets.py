@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rollup.hosts.local import StoreFactory
+from rollup.stores.databases import store_of
 from rollup.stores.delta.store import DeltaStore
 from rollup.stores.memory import MemoryStore
-from rollup.stores.sql.store import store_of
 from tests.conformance.compare import Case
 from tests.conformance.language import Language, Target
 from tests.conformance.siddhi.on_spark import run_on_spark

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import families
-from rollup.engine.columns.cores.loops import loop
 from rollup.engine.columns.cores.planning import core_of, covers
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.loops import loop
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.row import Row
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 from rollup.lang.epl.deployer import Deployer
@@ -358,7 +358,7 @@ def test_a_loop_whose_file_was_damaged_is_written_again(tmp_path: Any, monkeypat
 def test_a_new_process_loads_the_loops_that_another_has_compiled(tmp_path: Any):
     program = (
         "import numba, numpy as np\n"
-        "from rollup.engine.columns.cores.loops import loop\n"
+        "from rollup.engine.columns.loops import loop\n"
         "found = loop('def core(x):\\n    return moments_without(1, 1.0, 1.0, x)[0] + 42\\n')\n"
         "print(found(1.0), sum(found.stats.cache_hits.values()))\n"
     )

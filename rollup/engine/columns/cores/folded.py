@@ -20,11 +20,11 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, text
 from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.loops import loop
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Filter, Select, StreamInput

@@ -7,7 +7,7 @@ the arrival's mark; of more than `size` the one that sorts last by its mark (`la
 from __future__ import annotations
 
 from rollup.engine.columns.cores.declared import Lines
-from rollup.engine.columns.cores.loops import block
+from rollup.engine.columns.loops import block
 
 NEVER, LENGTH, TIME, UNIQUE, SORTED = range(5)
 _TEMPLATE = """

@@ -18,14 +18,15 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.folded import whole
-from rollup.engine.columns.cores.loops import loop
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
+from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, walk
 from rollup.engine.rows.plans import Filter, Input, Select, StreamInput
-from rollup.engine.rows.selects.joining import conjuncts, equality
+from rollup.engine.rows.selects.joining import equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State

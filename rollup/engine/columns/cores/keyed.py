@@ -17,10 +17,10 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.folded import fields_for_slots, whole
 from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.loops import block, loop
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, passing
+from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Ask, Expr, Field, walk
 from rollup.engine.rows.contexts.levels import Context, Keyed
 from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput

@@ -16,10 +16,10 @@ import pyarrow as pa
 from rollup.core.errors import QueryError
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
-from rollup.engine.columns.cores.loops import loop
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, plain
+from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Call, Const, Expr, Field
 from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
 from rollup.engine.rows.plans import Filter, PatternInput, Select

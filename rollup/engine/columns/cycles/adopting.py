@@ -18,7 +18,7 @@ from rollup.engine.columns.cycles.totals import Totals
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.folding import Fold
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.state import State, Unpacker
 from rollup.engine.types import RowType
 

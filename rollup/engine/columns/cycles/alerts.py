@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Output
-from rollup.engine.columns.cores.loops import loop
 from rollup.engine.columns.cycles.clocked import CYCLES, Chained, Events, Lined, next_due, rows_schema
 from rollup.engine.columns.evaluate import arrow, evaluate, passing
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field
 from rollup.engine.state import State
 

@@ -19,8 +19,8 @@ from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.compiling import predicate
 from rollup.engine.folding import Fold
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType

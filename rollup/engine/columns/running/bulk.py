@@ -19,11 +19,11 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Select
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.timers import Order
 

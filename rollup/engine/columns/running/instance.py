@@ -20,10 +20,10 @@ from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.columns.running.clocks import due, late, phase
 from rollup.engine.columns.running.showing import content
 from rollup.engine.index import Entry
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Select, StreamInput, no_narrowing
-from rollup.engine.rows.row import Delta, Row
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
 from rollup.engine.timers import Order, Phase

@@ -15,8 +15,8 @@ from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
+from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
-from rollup.engine.rows.row import Row
 from rollup.engine.state import State
 
 

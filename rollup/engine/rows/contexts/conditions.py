@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Expr
+from rollup.engine.row import Row
 from rollup.engine.rows.inputs import Listening, entry_of
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.plans import Filter, Narrow
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.timers import Order, Phase
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.index import Entry
+from rollup.engine.row import Row
 from rollup.engine.rows.contexts.conditions import (
     Condition,
     EventCondition,
@@ -22,7 +23,6 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
 from rollup.engine.rows.plans import Filter, Narrow, Narrowing
-from rollup.engine.rows.row import Row
 from rollup.engine.timers import Order
 
 if TYPE_CHECKING:

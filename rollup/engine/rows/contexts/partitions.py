@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.row import Row
 from rollup.engine.rows.plans import Narrow, Narrowing, Test
-from rollup.engine.rows.row import Row
 
 if TYPE_CHECKING:
     from rollup.engine.rows.component import Component

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 
 

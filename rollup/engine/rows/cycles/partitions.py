@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
+from rollup.engine.row import Row
 from rollup.engine.rows.cycles.windows import CycleWindow, TumblingSpec, WindowSpec, rows_in
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 from rollup.engine.types import Kind
 

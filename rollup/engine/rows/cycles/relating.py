@@ -12,8 +12,8 @@ import pyarrow as pa
 from rollup.core.errors import PlanError
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
-from rollup.engine.rows.row import Row
 from rollup.engine.types import RowType
 
 STATUS, AGE = "__row_status", "__age"

@@ -15,7 +15,7 @@ from itertools import islice
 from random import Random
 from typing import Any, NamedTuple
 
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 
 Time = Callable[[Row], int]
 Value = Callable[[Row], Any]

@@ -9,12 +9,12 @@ from typing import Any
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.inputs import Content, StreamInput, StreamSpec
 from rollup.engine.rows.deliveries.item import RESET, Item, Subscriber
 from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query, QuerySpec, Write, streams_of
 from rollup.engine.rows.deliveries.selecting import Kind, Selected
 from rollup.engine.rows.deliveries.tables import Change, Table
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import Packer, State, Unpacker

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.index import FilterIndex
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.deliveries.item import RESET, Chunk, Emit, EmitEach, Item
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
 from rollup.engine.rows.patterns.sequence import Sequencer
 from rollup.engine.rows.patterns.state import Match
-from rollup.engine.rows.row import Delta, Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Host, Window, WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from rollup.engine.rows.row import Rows
+from rollup.engine.row import Rows
 
 
 class Item(NamedTuple):

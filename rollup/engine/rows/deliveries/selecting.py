@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.item import RESET, Item
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 from rollup.engine.rows.windows.ranked import sort_key
 

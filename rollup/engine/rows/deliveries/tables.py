@@ -7,8 +7,8 @@ from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.selecting import Selected
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 
 

@@ -11,11 +11,11 @@ from rollup.engine.compiling import compiled, compiled_row
 from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.index import Entry
 from rollup.engine.ranges import Range, intervals, paths
+from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
 from rollup.engine.rows.patterns.states import STATES
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.timers import Order, Phase
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.index import Entry
+from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import CountNode, EveryNode, FilterNode, RepeatNode
 from rollup.engine.rows.patterns.state import Match, One, Parent, State, bind, merged
-from rollup.engine.rows.row import Row
 
 if TYPE_CHECKING:
     from rollup.engine.rows.patterns.matcher import Matcher

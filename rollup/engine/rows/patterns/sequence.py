@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rollup.engine.compiling import predicate
+from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import FilterNode
 from rollup.engine.rows.patterns.state import Match, bind
-from rollup.engine.rows.row import Row
 from rollup.engine.rows.windows.base import Host
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rollup.engine.compiling import compiled_row
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
-from rollup.engine.rows.row import Rows
+from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 
 Key = tuple[Any, ...]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rollup.engine.compiling import compiled, predicate
+from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Call, Expr, Field, walk
 from rollup.engine.operators import EQUAL
-from rollup.engine.rows.row import Delta, Row, Rows
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
 
 
@@ -122,17 +123,6 @@ class _Step:
         for row in right:
             table.setdefault(tuple(key((*nothing, row), (), e) for key in self._right), []).append(row)
         return lambda r: table.get(tuple(key(r, (), e) for key in self._left), ())
-
-
-def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
-    """The parts of a condition that must all hold."""
-    from rollup.engine.expressions import All
-
-    if condition is None:
-        return ()
-    if isinstance(condition, All):
-        return tuple(part for each in condition.args for part in conjuncts(each))
-    return (condition,)
 
 
 def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:

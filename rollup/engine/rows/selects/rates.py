@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr, Variable, walk
-from rollup.engine.rows.row import Rows
+from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Shown, collector, outs
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.row import Row, Rows
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.grouping import Aggregation, Key, Level
 

@@ -11,8 +11,8 @@ from rollup.core.errors import QueryError
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.row import Delta, Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.timers import Order
 from rollup.engine.types import RowType

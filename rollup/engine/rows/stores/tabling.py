@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled_row
 from rollup.engine.folding import Fold
+from rollup.engine.row import Rows
 from rollup.engine.rows.plans import TableTarget
-from rollup.engine.rows.row import Rows
 from rollup.engine.rows.selects.grouping import Groups, Key, Level
 
 if TYPE_CHECKING:

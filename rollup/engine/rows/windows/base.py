@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from rollup.core.errors import QueryError
 from rollup.engine.compiling import compiled, compiled_row
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.runner import Environment
 
 Key = Callable[[Row], Any]

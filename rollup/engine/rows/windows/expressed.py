@@ -14,7 +14,7 @@ from typing import Any
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold
-from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Window
 from rollup.engine.rows.windows.counted import Batches
 

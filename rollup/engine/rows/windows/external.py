@@ -9,7 +9,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList
 
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Key, Window, time_of
 from rollup.engine.rows.windows.counted import Batches
 from rollup.engine.rows.windows.timed import Stamped

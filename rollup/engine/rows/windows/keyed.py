@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Key, Window, WindowSpec, key_of
 
 

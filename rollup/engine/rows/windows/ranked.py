@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sortedcontainers import SortedKeyList
 
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.row import Delta, Row
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.windows.base import Host, Key, Window, key_of
 
 Ties = Literal["oldest", "newest"]

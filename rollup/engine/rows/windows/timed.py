@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.rows.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Kept, Window
 from rollup.engine.rows.windows.counted import Batches
 

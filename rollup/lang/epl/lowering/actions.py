@@ -8,9 +8,7 @@ from typing import Any
 
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.folding import Fold
-from rollup.engine.rows.plans import Input, StoreInput, Unnest
-from rollup.engine.rows.selects.joining import JoinSpec, Side
-from rollup.engine.rows.stores.actions import (
+from rollup.engine.rows.actions import (
     Action,
     DeleteAction,
     InsertAction,
@@ -25,6 +23,8 @@ from rollup.engine.rows.stores.actions import (
     StreamUpdate,
     UpdateAction,
 )
+from rollup.engine.rows.plans import Input, StoreInput, Unnest
+from rollup.engine.rows.selects.joining import JoinSpec, Side
 from rollup.engine.types import NULL, RowType
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.lowering.rates import variable

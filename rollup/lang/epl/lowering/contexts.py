@@ -19,10 +19,10 @@ from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.streams import filter_of, source_filter
 from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.times import crontab, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.semantics import HASHES
-from rollup.lang.epl.times import crontab, span_expr
 from rollup.lang.epl.tree import contexts as cx
 from rollup.lang.epl.tree import expressions as ex
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.times import crontab, span, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
-from rollup.lang.epl.times import crontab, span, span_expr
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import streams as st
 
@@ -115,8 +116,6 @@ class _Patterns:
                 raise problem("this pattern is not supported", node)
 
     def _filter(self, node: st.EventAtom) -> al.Node:
-        from rollup.lang.epl.lowering.streams import conjunction, conjuncts
-
         kinds = self._row_type(node)
         if node.source.contained:
             raise problem("contained events in a pattern are not supported", node.source.contained[0])

@@ -11,9 +11,9 @@ from rollup.engine.rows.selects.rates import Rate, Setting
 from rollup.engine.types import BOOL, LONG
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
-from rollup.lang.epl.times import crontab, span
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 

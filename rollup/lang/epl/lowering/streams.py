@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rollup.engine import operators as op
-from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, Slot, Variable, walk
+from rollup.engine.conjunctions import conjunction, conjuncts
+from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Slot, Variable, walk
 from rollup.engine.operators import Operator
+from rollup.engine.row import Row
 from rollup.engine.rows.plans import ContextValue, Filter, Input, PatternInput, StoreInput, StreamInput, Unnest
-from rollup.engine.rows.row import Row
 from rollup.engine.types import BOOL, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.patterns import lower_pattern
@@ -21,18 +22,6 @@ from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import streams as st
-
-
-def conjuncts(found: Expr | None) -> list[Expr]:
-    """The parts of a condition that must all hold."""
-    if found is None:
-        return []
-    return [part for each in found.args for part in conjuncts(each)] if isinstance(found, All) else [found]
-
-
-def conjunction(parts: Sequence[Expr]) -> Expr | None:
-    """All of some conditions."""
-    return None if not parts else parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
 def filter_of(stream: str, tests: Sequence[Expr], registry: Registry) -> Filter:

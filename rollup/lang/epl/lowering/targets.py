@@ -9,8 +9,8 @@ from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import TableTarget, Target
 from rollup.engine.types import RowType
+from rollup.lang.epl.accessing import RANKED
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
-from rollup.lang.epl.lowering.values.accessing import RANKED
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import lower
 from rollup.lang.epl.render import render

@@ -15,9 +15,9 @@ from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.deriving import DERIVED, derived_window
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
-from rollup.lang.epl.times import span
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.streams import View
 

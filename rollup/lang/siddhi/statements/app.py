@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from rollup.core.errors import QueryError
 from rollup.engine.compiling import predicate
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.app import DeliveryApp
 from rollup.engine.rows.deliveries.item import Item
 from rollup.engine.rows.deliveries.selecting import Selected, Selector
-from rollup.engine.rows.row import Row
 from rollup.engine.state import State
 from rollup.engine.types import DataType, RowType
 from rollup.lang.fitting import fitting

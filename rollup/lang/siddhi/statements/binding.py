@@ -11,7 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field, Now, RowOf, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.plan import aggregates

@@ -13,13 +13,13 @@ from rollup.engine.aggregates.known import rate_by as RATE_BY
 from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
+from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.values.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
 from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING
-from rollup.lang.epl.times import span
 from rollup.lang.epl.tree import expressions as ex
 
 

@@ -11,7 +11,7 @@ from itertools import count, takewhile
 from typing import Any
 
 from rollup.engine.aggregates import helpers
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 
 Of = Callable[[Any], Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local
 from rollup.engine.operators import Operator
-from rollup.engine.rows.row import Row
+from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, Function

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from rollup.engine.compiling import Evaluate, compiled_row
+from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Expr, Field
-from rollup.engine.rows.row import Row, Rows
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.joining import conjuncts, equality
+from rollup.engine.rows.selects.joining import equality
 
 
 class Keyed(Protocol):

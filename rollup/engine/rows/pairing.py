@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Expr
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.plans import Input, StreamInput
-from rollup.engine.rows.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.joining import JoinSpec, conjuncts, equality
+from rollup.engine.rows.selects.joining import JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 

@@ -7,13 +7,13 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, predicate
+from rollup.engine.row import NOTHING, Delta, Row, Rows
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.pairing import pairs
 from rollup.engine.rows.plans import Finish, Select, StoreInput, StreamInput
-from rollup.engine.rows.row import NOTHING, Delta, Row, Rows
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
-from rollup.engine.rows.selects.pairing import pairs
 from rollup.engine.rows.selects.rates import Outputs
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, Out, PerGroup, PerRow, Projector, Total
 from rollup.engine.rows.stores.tabling import TableGroups

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, Unnest
-from rollup.engine.rows.row import Delta, Row, Rows
-from rollup.engine.rows.selects.select import SelectInstance
-from rollup.engine.rows.stores.keyed import ByKey
+from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import Table
 from rollup.engine.timers import Order
 from rollup.engine.types import RowType
