@@ -17,8 +17,8 @@ from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
 from rollup.lang.calcite import windows
 from rollup.lang.calcite.catalog import FROM, UNTIL, Catalog
-from rollup.lang.calcite.lowering import Lowering
 from rollup.lang.calcite.model import Model, Table
+from rollup.lang.calcite.planning.lowering import Lowering
 from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import refused
 

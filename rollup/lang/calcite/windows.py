@@ -13,11 +13,11 @@ from rollup.engine.flows.flow import NUMBER, Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.frames import Frames, Keep, Wait
 from rollup.engine.flows.grouping import WINDOW
-from rollup.lang.calcite.grouping import NO_GROUP, Grouping
+from rollup.lang.calcite.planning.grouping import NO_GROUP, Grouping
 from rollup.lang.calcite.semantics import AUXILIARY, refused
 
 if TYPE_CHECKING:
-    from rollup.lang.calcite.lowering import Lowering
+    from rollup.lang.calcite.planning.lowering import Lowering
 
 __all__ = [
     "NO_GROUP",

@@ -21,11 +21,11 @@ from rollup.engine.flows.source import Bound, Source
 from rollup.lang.calcite import windows
 from rollup.lang.calcite.catalog import Catalog, Relation
 from rollup.lang.calcite.dialect import Calcite
-from rollup.lang.calcite.grouping import Grouping, aggregated, grouping, unaliased
-from rollup.lang.calcite.joins import joins
 from rollup.lang.calcite.model import Table
-from rollup.lang.calcite.panes import merged
-from rollup.lang.calcite.rel import Rel
+from rollup.lang.calcite.planning.grouping import Grouping, aggregated, grouping, unaliased
+from rollup.lang.calcite.planning.joins import joins
+from rollup.lang.calcite.planning.panes import merged
+from rollup.lang.calcite.planning.rel import Rel
 from rollup.lang.calcite.semantics import Kind, kind_of_type, moves, refused
 from rollup.lang.calcite.translation import duck
 

@@ -16,11 +16,11 @@ from rollup.engine.flows.flow import AT, Column, Monotone, Node, Relational, emp
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.grouping import Group, Hops
 from rollup.engine.flows.panes import Merged
-from rollup.lang.calcite.grouping import Grouping
+from rollup.lang.calcite.planning.grouping import Grouping
 from rollup.lang.calcite.semantics import AUXILIARY, Kind, Kinds, kind
 
 if TYPE_CHECKING:
-    from rollup.lang.calcite.lowering import Lowering
+    from rollup.lang.calcite.planning.lowering import Lowering
 
 Merge = Callable[[Sequence[exp.Expr]], exp.Expr]
 

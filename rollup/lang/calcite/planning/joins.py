@@ -12,11 +12,11 @@ from rollup.engine.flows.flow import Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.joining import Lookup, Step, StreamJoin
 from rollup.lang.calcite.catalog import FROM, UNTIL, Relation
-from rollup.lang.calcite.rel import Rel
+from rollup.lang.calcite.planning.rel import Rel
 from rollup.lang.calcite.semantics import MICROSECONDS, Kind, interval, kind_of_type, refused
 
 if TYPE_CHECKING:
-    from rollup.lang.calcite.lowering import Lowering
+    from rollup.lang.calcite.planning.lowering import Lowering
 
 Names = dict[tuple[str, str], Column]
 
