@@ -16,8 +16,8 @@ from sqlglot.optimizer.qualify import qualify
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.dialect import Calcite
+from rollup.lang.calcite.grouping import without_group_id
 from rollup.lang.calcite.model import Model, Table
-from rollup.lang.calcite.planning.grouping import without_group_id
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.tabled import relational_windows
 from rollup.lang.calcite.translation import duck

@@ -13,7 +13,7 @@ from rollup.engine.flows.flow import NUMBER, Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.frames import Frames, Keep, Wait
 from rollup.engine.flows.grouping import WINDOW
-from rollup.lang.calcite.planning.grouping import NO_GROUP, Grouping
+from rollup.lang.calcite.grouping import NO_GROUP, Grouping
 from rollup.lang.calcite.semantics import AUXILIARY, refused
 
 if TYPE_CHECKING:

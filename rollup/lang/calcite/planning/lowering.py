@@ -21,8 +21,8 @@ from rollup.engine.flows.source import Bound, Source
 from rollup.lang.calcite import windows
 from rollup.lang.calcite.catalog import Catalog, Relation
 from rollup.lang.calcite.dialect import Calcite
+from rollup.lang.calcite.grouping import Grouping, aggregated, grouping, unaliased
 from rollup.lang.calcite.model import Table
-from rollup.lang.calcite.planning.grouping import Grouping, aggregated, grouping, unaliased
 from rollup.lang.calcite.planning.joins import joins
 from rollup.lang.calcite.planning.panes import merged
 from rollup.lang.calcite.planning.rel import Rel

@@ -16,7 +16,7 @@ from rollup.engine.flows.flow import AT, Column, Monotone, Node, Relational, emp
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.grouping import Group, Hops
 from rollup.engine.flows.panes import Merged
-from rollup.lang.calcite.planning.grouping import Grouping
+from rollup.lang.calcite.grouping import Grouping
 from rollup.lang.calcite.semantics import AUXILIARY, Kind, Kinds, kind
 
 if TYPE_CHECKING:
