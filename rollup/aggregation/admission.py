@@ -95,7 +95,7 @@ def admit(
     `partials` are tables of `Partials.schema()`, one a task, whose arrivals are numbered over the whole batch. Suspects
     are groups, or all groups of a bucket where not `keyed`.
     """
-    partials = [table for table in partials if table.num_rows]
+    partials = _filled(partials)
     if not partials:
         return Admitted([], state.clocks[aggregation.root], _ledger_schema(aggregation).empty_table())
     return apply(judge(engine, aggregation, state, partials), partials, refold, engine if keyed else None)
@@ -113,7 +113,7 @@ def apply(judge: Judge, partials: list[pa.Table], refold: Refold, keyed: ColumnE
     `keyed` is the engine that tells suspects by their keys; without it they are whole buckets, so that whoever knows no
     keys has the same ones.
     """
-    partials = [table for table in partials if table.num_rows]
+    partials = _filled(partials)
     if judge.on_time(judge.buckets).all():
         rows = [_rows(judge.aggregation, table) for table in partials]
         return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), now=judge.now)

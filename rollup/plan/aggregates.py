@@ -104,9 +104,13 @@ class Summary:
         """The type of the value. Raises PlanError for an argument that the aggregate does not take."""
         if self.numeric and not argument.numeric:
             raise PlanError(f"{name} takes a number, not {argument}", hint="int, long, float or double")
+        return self.value(argument.integral) or argument
+
+    def value(self, integral: bool) -> Type | None:
+        """The type of the value over whole numbers or over others; None where it is that of the argument."""
         if self.gives is Gives.SUM:
-            return Type.LONG if argument.integral else Type.DOUBLE
-        return _FIXED.get(self.gives, argument)
+            return Type.LONG if integral else Type.DOUBLE
+        return _FIXED.get(self.gives)
 
 
 _QUANTILE = Summary(known.QUANTILE, Gives.DOUBLE, numeric=True)

@@ -18,7 +18,7 @@ from rollup.live import Engine, Heard
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
-from rollup.statements.rows import Emitted, Live
+from rollup.statements.rows import Emitted, Live, caused
 from rollup.statements.values import attribute, plain_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
@@ -94,20 +94,15 @@ class EplBlock(Live[Engine]):
             if read is None:
                 for event in part:
                     running.advance(max(event.at, running.now))
-                    given += self._caused(event, running.heard())
+                    given += caused(event, self._emitted(running.heard()))
                 continue
             names = list(self._streams[read].attributes)
             rows = [dict(zip(names, event.values, strict=True)) for event in part]
             answered = running.answered(read, rows, [event.at for event in part])
             for place, heard in groupby(answered.brought, key=lambda each: each[0]):
-                given += self._caused(part[place], [each for _, each in heard])
+                given += caused(part[place], self._emitted(each for _, each in heard))
             refused += [Refused(part[place], str(problem)) for place, problem in answered.refused]
         return Taken(given, refused)
-
-    def _caused(self, event: Event, heard: Iterable[Heard]) -> list[Event]:
-        """What an event has brought, as events behind it."""
-        emitted = enumerate(self._emitted(heard))
-        return [Event((*event.key, place), at, stream, values) for place, (at, stream, values) in emitted]
 
     def _emitted(self, heard: Iterable[Heard]) -> Iterable[Emitted]:
         for each in heard:

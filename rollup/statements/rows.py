@@ -15,6 +15,11 @@ Emitted = tuple[int, str, tuple[Any, ...]]
 """Time, stream and values of what was inserted."""
 
 
+def caused(event: Event, emitted: Iterable[Emitted]) -> list[Event]:
+    """What an event has brought, as events behind it."""
+    return [Event((*event.key, place), at, stream, values) for place, (at, stream, values) in enumerate(emitted)]
+
+
 class Live(ABC, Generic[Running]):
     """A step over a batch. What runs between two steps is a cache: the state alone decides."""
 
@@ -74,8 +79,7 @@ class OnRows(Live[Running]):
                     self.send(running, event)
             except QueryError as problem:
                 refused.append(Refused(event, str(problem)))
-            for place, (at, stream, values) in enumerate(self.taken(running)):
-                given.append(Event((*event.key, place), at, stream, values))
+            given += caused(event, self.taken(running))
         return Taken(given, refused)
 
     @abstractmethod

@@ -43,16 +43,15 @@ class Moment:
 class Partial:
     """A partial: its value over events, and its merge over rows that hold it.
 
-    `needs` names the siblings that the merge reads. `helper`, when given, is a weighted mean (numerator, denominator)
-    over the whole group of a row, computed before the merge, which has it as its sibling `HELPER`: the second moment
-    needs the mean of the whole group.
+    `merge` is given its siblings by name. `helper`, when given, is a weighted mean (numerator, denominator) over the
+    whole group of a row, computed before the merge, which has it as its sibling `HELPER`: the second moment needs the
+    mean of the whole group.
     """
 
     name: str
     shape: Shape
     prepare: Callable[[exp.Expr, Moment], exp.Expr]
     merge: Callable[[Find], exp.Expr]
-    needs: tuple[str, ...] = ()
     helper: Callable[[Find], tuple[exp.Expr, exp.Expr]] | None = None
 
 
@@ -142,13 +141,12 @@ SUM = Partial("sum", Shape.SUM, lambda x, at: exp.Sum(this=x), _own("sum", _sum)
 COUNT = Partial("count", Shape.LONG, lambda x, at: exp.Count(this=x), _own("count", _count))
 MIN = Partial("min", Shape.ARGUMENT, lambda x, at: exp.Min(this=x), _own("min", lambda x: exp.Min(this=x)))
 MAX = Partial("max", Shape.ARGUMENT, lambda x, at: exp.Max(this=x), _own("max", lambda x: exp.Max(this=x)))
-MEAN = Partial("mean", Shape.DOUBLE, lambda x, at: exp.Avg(this=double(x)), _merge_mean, ("count",))
+MEAN = Partial("mean", Shape.DOUBLE, lambda x, at: exp.Avg(this=double(x)), _merge_mean)
 M2 = Partial(
     "m2",
     Shape.DOUBLE,
     lambda x, at: exp.Mul(this=function("VAR_POP", double(x)), expression=exp.Count(this=x.copy())),
     _merge_m2,
-    ("count", "mean"),
     _weighted,
 )
 VALUES = Partial("set", Shape.ARGUMENTS, lambda x, at: Values(this=x), _own("set", lambda x: Union(this=x)))

@@ -182,19 +182,10 @@ INSTANCE_OF: Mapping[Type, Operator] = {
 }
 
 
-_KINDS = {
-    Gives.LONG: LONG,
-    Gives.DOUBLE: DOUBLE,
-    Gives.BOOL: BOOL,
-    Gives.OBJECT: ANY,
-}
-
-
 def result(summary: Summary, argument: DataType) -> DataType:
     """The type of an aggregate's value."""
-    if summary.gives is Gives.SUM:
-        return LONG if argument.integral else DOUBLE
-    return _KINDS.get(summary.gives, argument)
+    found = summary.value(argument.integral)
+    return argument if found is None else TYPES[found]
 
 
 NET_SUM = replace(
