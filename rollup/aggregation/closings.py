@@ -15,13 +15,21 @@ from rollup.plan.types import Type
 
 REMOVED = "_REMOVED"
 """Ends the name of the stream of rows as they were before a correction, which stand before the rows as they are now."""
+PASSED, UNTIL = "_PASSED", "until"
+"""Ends the name of the stream that says how far a level is: every bucket that ends before `until`, in ms, has closed."""
 
 
 def closing_streams(aggregation: Aggregation) -> dict[str, StreamDef]:
-    """The streams of an aggregation by name, two a level: bucket start, keys that are not selected, what is selected."""
-    names = [aggregation.table(level) + end for level in aggregation.levels for end in ("", REMOVED)]
-    attributes = _attributes(aggregation)
-    return {name: StreamDef(name, attributes) for name in names}
+    """The streams of an aggregation by name, three a level: bucket start, keys that are not selected, what is selected,
+    for rows that close and for those that a correction takes back; and how far the level is."""
+    attributes, keys = _attributes(aggregation), tuple(key.name for key in aggregation.keys)
+    found = dict[str, StreamDef]()
+    for level in aggregation.levels:
+        name = aggregation.table(level)
+        found[name] = StreamDef(name, attributes, keys=keys)
+        found[name + REMOVED] = StreamDef(name + REMOVED, attributes)
+        found[name + PASSED] = StreamDef(name + PASSED, {UNTIL: Type.LONG})
+    return found
 
 
 def _attributes(aggregation: Aggregation) -> dict[str, Type]:

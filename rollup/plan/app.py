@@ -43,11 +43,15 @@ class Annotation:
 
 @dataclass(frozen=True)
 class StreamDef:
-    """`define stream S (symbol string, price double)`."""
+    """`define stream S (symbol string, price double)`.
+
+    `keys`: its rows are closed buckets of a level, and those tell the rows of a bucket apart; None: they are no buckets.
+    """
 
     name: str
     attributes: Mapping[str, Type]
     annotations: tuple[Annotation, ...] = ()
+    keys: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

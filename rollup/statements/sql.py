@@ -7,11 +7,12 @@ event that goes back is refused, and is a dead letter of the job.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
+from rollup.aggregation.closings import PASSED, UNTIL
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import AT
 from rollup.engine.flows.source import Arrivals
@@ -49,7 +50,9 @@ class Sql:
             target = _target(statement)
             writes |= set() if target is None else {target}
             queries = statement.expression if isinstance(statement, (exp.Insert, exp.Create)) else statement
-            reads |= {table.name for table in queries.find_all(exp.Table)}
+            tables = list(queries.find_all(exp.Table))
+            reads |= {table.name for table in tables}
+            reads |= {table.name + PASSED for table in tables if table.args.get("version") is not None}
         return Names(frozenset(reads - own), frozenset(writes))
 
     def compile(self, section: Section, streams: Streams, names: Names) -> SqlBlock:
@@ -74,7 +77,7 @@ class SqlBlock:
                     f"{stream.name} has an attribute {ROWTIME}, which is what SQL calls the time of its events",
                     hint="rename the attribute",
                 )
-        self._session = Session(Model.of({"tables": {name: _table(each) for name, each in self._streams.items()}}))
+        self._session = Session(_model(self._streams))
         self._known, self._tumbles = streams, False
         self._queries = [*self._prepared(section)]
 
@@ -134,9 +137,21 @@ class SqlBlock:
         return State.holding(after, {"position": first + len(mine)}), Taken(given, list(refused.values()))
 
 
-def _table(stream: StreamDef) -> Mapping[str, Any]:
+def _model(streams: Streams) -> Model:
+    """Streams as such; a level of an aggregation is also, as of a time, a table of the buckets that had ended by then."""
+    levels = {name: each.keys for name, each in streams.items() if each.keys is not None}
+    moving = {name + PASSED: UNTIL for name in levels}
+    model = Model.of({"tables": {name: _table(each, moving.get(name, ROWTIME)) for name, each in streams.items()}})
+    for name, keys in levels.items():
+        found = model.find(name)
+        if found is not None and name + PASSED in streams:
+            model.add(replace(found, key=keys, buckets=True, time=ROWTIME, passed=name + PASSED))
+    return model
+
+
+def _table(stream: StreamDef, moving: str) -> Mapping[str, Any]:
     columns = {name: _TYPES[kind] for name, kind in stream.attributes.items()}
-    return {"kind": "stream", "columns": {**columns, ROWTIME: "TIMESTAMP"}, "monotonic": {ROWTIME: "increasing"}}
+    return {"kind": "stream", "columns": {**columns, ROWTIME: "TIMESTAMP"}, "monotonic": {moving: "increasing"}}
 
 
 def _target(statement: exp.Expr) -> str | None:

@@ -163,3 +163,25 @@ def test_a_cruncher_takes_what_is_there_together_and_answers_as_one_by_one(tmp_p
         trial.finish()
         heard[which] += trial.heard()
     assert heard[0] == heard[1] and len(heard[0]) > 600
+
+
+APP = """@time('ts') define stream Trade (symbol string, price double, ts long);
+define aggregation Agg from Trade select symbol, sum(price) as total group by symbol aggregate by ts every sec, min;
+@lang('sql', into='Beside') {
+  SELECT STREAM t.symbol, t.price, s.total FROM Trade AS t
+  JOIN Agg_SECONDS FOR SYSTEM_TIME AS OF t.rowtime AS s ON t.symbol = s.symbol
+}
+"""
+
+
+def test_an_app_with_an_aggregation_and_other_languages_runs_whole(tmp_path: Path) -> None:
+    lines = [{"stream": "Trade", "symbol": "A", "price": price, "ts": ts} for price, ts in ((1, 1000), (2, 2000))]
+    asked = {"query": "from Agg within '1970-01-01 00:00:**' per 'seconds' select total"}
+    printed, said, code = tried(tmp_path, "a.siddhi", APP, [*lines, {**lines[0], "price": "x"}, asked])
+    assert printed == [
+        {"statement": "Beside", "at": 2000, "insert": [{"symbol": "A", "price": 2.0, "total": 1.0}]},
+        {"answer": {"total": 1.0}},
+        {"answer": {"total": 2.0}},
+    ]
+    assert "line 3: Trade: price:" in said
+    assert code == 1

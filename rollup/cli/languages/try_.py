@@ -30,7 +30,8 @@ def try_(
 
     `{"stream": "Trade", "price": 1.5, …}` is an event; with `"at": 1500` the clock moves there first. `{"at": 5000}`
     alone moves the clock, `{"query": "select …"}` asks a window or a table (of StreamCruncher: changes a table). Each
-    delivery is one line: statement (of SiddhiQL: the stream that the rows go to), at, insert, remove. Exit code 1 when an
+    delivery is one line: statement (of SiddhiQL: the stream that the rows go to), at, insert, remove. A text with an
+    aggregation or with blocks of other languages is an app, run as a job runs it. Exit code 1 when an
     event or request was refused, 2 when the statements are.
     """
     trial = _trial(file, start, lang)
@@ -65,7 +66,22 @@ def _trial(file: Path, start: int, lang: str | None) -> Trial:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise QueryError(f"{file} cannot be read: {problem}", hint="rollup try FILE < events.jsonl") from None
+    if language == "siddhi" and _whole(text):
+        from rollup.cli.languages.apps import AppTrial
+
+        return AppTrial(text, start)
     return LANGUAGES[language](text, file.stem, start)
+
+
+def _whole(text: str) -> bool:
+    """Whether a text is more than SiddhiQL's queries: it has aggregations, or blocks of other languages."""
+    from rollup.lang.sections import SIDDHIQL, sections
+    from rollup.lang.siddhi.apps import parse_app
+
+    if "aggregation" not in text.lower() and "@lang" not in text.lower():
+        return False  # the usual text is read once
+    parts = sections(text)
+    return any(part.language != SIDDHIQL for part in parts.statements) or bool(parse_app(parts.rollups).aggregations)
 
 
 def _take(trial: Trial, line: bytes) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from rollup.core.conditions import conjuncts
 from rollup.lang.sql.within import Within
 from rollup.plan.aggregation import TIMESTAMP
 
@@ -55,19 +56,10 @@ def _comparisons(within: Within) -> Iterator[tuple[type[exp.Expr], str, exp.Expr
     if select is None or not isinstance(where, exp.Where):
         return
     alone = not select.args.get("joins") and not select.args.get("laterals")
-    for part in _conjuncts(where.this):
+    for part in conjuncts(where.this):
         for kind, left, right in _sides(part):
             if isinstance(left, exp.Column) and _ours(left, within, alone) and _steady(right):
                 yield kind, left.name, right
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    bare = condition.unnest()
-    if isinstance(bare, exp.And):
-        yield from _conjuncts(bare.this)
-        yield from _conjuncts(bare.expression)
-    else:
-        yield bare
 
 
 def _sides(part: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:

@@ -12,11 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 import pyarrow as pa
 
 from rollup.aggregation.cascade import narrowed
-from rollup.aggregation.closings import REMOVED, closings
-from rollup.core.calendar import Duration, bucket_end
+from rollup.aggregation.closings import PASSED, REMOVED, closings
+from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.options import Clock
 from rollup.statements.component import Event
 
 BEHIND = 2**63 - 1
@@ -29,6 +30,8 @@ def closed_events(engine: ColumnEngine, pipeline: Pipeline, prepared: Prepared, 
     for place, level in enumerate(aggregation.levels):
         rows = prepared.closed.rows.get(level)
         name = aggregation.table(level)
+        if name + PASSED in wanted:
+            found += _passed(aggregation, place, pipeline.state.clocks[level], prepared.state.clocks[level])
         if rows is None or not rows.num_rows:
             order = {}
             continue
@@ -42,6 +45,22 @@ def closed_events(engine: ColumnEngine, pipeline: Pipeline, prepared: Prepared, 
             if stream in wanted and given.num_rows:
                 found += _events(engine, aggregation, level, given, stream, (place, kind), order)
     return sorted(found, key=lambda event: event.key)
+
+
+def _passed(aggregation: Aggregation, place: int, before: int | None, clock: int | None) -> list[Event]:
+    """How far a level is, where that has changed: the end of the first bucket that has not closed.
+
+    It comes behind what the batch closes there, at a time that events have reached. Where rows have zones of their
+    own, and so ends of their own, it is right behind what must have ended.
+    """
+    if clock is None or clock == before:
+        return []
+    level, zone = aggregation.levels[place], aggregation.zone
+    reached = bucket_start(clock, level, zone)
+    for _ in range(aggregation.buffer if level is aggregation.root else 0):
+        reached = bucket_start(reached - 1, level, zone)
+    until = clock + 1 if aggregation.clock is Clock.STRING else bucket_end(reached, level, zone)
+    return [Event((BEHIND, BEHIND, place, BEHIND, 0, 0), reached, aggregation.table(level) + PASSED, (until,))]
 
 
 def _turn(aggregation: Aggregation, level: Duration, start: int, finer: Mapping[int, int]) -> int:

@@ -13,6 +13,7 @@ from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
+from rollup.core.conditions import conjuncts
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.dialect import Calcite
@@ -254,9 +255,7 @@ class Catalog:
         """The greatest lower bound that WHERE sets on a column that moves."""
         where = select.args.get("where")
         found: list[datetime] = []
-        for part in (
-            where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []
-        ):
+        for part in conjuncts(where.this if where else None):
             for column, bound in _bounds(part):
                 if column.name.lower() in {line.lower() for line in lines} and column.table.lower() in (
                     "",

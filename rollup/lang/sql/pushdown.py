@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from rollup.core.conditions import conjuncts
 from rollup.lang.sql.source import Within
 
 _PURE = (
@@ -98,13 +99,8 @@ def _usable(
 ) -> list[exp.Expr]:
     if condition is None or not allowed:
         return []
-    parts = [part for part in _conjuncts(condition) if _only_of(part, within, alone)]
+    parts = [part for part in conjuncts(condition) if _only_of(part, within, alone)]
     return [_unqualified(part) for part in parts if _rejects_null(part) or not strict]
-
-
-def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    bare = condition.unnest()
-    return [part for side in bare.flatten() for part in _conjuncts(side)] if isinstance(bare, exp.And) else [condition]
 
 
 def _only_of(part: exp.Expr, within: Within, alone: bool) -> bool:

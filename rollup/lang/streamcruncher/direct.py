@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from rollup.core.conditions import conjuncts
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Any_, Call, Case, Const, Expr, Field
 from rollup.engine.operators import Operator
@@ -62,7 +63,8 @@ class _Direct:
     def projection(self) -> Projection:
         """The statuses, the condition, the columns."""
         self._by_age()
-        tests = [test for part in self._conjuncts() if (test := self._unless_status(part)) is not None]
+        where = self._select.args.get("where")
+        tests = [test for part in conjuncts(where and where.this) if (test := self._unless_status(part)) is not None]
         columns = [self._column(each) for each in self._select.expressions]
         names = tuple(name for name, _ in columns)
         test = None if not tests else tests[0] if len(tests) == 1 else All(tuple(tests))
@@ -79,13 +81,8 @@ class _Direct:
         if [key.name for key in keys if isinstance(key, exp.Column)] != [AGE] or len(keys) != 1:
             raise _NotDirect
 
-    def _conjuncts(self) -> list[exp.Expr]:
-        where = self._select.args.get("where")
-        return [] if where is None else list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-
     def _unless_status(self, part: exp.Expr) -> Expr | None:
         """A condition; one of the status is kept apart."""
-        part = part.unnest()
         if isinstance(part.this, exp.Column) and part.this.name == STATUS:
             statuses = _STATUSES.get((type(part), _whole(part.expression)))
             if statuses is None or self._statuses is not None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rollup.core.conditions import conjuncts
 from rollup.engine.flows.flow import Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.joining import Lookup, Step, StreamJoin
 from rollup.lang.calcite.catalog import FROM, UNTIL, Relation
+from rollup.lang.calcite.model import Table
 from rollup.lang.calcite.planning.rel import Rel
+from rollup.lang.calcite.planning.versions import as_of, versioned
 from rollup.lang.calcite.semantics import MICROSECONDS, Kind, interval, kind_of_type, refused
 
 if TYPE_CHECKING:
@@ -26,11 +29,11 @@ def joins(
 ) -> tuple[Node, Names, exp.Expr | None]:
     """The node of a FROM clause, its columns by alias and name, and the condition that is still to be asked."""
     sources = [first, *(join.this for join in rest)]
-    found = [lowering.item(source) for source in sources]
+    found = [versioned(lowering, source) or lowering.item(source) for source in sources]
     if not any(isinstance(item, Rel) for item in found):
         raise _no_stream(first, sources, found)
     left, pending = found[0], list(zip(rest, sources[1:], found[1:], strict=True))
-    if isinstance(left, Relation):
+    if not isinstance(left, Rel):
         return _tables_first(lowering, sources, found, rest, where)
     names = left.under(first.alias_or_name.lower())
     node = left.node
@@ -46,6 +49,8 @@ def joins(
                 lowering, condition, where, {**names, **item.under(source.alias_or_name.lower())}, side
             )
             node, names = _streams(lowering, node, names, item, source, condition, side, join, labels)
+        elif isinstance(item, Table):
+            node, names = as_of(lowering, node, names, item, source, condition, join)
         else:
             node, names = _lookup(lowering, node, names, item, source, condition, side, join)
     return node, names, where
@@ -58,22 +63,14 @@ def _with_where(
     if on is None or where is None or side:
         return on
     tables = {alias for alias, _ in names}
-    mine = [part for part in _conjuncts(where) if {c.table.lower() for c in part.find_all(exp.Column)} <= tables]
-    return exp.and_(*_conjuncts(on), *(part for part in mine if not part.find(exp.Query)))
-
-
-def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """The conditions that must all hold."""
-    condition = condition.unnest()
-    return (
-        [p for part in condition.flatten() for p in _conjuncts(part)] if isinstance(condition, exp.And) else [condition]
-    )
+    mine = [part for part in conjuncts(where) if {c.table.lower() for c in part.find_all(exp.Column)} <= tables]
+    return exp.and_(*conjuncts(on), *(part for part in mine if not part.find(exp.Query)))
 
 
 def _tables_first(
     lowering: Lowering,
     sources: Sequence[exp.Expr],
-    found: Sequence[Rel | Relation],
+    found: Sequence[Rel | Relation | Table],
     rest: Sequence[exp.Join],
     where: exp.Expr | None,
 ) -> tuple[Node, Names, exp.Expr | None]:
@@ -232,7 +229,7 @@ def _lock_steps(condition: exp.Expr, left: Sequence[Column], right: Sequence[Col
     sides = {c.name: c for c in (*left, *right) if c.monotone and c.monotone.rising}
     lefts = {c.name for c in left}
     found: dict[tuple[str, str], Step] = {}
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         for low, high in _comparisons(part.unnest()):
             a, b = _side(low, sides), _side(high, sides)  # a <= b
             if a is None or b is None or (a.column.name in lefts) == (b.column.name in lefts):

@@ -1,0 +1,49 @@
+"""A whole app at a terminal: its aggregations in memory, and its statements in whatever languages, as a job runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rollup.cli.languages.trials import Delivery, placed
+from rollup.core.errors import QueryError
+from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
+
+
+class AppTrial:
+    """An app. Each event is a batch; a delivery is what a stream is given, `at` the latest time of an event."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._program = compile_app(text)
+        self._host = LocalHost(self._program)
+        self._host.now = self.now = start
+        self._fields = {name: tuple(stream.attributes) for name, stream in self._program.streams.items()}
+
+    def advance(self, to: int) -> None:
+        """The clock of aggregations that go by arrival; what statements wait for comes with the next event, as in a job."""
+        self._host.tick(to)
+        self.now = max(self.now, to)
+
+    def send(self, stream: str, event: Mapping[str, Any]) -> None:
+        row = placed(stream, event, self._fields)
+        time = event.get(self._program.times.get(stream, ""))
+        self._host.send(stream, [row])
+        refused, self._host.dead = self._host.dead, []
+        if refused:
+            raise QueryError(f"{refused[0]['stream']}: {refused[0]['reason']}")
+        if isinstance(time, int):
+            self.now = max(self.now, time)
+
+    def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
+        return self._host.query(question).to_pylist()
+
+    def heard(self) -> Iterable[Delivery]:
+        emitted, self._host.emitted = self._host.emitted, []
+        return [Delivery(stream, self.now, rows.to_pylist(), []) for stream, rows in emitted]
+
+    def pause(self) -> None:
+        """Every event was answered as it came."""
+
+    def finish(self) -> None:
+        """Every event was answered as it came."""
