@@ -8,22 +8,22 @@ row; since that bucket is behind the clock it closes at once, as one more part o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from rollup.aggregation.admission import Admitted
+from rollup.aggregation.seams import alike, cut, seams
 from rollup.aggregation.state import State
 from rollup.core import buckets
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.untyped import pc
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Value, column
+from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Value, column
 
 Clocks = Mapping[Duration, int | None]
 
@@ -93,15 +93,26 @@ class Cascade:
     def _merge(self, engine: ColumnEngine, level: Duration, parts: list[pa.Table], unique: bool) -> list[pa.Table]:
         """As `merge`, in tables that have no row in common.
 
-        `unique` says that each part is cut and merged already: then only buckets that two parts share need work. In a
+        `unique` says that each part is cut and merged already: then only groups that two parts share need work. In a
         stream that arrives in order these are the few at the seams, however large the batch.
         """
         parts = [part for part in parts if part.num_rows]
         alone, shared = seams(parts) if unique else ([], parts)
+        if unique:
+            apart, shared = alike(shared, self.aggregation.identity)
+            alone += apart
         if not shared:
             return alone
-        merged = engine.run(self._merged[level], parts=self._wide(shared, only_if_mixed=True))
-        return [*alone, merged.cast(self.aggregation.state_schema)]
+        return [*alone, self._together(engine, level, self._wide(shared, only_if_mixed=True))]
+
+    def _together(self, engine: ColumnEngine, level: Duration, rows: pa.Table) -> pa.Table:
+        """Rows merged to one a bucket, zone and keys."""
+        names, zone = self.aggregation.state_schema, rows[ZONE][0].as_py()
+        if zone is not None and pc.all(pc.equal(rows[ZONE], zone), skip_nulls=False).as_py():
+            merged = engine.run(self._merged_in_zone[level], {"zone": zone}, parts=rows)  # no text to compare a row
+        else:
+            merged = engine.run(self._merged[level], parts=rows)
+        return merged.select(names.names).cast(names)
 
     def _wide(self, tables: list[pa.Table], only_if_mixed: bool = False) -> pa.Table:
         """One table of the parts, exact sums wide; tables that are all narrow may stay so where SQL widens them."""
@@ -119,16 +130,24 @@ class Cascade:
 
     @cached_property
     def _merged(self) -> Mapping[Duration, str]:
-        return {level: to_sql(self._merge_query(level)) for level in self.aggregation.levels}
+        return {level: to_sql(self._merge_query(level, ())) for level in self.aggregation.levels}
 
-    def _merge_query(self, level: Duration) -> exp.Select:
+    @cached_property
+    def _merged_in_zone(self) -> Mapping[Duration, str]:
+        """As `_merged`, of rows that are all in `$zone`."""
+        zone = exp.alias_(exp.Placeholder(this="zone"), ZONE, quoted=True)
+        return {level: to_sql(self._merge_query(level, [ZONE]).select(zone)) for level in self.aggregation.levels}
+
+    def _merge_query(self, level: Duration, one: Collection[str]) -> exp.Select:
+        """`one` names the columns of the identity that are the same in all rows, which are left out."""
         begin = column(TIMESTAMP)
         if level is not self.aggregation.root:
             begin = buckets.start(begin, level, self.aggregation.row_zone)
         cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_(
             "parts"
         )
-        return merged_rows(cut, list(self.aggregation.identity), self.aggregation.values)
+        groups = [name for name in self.aggregation.identity if name not in one]
+        return merged_rows(cut, groups, self.aggregation.values)
 
     @cached_property
     def _done(self) -> Mapping[Duration, str]:
@@ -163,46 +182,6 @@ def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) 
     columns = [exp.alias_(value.merge.copy(), value.name, quoted=True) for value in values]
     query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p"))
     return query.group_by(*(column(name) for name in groups)) if groups else query
-
-
-def seams(parts: list[pa.Table]) -> tuple[list[pa.Table], list[pa.Table]]:
-    """(rows of buckets that only one part can have, the other rows), by the range of bucket starts of each part."""
-    ranges = [pc.min_max(part[TIMESTAMP]).as_py() for part in parts]
-    alone, shared = list[pa.Table](), list[pa.Table]()
-    for i, part in enumerate(parts):
-        others = [(r["min"], r["max"]) for j, r in enumerate(ranges) if j != i]
-        overlaps = [(max(low, ranges[i]["min"]), min(high, ranges[i]["max"])) for low, high in others]
-        overlaps = [(low, high) for low, high in overlaps if low <= high]
-        for low, high in _joined(overlaps):
-            before, rest = cut(part, low - 1)[::-1]
-            part, within = cut(rest, high)
-            alone.append(before)
-            shared.append(within)
-        alone.append(part)
-    return [t for t in alone if t.num_rows], [t for t in shared if t.num_rows]
-
-
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges, both ends included, sorted and with overlapping ones put together."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found
-
-
-def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:
-    """(rows whose bucket starts after `last`, rows up to it); sorted rows are cut without copying."""
-    starts = table[TIMESTAMP].to_numpy()
-    if not len(starts) or (starts[-1] <= last and starts.max() <= last):
-        return table.slice(0, 0), table
-    if (starts[1:] >= starts[:-1]).all():
-        at = int(np.searchsorted(starts, last, side="right"))
-        return table.slice(at), table.slice(0, at)
-    done = pa.array(starts <= last)
-    return table.filter(pc.invert(done)), table.filter(done)
 
 
 def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:

@@ -13,6 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.aggregation.seams import in_order
 from rollup.core import buckets
 from rollup.core.calendar import normal_zone, offset_ms
 from rollup.core.columns import ColumnEngine
@@ -52,7 +53,7 @@ class Partials:
         """
         with engine.tables(self._zones(engine, events)):
             rows = engine.run(self._sql("fold", events)).cast(self.schema())
-        return self._narrow(rows)
+        return in_order(self._narrow(rows))
 
     def _narrow(self, rows: pa.Table) -> pa.Table:
         narrow = self.aggregation.table_schema.append(rows.schema.field(FIRST)).append(rows.schema.field(LAST))
@@ -110,7 +111,7 @@ class Partials:
         return {}
 
     def _folded(self) -> exp.Select:
-        return self._grouped(self._timed).order_by(column(TIMESTAMP))
+        return self._grouped(self._timed)
 
     def _stepped(self) -> exp.Select:
         return self._bucket_stepped(exp.cast(key.expression.copy(), key.type.sql) for key in self.aggregation.keys)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from rollup.aggregation.seams import in_order
 from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
@@ -57,7 +58,7 @@ def append(
 
 def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
     """Write rows as data files of the table at `path`. They belong to it once `add_files` has named them."""
-    pieces = list(_pieces(_sorted(rows), None if level is None else PERIODS.get(level)))
+    pieces = list(_pieces(in_order(rows), None if level is None else PERIODS.get(level)))
     return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
 
 
@@ -75,11 +76,6 @@ def add_files(
     period = [PERIOD] if level in PERIODS else None
     table.create_write_transaction(actions, "append", table.schema(), partition_by=period, commit_properties=properties)
     table.update_incremental()
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
-    starts = rows[TIMESTAMP].to_numpy()
-    return rows if (starts[1:] >= starts[:-1]).all() else rows.sort_by(TIMESTAMP)
 
 
 def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
