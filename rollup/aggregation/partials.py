@@ -20,7 +20,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import TimeError
 from rollup.core.untyped import pc
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock, column
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
 BUCKET, BUCKET_ZONE = "__bucket", "__bucket_zone"

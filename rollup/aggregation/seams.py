@@ -107,5 +107,3 @@ def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:
         return table.slice(at), table.slice(0, at)
     done = pa.array(starts <= last)
     return table.filter(pc.invert(done)), table.filter(done)
-
-

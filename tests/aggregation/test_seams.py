@@ -33,7 +33,9 @@ def _parts(draw: st.DrawFn) -> list[pa.Table]:
     tables, row = list[pa.Table](), 0
     for groups in draw(st.lists(st.lists(group, min_size=1, max_size=40, unique_by=repr), min_size=1, max_size=5)):
         columns = list(zip(*groups, strict=True))
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, (pa.int64(), pa.string(), *kinds), strict=True)]
+        arrays = [
+            pa.array(column, kind) for column, kind in zip(columns, (pa.int64(), pa.string(), *kinds), strict=True)
+        ]
         numbers = pa.array(range(row, row + len(groups)))
         tables.append(pa.table(dict(zip([*names, "row"], [*arrays, numbers], strict=True))))
         row += len(groups)
@@ -78,4 +80,6 @@ def test_rows_are_put_in_order_of_their_buckets_and_stay_in_theirs_within_one(ch
         }
     )
     found = in_order(rows).to_pydict()
-    assert list(zip(found[TIMESTAMP], found["row"], strict=True)) == sorted(zip(starts, range(len(starts)), strict=True))
+    assert list(zip(found[TIMESTAMP], found["row"], strict=True)) == sorted(
+        zip(starts, range(len(starts)), strict=True)
+    )
