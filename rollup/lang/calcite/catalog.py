@@ -102,7 +102,7 @@ class Catalog:
     def define(self, name: str, query: exp.Query, columns: Sequence[str]) -> None:
         """A view."""
         if self.model.find(name) is not None or name.lower() in self._views:
-            raise refused(query, f"{name} is already the name of a table or view")
+            raise refused(query, f"{name} is already the name of a table or view", "take another name")
         self._views[name.lower()] = (query, tuple(columns))
 
     def feed(self, name: str, query: exp.Query, columns: Sequence[str]) -> None:
@@ -245,10 +245,13 @@ class Catalog:
                 raise refused(
                     node,
                     f"{table.name} keeps its history since {since} only, and the query has no lower bound on {', '.join(table.monotonic)}",
+                    f"WHERE {', '.join(table.monotonic)} >= a time since then",
                 )
             if lowest < since:
                 raise refused(
-                    node, f"the query reaches back to {lowest}, {table.name} keeps its history since {since} only"
+                    node,
+                    f"the query reaches back to {lowest}, {table.name} keeps its history since {since} only",
+                    "a later lower bound, or a longer history in the model",
                 )
 
     def _lowest(self, select: exp.Select, alias: str, lines: Sequence[str], now: datetime | None) -> datetime | None:
@@ -322,6 +325,8 @@ def _rename(query: exp.Query, columns: Sequence[str]) -> None:
     """The columns of a view under the names of its list."""
     selects = query.selects
     if len(selects) != len(columns):
-        raise refused(query, f"the view has {len(columns)} names for {len(selects)} columns")
+        raise refused(
+            query, f"the view has {len(columns)} names for {len(selects)} columns", "as many names as columns"
+        )
     for item, name in zip(list(selects), columns, strict=True):
         item.replace(exp.alias_(item.unalias().copy(), name))

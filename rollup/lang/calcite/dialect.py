@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -31,6 +32,31 @@ def _spans(first: str, last: str) -> bool:
     return any(first.upper() in row and last.upper() in row[row.index(first.upper()) + 1 :] for row in units)
 
 
+_WINDOWS = {
+    "TUMBLE": "GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR), with TUMBLE_START and TUMBLE_END",
+    "HOP": "GROUP BY HOP(rowtime, INTERVAL '1' HOUR, INTERVAL '3' HOUR), with HOP_START and HOP_END",
+    "SESSION": "TUMBLE or HOP; a session that a gap or a row ends is UQL's `window session`",
+    "CUMULATE": "HOP, or OVER (PARTITION BY FLOOR(rowtime TO HOUR) ORDER BY rowtime), a total that grows",
+}
+"""Windows that other engines have as functions of tables, and what says the same here."""
+_PATTERN = "a pattern is EPL's: select .. from pattern [every a=A -> b=B(..) where timer:within(10 sec)]"
+
+
+def _check_foreign(tokens: Sequence[Token]) -> None:
+    """Refuse by name what the grammar would only stumble over. Raises SyntaxProblem."""
+    words = [token.text.upper() for token in tokens]
+    for i, token in enumerate(tokens):
+        said, cure = "", ""
+        if words[i : i + 2] == ["TABLE", "("] and words[i + 2 : i + 3] and words[i + 2] in _WINDOWS:
+            said, cure = f"TABLE({words[i + 2]}(..)) is not part of streaming SQL", _WINDOWS[words[i + 2]]
+        elif words[i : i + 2] == ["SESSION", "("]:
+            said, cure = "SESSION windows are not part of streaming SQL", _WINDOWS["SESSION"]
+        elif words[i : i + 2] == ["MATCH_RECOGNIZE", "("]:
+            said, cure = "MATCH_RECOGNIZE is not part of streaming SQL", _PATTERN
+        if said:
+            raise SyntaxProblem(said, line=token.line, column=token.col - len(token.text) + 1, hint=cure)
+
+
 class CalciteParser(Parser):
     """SELECT STREAM, `(a - b) SECOND`, UPSERT and REPLACE, `OVER w (RANGE ..)`, PARTITION BY after ORDER BY."""
 
@@ -56,6 +82,7 @@ class CalciteParser(Parser):
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         """The statements of a text. `OVER w (` is read as `OVER (w`, which means the same."""
         tokens = list(raw_tokens)
+        _check_foreign(tokens)
         for i in range(len(tokens) - 2):
             over, name, paren = tokens[i : i + 3]
             if (

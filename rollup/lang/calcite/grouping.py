@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain, product
 
 from sqlglot import exp
@@ -61,7 +62,11 @@ def grouping(
     hops = _hops(window, of) if window is not None else None
     made = tuple(_closing(mine, keys, of, named, sets, i, group) for i, mine in enumerate(places))
     if window is not None and any(_WINDOW not in mine for mine in places):
-        raise refused(group, "every grouping set needs the TUMBLE or HOP that one of them has")
+        raise refused(
+            group,
+            "every grouping set needs the TUMBLE or HOP that one of them has",
+            "write it before GROUPING SETS, as GROUP BY TUMBLE(..), GROUPING SETS (..)",
+        )
     calls = _grouping_calls(parts)
     asked = tuple(tuple(_key_of(argument, keys) for argument in _arguments(call)) for call in calls)
     return Grouping(tuple(keys), made, hops, window, tuple(aggregates), asked, tuple(calls))
@@ -146,7 +151,7 @@ def _hops(node: exp.Expr, of: Moves) -> Hops:
     every = interval(arguments[1])
     width = interval(arguments[2]) if name == "HOP" else every
     if every <= 0 or width <= 0:
-        raise refused(node, f"{name} needs intervals above zero")
+        raise refused(node, f"{name} needs intervals above zero", "as INTERVAL '1' HOUR")
     align = time_of_day(arguments[least]) if len(arguments) > least else 0
     return Hops(arguments[0], every, width, align)
 
@@ -163,7 +168,9 @@ def _aggregates(parts: Sequence[exp.Expr]) -> list[exp.Expr]:
                 inner = inner.parent
             outer = inner.find_ancestor(exp.AggFunc)
             if outer is not None and not isinstance(outer.parent, exp.Window):
-                raise refused(node, "an aggregate of an aggregate needs a sub-query, or OVER")
+                raise refused(
+                    node, "an aggregate cannot stand in an aggregate", "a sub-query for the inner one, or OVER"
+                )
             if inner not in found:
                 found.append(inner)
     return found
@@ -195,16 +202,37 @@ def check_groupings(parts: Iterable[exp.Expr]) -> None:
 def without_group_id(tree: exp.Expr) -> None:
     """GROUP_ID() tells equal grouping sets of one query apart; where each is there once it is 0. Raises PlanError."""
     check_groupings([tree])
+    calls = dict[exp.Expr | None, list[exp.Expr]]()
     for call in [node for node in tree.find_all(exp.Anonymous) if _is_group_id(node)]:
-        select = call.find_ancestor(exp.Select)
+        calls.setdefault(call.find_ancestor(exp.Select), []).append(call)
+    for select, mine in calls.items():
         group = select.args.get("group") if select is not None else None
-        if group is None:
-            raise refused(call, "GROUP_ID() needs a GROUP BY", "GROUP BY GROUPING SETS (..)")
-        sets = [frozenset(node.sql() for node in set_) for set_ in _sets(group)[1]]
-        if len(set(sets)) < len(sets):
-            hint = "name each grouping set once, or ask with STREAM"
-            raise refused(call, "GROUP_ID() over tables cannot tell grouping sets apart that are there twice", hint)
-        call.replace(exp.Literal.number(0))
+        if select is None or group is None:
+            raise refused(mine[0], "GROUP_ID() needs a GROUP BY", "GROUP BY GROUPING SETS (..)")
+        sets = _sets(group)[1]
+        if sum(not each for each in sets) > 1:
+            hint = "name the empty set once"
+            raise refused(mine[0], "GROUP_ID() over tables cannot tell empty grouping sets apart", hint)
+        before = _told_apart(select, sets)
+        for call in mine:
+            call.replace(before.copy())
+
+
+def _told_apart(select: exp.Expr, sets: Sequence[Sequence[exp.Expr]]) -> exp.Expr:
+    """How many sets like its own stood before a row's grouping set. Each has as many constants as further keys."""
+    named = [frozenset(node.sql() for node in each) for each in sets]
+    before = [named[:place].count(each) for place, each in enumerate(named)]
+    marks = [exp.Literal.string(f"group id {number}") for number in range(max(before))]
+    if not marks:
+        return exp.Literal.number(0)
+    tuples = [
+        exp.Tuple(expressions=[*(node.copy() for node in each), *(mark.copy() for mark in marks[:number])])
+        for each, number in zip(sets, before, strict=True)
+    ]
+    select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
+    asked = [exp.Grouping(expressions=[mark.copy()]) for mark in marks]
+    count: exp.Expr = exp.Literal.number(len(marks))
+    return exp.Paren(this=reduce(lambda left, one: exp.Sub(this=left, expression=one), asked, count))
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:
@@ -213,7 +241,9 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
 
 def _key_of(argument: exp.Expr, keys: Sequence[exp.Expr]) -> int:
     if argument not in keys:
-        raise refused(argument, f"GROUPING({argument.sql()}): not a key of GROUP BY")
+        raise refused(
+            argument, f"GROUPING({argument.sql()}): not a key of GROUP BY", "GROUPING tells of keys of GROUP BY"
+        )
     return list(keys).index(argument)
 
 

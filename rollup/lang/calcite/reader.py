@@ -7,11 +7,13 @@ from sqlglot.errors import ParseError, TokenError
 
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.calcite.dialect import STREAM, Calcite
+from rollup.lang.calcite.semantics import refused
 
 _FOREIGN = (
     exp.Qualify, exp.Lateral, exp.Pivot, exp.MatchRecognize, exp.TableSample, exp.Cluster, exp.Distribute, exp.Sort,
     exp.ILike, exp.Into, exp.Lock, exp.Connect, exp.Hint,
 )  # fmt: skip
+FORM = "SELECT STREAM .. FROM .. WHERE .. GROUP BY .. HAVING .. WINDOW .. ORDER BY .. LIMIT"
 _KNOWN = (
     exp.Select,
     exp.Union,
@@ -37,11 +39,10 @@ def parse(text: str) -> list[exp.Expr]:
         found = [statement for statement in Calcite().parse(text) if statement is not None]
     except ParseError as problem:
         first = problem.errors[0] if problem.errors else {}
-        raise SyntaxProblem(
-            first.get("description", "the statement cannot be read"), line=first.get("line"), column=first.get("col")
-        ) from None
+        said = first.get("description", "the statement cannot be read").split(" but got <Token")[0]
+        raise SyntaxProblem(said, line=first.get("line"), column=first.get("col"), hint=FORM) from None
     except TokenError as problem:
-        raise SyntaxProblem(str(problem).split("\n")[0]) from None
+        raise SyntaxProblem(str(problem).split("\n")[0], line=1, column=1, hint=FORM) from None
     if not found:
         raise SyntaxProblem("there is no statement", hint="SELECT STREAM … FROM …")
     for statement in found:
@@ -51,16 +52,16 @@ def parse(text: str) -> list[exp.Expr]:
 
 def _check(statement: exp.Expr) -> None:
     if not isinstance(statement, _KNOWN):
-        name = statement.key.upper()
-        raise SyntaxProblem(
-            f"{name} is not part of streaming SQL", hint="SELECT, CREATE VIEW, INSERT, UPSERT, UPDATE, DELETE"
-        )
+        raise _foreign(statement, "SELECT, CREATE VIEW, INSERT, UPSERT, UPDATE, DELETE")
     for node in statement.walk():
         if isinstance(node, _FOREIGN) and not (isinstance(node, exp.Hint) and is_stream_mark(node)):
-            meta = next((part.meta for part in node.walk() if part.meta.get("line")), {})
-            raise SyntaxProblem(
-                f"{node.key.upper()} is not part of streaming SQL", line=meta.get("line"), column=meta.get("col")
-            )
+            raise _foreign(node, FORM)
+
+
+def _foreign(node: exp.Expr, known: str) -> SyntaxProblem:
+    place = refused(node, "")
+    message = f"{node.key.upper()} is not part of streaming SQL"
+    return SyntaxProblem(message, line=place.line, column=place.column, hint=known)
 
 
 def is_stream_mark(hint: exp.Hint) -> bool:

@@ -305,7 +305,7 @@ def _compound(node: exp.Expr, text: str, first: str, last: str) -> int:
     sign = -1 if text.startswith("-") else 1
     parts = text.lstrip("-").replace(" ", ":").split(":")
     if len(parts) != len(units):
-        raise refused(node, f"{text!r} is no interval of {first} TO {last}")
+        raise refused(node, f"{text!r} is no interval of {first} TO {last}", "as INTERVAL '2:17' HOUR TO MINUTE")
     return sign * sum(round(float(part) * MICROSECONDS[unit]) for part, unit in zip(parts, units, strict=True))
 
 

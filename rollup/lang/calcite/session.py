@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
-from rollup.core.errors import PlanError, QueryError
+from rollup.core.errors import PlanError, QueryError, RollupError
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
 from rollup.lang.calcite import windows
@@ -185,7 +185,14 @@ class Session:
         return replace(answer, before=tuple(before))
 
     def statement(self, statement: exp.Expr) -> Answer:
-        """One statement that was read."""
+        """One statement that was read. Raises PlanError with its place, or that of what is wrong in it."""
+        try:
+            return self._prepared(statement)
+        except RollupError as problem:
+            place = refused(statement, "")
+            raise problem.at(place.line, place.column) from None
+
+    def _prepared(self, statement: exp.Expr) -> Answer:
         if isinstance(statement, exp.Create):
             return self._create(statement)
         if isinstance(statement, (exp.Update, exp.Delete)):
@@ -247,12 +254,13 @@ class Session:
     def _kept(self, statement: exp.Create, name: str, columns: Sequence[str]) -> Answer:
         """A materialized view of a stream: a table that a standing query fills, row by row as they become final."""
         if self.model.find(name) is not None or self.catalog.defined(name):
-            raise refused(statement, f"{name} is already the name of a table or view")
+            raise refused(statement, f"{name} is already the name of a table or view", "take another name")
         answer = self.query(statement.expression)
         assert answer.standing is not None
         names = tuple(columns) or answer.names
         if len(names) != len(answer.names):
-            raise refused(statement, f"the view has {len(names)} names for {len(answer.names)} columns")
+            said = f"the view has {len(names)} names for {len(answer.names)} columns"
+            raise refused(statement, said, "as many names as columns")
         table = self._made(name, replace(answer, names=names))
         return Answer(standing=Standing(answer.standing.root, names, table), names=names)
 
@@ -301,7 +309,7 @@ class Session:
                 target, f"UPSERT needs a primary key; {target.name.upper()} has none", 'key = ["column"] in the model'
             )
         if not isinstance(query, exp.Query):
-            raise refused(statement, "INSERT takes a SELECT STREAM")
+            raise refused(statement, "INSERT takes a SELECT STREAM", "INSERT INTO t SELECT STREAM ..")
         answer = self.query(query)
         if answer.standing is None:
             raise refused(statement, "a standing INSERT reads a stream", "INSERT INTO t SELECT STREAM ..")

@@ -73,7 +73,7 @@ def _read(window: exp.Expr) -> tuple[int, int, int]:
         raise refused(window, f"HOP has {len(given)} arguments", "HOP(t, emit, retain[, time])")
     every, width = interval(given[1]), interval(given[2])
     if every <= 0 or width <= 0:
-        raise refused(window, "HOP needs intervals above zero")
+        raise refused(window, "HOP needs intervals above zero", "as INTERVAL '1' HOUR")
     return every, width, time_of_day(given[3]) if len(given) > 3 else 0
 
 

@@ -31,6 +31,16 @@ __all__ = [
     "stamp",
 ]
 
+_FORMS = {
+    "TUMBLE": "TUMBLE(rowtime, INTERVAL '1' HOUR)",
+    "HOP": "HOP(rowtime, INTERVAL '1' HOUR, INTERVAL '3' HOUR)",
+}
+_CURES = (
+    ("contain aggregates", "HAVING asks of groups"),
+    ("contain window functions", "name it in a sub-query and ask outside"),
+    ("Function with name", "the functions are Calcite's; a misprint?"),
+)
+"""What a refusal in DuckDB's words says, and what would be valid."""
 _ALL = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _PARTITION = ("NTILE", "PERCENT_RANK", "PERCENTRANK", "CUME_DIST", "CUMEDIST")
 
@@ -92,12 +102,12 @@ def _replace_auxiliary(root: exp.Expr, group: Grouping, window: exp.Expr) -> Non
             continue
         function = name.split("_")[0]
         if group.window is None or group.hops is None or group.window.name.upper() != function:
-            raise refused(node, f"{name} needs a {function} in GROUP BY")
+            raise refused(node, f"{name} needs a {function} in GROUP BY", f"GROUP BY {_FORMS[function]}")
         if len(node.expressions) > 1 and node.expressions != group.window.expressions:
             raise refused(
                 node,
                 f"Call to auxiliary group function '{name}' must have matching call to group function '{function}' in GROUP BY clause",
-                group.window.sql(),
+                f"the same arguments in both, or only the time in {name}",
             )
         node.replace(stamp(window.copy(), group.hops.width if name.endswith("END") else 0))
 
@@ -112,21 +122,24 @@ def check_known(expr: exp.Expr, node: Node) -> None:
     """Every function of streaming SQL has found its place."""
     for found in expr.find_all(exp.Anonymous):
         if found.name.upper() in (*AUXILIARY, "TUMBLE", "HOP"):
-            raise refused(found, f"{found.name.upper()} needs a TUMBLE or HOP in GROUP BY")
+            raise refused(
+                found, f"{found.name.upper()} needs a TUMBLE or HOP in GROUP BY", f"GROUP BY {_FORMS['TUMBLE']}"
+            )
 
 
 def of_duckdb(problem: Exception, node: exp.Expr) -> PlanError:
     """A refusal by DuckDB of what was read, in one sentence."""
     first = str(problem).split("\n")[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
     first = first.replace(" in DuckDB", "").replace(" when targeting DuckDB", "")
-    return refused(node, first)
+    hints = (hint for said, hint in _CURES if said in first)
+    return refused(node, first, next(hints, None))
 
 
 def limit_of(limit: exp.Expr) -> int:
     """The rows of LIMIT n or FETCH FIRST n ROWS."""
     value = limit.args.get("expression") or limit.args.get("count")
     if not isinstance(value, exp.Literal) or value.is_string:
-        raise refused(limit, "LIMIT needs a number")
+        raise refused(limit, "LIMIT needs a number", "LIMIT 10")
     return int(value.this)
 
 
@@ -349,4 +362,4 @@ def _shift(function: exp.Expr) -> int | None:
 def _count(node: exp.Expr | str) -> int:
     if isinstance(node, exp.Literal) and not node.is_string:
         return int(node.this)
-    raise refused(node if isinstance(node, exp.Expr) else None, "ROWS needs a number of rows")
+    raise refused(node if isinstance(node, exp.Expr) else None, "ROWS needs a number of rows", "as ROWS 2 PRECEDING")

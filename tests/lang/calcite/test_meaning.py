@@ -197,3 +197,13 @@ def test_group_id_tells_a_grouping_set_from_the_same_one_before_it() -> None:
     query = "SELECT STREAM id, GROUP_ID() AS g, COUNT(*) AS c FROM Emp GROUP BY GROUPING SETS ((id), (id, name), (id))"
     streamed = _streamed(_session(), query, [ROW, ROW])
     assert sorted(streamed) == [[2, 0, 2], [2, 0, 2], [2, 1, 2]]
+
+
+def test_group_id_over_tables_counts_the_like_sets_before() -> None:
+    session = Session(Model.of({"tables": {"E": {"columns": {"a": "INTEGER", "b": "VARCHAR"}, "kind": "table"}}}))
+    session.load("E", [[1, "x"], [1, "y"], [2, "x"]])
+    sets = "GROUPING SETS ((a), (a, b), (a), (a))"
+    query = f"SELECT a, b, GROUP_ID() AS g, COUNT(*) AS c FROM E GROUP BY {sets} HAVING GROUP_ID() < 2 ORDER BY g, a, b"
+    assert [tuple(row.values()) for row in session.ask(session.prepare(query)).to_pylist()] == [
+        (1, "x", 0, 1), (1, "y", 0, 1), (1, None, 0, 2), (2, "x", 0, 1), (2, None, 0, 1), (1, None, 1, 2), (2, None, 1, 1),
+    ]  # fmt: skip

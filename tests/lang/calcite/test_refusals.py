@@ -36,6 +36,8 @@ def test_a_mistake_is_refused_when_the_query_is_prepared(query: str, message: st
     with pytest.raises(RollupError) as refusal:
         Session(Model.of({"tables": TABLES})).prepare(query)
     assert message in str(refusal.value)
+    assert refusal.value.line is not None, "where"
+    assert refusal.value.hint, "what would make it valid"
 
 
 def test_there_are_mistakes_to_try() -> None:

@@ -99,7 +99,7 @@ def _no_stream(first: exp.Expr, sources: Sequence[exp.Expr], found: Sequence[obj
     if len(sources) > 1:
         names = ", ".join(source.alias_or_name.upper() for source in sources)
         message = f"Cannot stream results of a query with no streaming inputs: '{names}'. At least one input should be convertible to a stream"
-        return refused(first, message)
+        return refused(first, message, "leave STREAM out: tables are read once")
     if isinstance(first, exp.Table):
         alias = f" ({first.alias.upper()})" if first.alias and first.alias.lower() != first.name.lower() else ""
         return refused(
@@ -109,7 +109,11 @@ def _no_stream(first: exp.Expr, sources: Sequence[exp.Expr], found: Sequence[obj
         )
     if first.find(exp.Values):
         return refused(first, "Cannot stream VALUES", "a set of rows that never changes gives no rows as a stream")
-    return refused(first, f"Cannot convert table '{first.alias_or_name.upper()}' to a stream")
+    return refused(
+        first,
+        f"Cannot convert table '{first.alias_or_name.upper()}' to a stream",
+        "leave STREAM out: it reads only tables",
+    )
 
 
 # a stream and a table

@@ -21,11 +21,12 @@ from rollup.engine.flows.source import Bound, Source
 from rollup.lang.calcite import windows
 from rollup.lang.calcite.catalog import Catalog, Relation
 from rollup.lang.calcite.dialect import Calcite
-from rollup.lang.calcite.grouping import Grouping, aggregated, grouping, unaliased
+from rollup.lang.calcite.grouping import HINT, Grouping, aggregated, grouping, unaliased
 from rollup.lang.calcite.model import Table
 from rollup.lang.calcite.planning.joins import joins
 from rollup.lang.calcite.planning.panes import merged
 from rollup.lang.calcite.planning.rel import Rel
+from rollup.lang.calcite.reader import FORM
 from rollup.lang.calcite.semantics import Kind, kind_of_type, moves, refused
 from rollup.lang.calcite.translation import duck
 
@@ -66,7 +67,8 @@ class Lowering:
     def _union(self, query: exp.Union) -> Rel:
         sides = [self.query(side) for side in (query.left, query.right)]
         if len(sides[0].names) != len(sides[1].names):
-            raise refused(query, f"UNION of {len(sides[0].names)} and {len(sides[1].names)} columns")
+            widths = f"UNION of {len(sides[0].names)} and {len(sides[1].names)} columns"
+            raise refused(query, widths, "both selects give as many columns")
         columns = tuple(
             self.fresh(a.type, _together(a.monotone, b.monotone))
             for a, b in zip(*(s.columns for s in sides), strict=True)
@@ -109,7 +111,7 @@ class Lowering:
         if group is not None:
             node, parts = self._group(node, group, parts)
         if group is None and (having is not None or any(aggregated(part) for part in parts)):
-            raise refused(select, windows.NO_GROUP)
+            raise refused(select, windows.NO_GROUP, HINT)
         if having is not None:
             node = self._filter(node, self.ducked(parts.pop(), node))
         if any(windows.framed(part) for part in parts):
@@ -142,7 +144,7 @@ class Lowering:
         }
         for name, value in select.args.items():
             if value and name not in known:
-                raise refused(select, f"{name.upper().strip('_')} cannot be part of a streaming query")
+                raise refused(select, f"{name.upper().strip('_')} cannot be part of a streaming query", FORM)
 
     # FROM
 
@@ -151,7 +153,7 @@ class Lowering:
         where = select.args.get("where")
         source = select.args.get("from_")
         if source is None:
-            raise refused(select, "Cannot stream a query without FROM")
+            raise refused(select, "Cannot stream a query without FROM", "SELECT STREAM .. FROM a stream")
         return joins(self, source.this, select.args.get("joins") or [], where.this if where else None)
 
     def item(self, item: exp.Expr) -> Rel | Relation:
@@ -209,10 +211,12 @@ class Lowering:
                 query.replace(self.catalog.relational(query, self.ctes, self.now))
         for found in list(root.find_all(exp.Column)):
             key = (found.table.lower(), found.name.lower())
+            if key not in scope and not found.table and sum(name == key[1] for _, name in scope) == 1:
+                key = next(known for known in scope if known[1] == key[1])
             if key in scope:
-                found.replace(flow_column(scope[key].name))
-            elif not found.table and sum(name == key[1] for _, name in scope) == 1:
-                found.replace(flow_column(next(c for (_, name), c in scope.items() if name == key[1]).name))
+                made = flow_column(scope[key].name)
+                made.meta.update(found.this.meta)  # the user's place of it
+                found.replace(made)
         return root.this.pop()
 
     def lowered(self, node: exp.Expr, scope: Scope) -> exp.Expr:
