@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import chain, product
 
 from sqlglot import exp
@@ -230,9 +229,10 @@ def _told_apart(select: exp.Expr, sets: Sequence[Sequence[exp.Expr]]) -> exp.Exp
         for each, number in zip(sets, before, strict=True)
     ]
     select.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=tuples)]))
-    asked = [exp.Grouping(expressions=[mark.copy()]) for mark in marks]
     count: exp.Expr = exp.Literal.number(len(marks))
-    return exp.Paren(this=reduce(lambda left, one: exp.Sub(this=left, expression=one), asked, count))
+    for mark in marks:
+        count = exp.Sub(this=count, expression=exp.Grouping(expressions=[mark.copy()]))
+    return exp.Paren(this=count)
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:
