@@ -38,10 +38,12 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step gives beside its state: events that it inserted into streams, those it refused."""
+    """What a step gives beside its state: events that it inserted into streams, those it refused, and how many sums 64
+    bits did not hold, which are null therefore."""
 
     events: Sequence[Event] = ()
     refused: Sequence[Refused] = ()
+    beyond: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ it, right after the event that caused it. So a batch gives what its events one b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any
 
@@ -27,13 +27,15 @@ States = Mapping[str, State]
 
 @dataclass(frozen=True)
 class Given:
-    """What a batch gave: the rows of every stream that statements insert into, and the events they refused.
+    """What a batch gave: the rows of every stream that statements insert into, and the events they refused; `beyond` are
+    the sums that 64 bits did not hold, by component.
 
     A row has the attributes of its stream and its time, as `__received`.
     """
 
     streams: Mapping[str, pa.Table]
     refused: tuple[Refused, ...] = ()
+    beyond: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Flow:
@@ -46,16 +48,18 @@ class Flow:
     def step(self, states: States, events: Sequence[Event]) -> tuple[States, Given]:
         """One batch in order of arrival: the states after it, and what it gave."""
         after, flowing, made, refused = dict(states), list(events), list[Event](), list[Refused]()
+        beyond = dict[str, int]()
         for number, part in enumerate(self.statements.parts):
             state, taken = part.component.step(states.get(part.name), flowing)
             if state is not None:
                 after[part.name] = state
             refused += taken.refused
+            beyond |= {part.name: taken.beyond} if taken.beyond else {}
             given = [event._replace(key=(*event.key[:-1], number, event.key[-1])) for event in taken.events]
             flowing = list(merge(flowing, given, key=lambda event: event.key)) if given else flowing
             made += given
         made.sort(key=lambda event: event.key)
-        return after, Given(self._tables(made), tuple(refused))
+        return after, Given(self._tables(made), tuple(refused), beyond)
 
     def arrived(self, streams: Mapping[str, StreamDef], tables: Mapping[str, pa.Table]) -> list[Event]:
         """The rows of some streams, each in order of `__arrival`, as events; of what arrives at once the streams' order."""

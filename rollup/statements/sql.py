@@ -126,6 +126,7 @@ class SqlBlock:
         arrivals = {name.lower(): Arrivals(batch_of(stream, mine, first, AT)) for name, stream in self._streams.items()}
         before = [query.standing.start() for query in self._queries] if state is None else _queries(state)
         after, given, refused = dict[str, State](), list[Event](), dict[int, Refused]()
+        known = self._session.engine.beyond
         for place, query in enumerate(self._queries):
             states, output, worse = query.standing.step(before[place], arrivals, self._session.engine)
             after[str(place)] = State.holding(states, {})
@@ -134,7 +135,9 @@ class SqlBlock:
             causes = [mine[min(position - first, len(mine) - 1)] for position in at]
             given += events_of(query.stream, output.drop_columns([AT]), causes, len(given))
         given.sort(key=lambda event: event.key)
-        return State.holding(after, {"position": first + len(mine)}), Taken(given, list(refused.values()))
+        return State.holding(after, {"position": first + len(mine)}), Taken(
+            given, list(refused.values()), self._session.engine.beyond - known
+        )
 
 
 def _model(streams: Streams) -> Model:

@@ -86,9 +86,10 @@ class UqlBlock:
             now = max(now, event.at)
             arrivals.append((now - start) * 1000)
         states = self._chain.start() if state is None else tuple(state.held().values())
+        known = _beyond(states)
         states, given = self._stepped(states, mine, arrivals)
         after = State.holding({str(place): each for place, each in enumerate(states)}, {"start": start, "now": now})
-        return after, Taken(given)
+        return after, Taken(given, beyond=_beyond(states) - known)
 
     def _stepped(
         self, states: tuple[State, ...], events: Sequence[Event], arrivals: Sequence[int]
@@ -117,6 +118,11 @@ class UqlBlock:
             texts = [value.isoformat(timespec="milliseconds") + "Z" for value in found.column(name).to_pylist()]
             columns[text_of(name)] = pa.chunked_array([pa.array(texts, pa.string())])
         return pa.table(columns)
+
+
+def _beyond(states: Sequence[State]) -> int:
+    """How many sums 64 bits did not hold so far."""
+    return sum(state.scalars["beyond"] for state in states)
 
 
 def _table(stream: StreamDef) -> Mapping[str, object]:

@@ -343,3 +343,17 @@ def test_sql_reads_what_an_aggregation_closes() -> None:
     )
     host.send("S", [("a", float(minute), NOON + minute * MINUTE) for minute in range(7)])
     assert rows(host, "Big") == [("a", 3.0), ("a", 4.0)]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "@lang('sql', into='O') { SELECT STREAM SUM(n) AS s FROM N GROUP BY FLOOR(rowtime TO MINUTE) }",
+        "@lang('uql') { from N window slice 1 minute based on rowtime aggregate sum(n) as s append s to O }",
+    ],
+)
+def test_sums_beyond_64_bits_are_said(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    host = LocalHost.of("@time('ts') define stream N (n long, ts long);\n" + block)
+    host.send("N", [(2**62, NOON), (2**62, NOON + 1), (1, NOON + MINUTE), (1, NOON + 2 * MINUTE)])
+    assert rows(host, "O") == [(None,), (1,)]
+    assert "sums beyond 64 bits are null" in capsys.readouterr().out

@@ -89,6 +89,8 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
         _show(answer.names, session.engine.connection.sql(f"FROM {table}").to_arrow_table().to_pylist())
     if refused:
         print(f"rollup sql: {len(refused)} events refused", file=sys.stderr)
+    if session.engine.beyond:
+        print(f"rollup sql: {session.engine.beyond} sums beyond 64 bits, given as null", file=sys.stderr)
     return len(refused)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.untyped import pc
+from rollup.engine.flows.beyond import counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -138,11 +139,13 @@ class Frames:
         items = [aliased(w, o) for w, o in zip(self.windows, outputs, strict=True)]
         asked = {c.name for w in self.windows for c in w.find_all(exp.Column)}
         used = [name for name in rows.column_names if name in asked] or [AT]
-        values = engine.ask(exp.select(*items, column(NUMBER)).from_("input"), input=numbered(rows.select(used)))
+        query = exp.select(*items, column(NUMBER), *with_lost(self.windows)).from_("input")
+        values = engine.ask(query, input=numbered(rows.select(used)))
         places = np.empty(rows.num_rows, np.int64)  # DuckDB gives the rows of a partition together
         places[values.column(NUMBER).to_numpy()] = np.arange(rows.num_rows)
         own = _picked(rows.select([c.name for c in inputs]), ready)
-        computed = values.select([c.name for c in outputs]).take(pa.array(places[ready]))
+        mine = counted(values.take(pa.array(places[ready])), engine)
+        computed = mine.select([c.name for c in outputs])
         columns = [*own.columns, *computed.columns, pa.chunked_array([pa.array(final[ready])])]
         return pa.table(columns, names=[*(c.name for c in self.columns), AT])
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.engine.flows.beyond import counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -141,8 +142,9 @@ class Group:
         closed = exp.alias_(exp.Max(this=column(_CLOSES)), AT, quoted=True)
         groups = [*([column(WINDOW)] if first else []), *mine]
         order = [exp.Max(this=column(_CLOSES)), *(self._lead(set_)), exp.Min(this=column(NUMBER))]
-        query = exp.select(*items, closed).from_("input").group_by(*groups).order_by(*order)
-        return engine.ask(query, input=numbered(rows.append_column(_CLOSES, pa.array(closes))))
+        query = exp.select(*items, closed, *with_lost(self.aggregates)).from_("input")
+        query = query.group_by(*groups).order_by(*order)
+        return counted(engine.ask(query, input=numbered(rows.append_column(_CLOSES, pa.array(closes)))), engine)
 
     def _lead(self, set_: Set) -> list[exp.Expr]:
         """Groups that close together come by window: by the keys that they close by."""

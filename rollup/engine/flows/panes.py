@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.engine.columns.groups import grouped
+from rollup.engine.flows.beyond import counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -147,10 +148,12 @@ class Merged:
         both = both.append_column(_GIVEN, pa.array(np.arange(both.num_rows) >= len(starts)))
         values = [aliased(self._over(merge), out) for merge, out in zip(self.merges, self._values, strict=True)]
         came = exp.alias_(self._over(exp.Min(this=column(self.first.name))), _CAME, quoted=True)
-        inner = exp.select(column(_KEY), column(_LAST), column(_GIVEN), *values, came).from_("input").subquery("s")
+        lost = with_lost([self._over(merge) for merge in self.merges])
+        inner = exp.select(column(_KEY), column(_LAST), column(_GIVEN), *values, came, *lost).from_("input")
         shown = [column(_KEY), column(_LAST), *(column(c.name) for c in self._values)]
-        query = exp.select(*shown).from_(inner).where(column(_GIVEN))
-        return engine.ask(query.order_by(column(_LAST), column(_CAME), column(_KEY)), input=both)
+        shown += [column(each.alias) for each in lost]
+        query = exp.select(*shown).from_(inner.subquery("s")).where(column(_GIVEN))
+        return counted(engine.ask(query.order_by(column(_LAST), column(_CAME), column(_KEY)), input=both), engine)
 
     def _over(self, merge: exp.Expr) -> exp.Expr:
         """A merge with each of its aggregates taken over the panes of a window."""

@@ -89,6 +89,8 @@ class Running:
         """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements."""
         states, given = self.flow.step(self._saved.states, events)
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
+        if given.beyond:
+            structlog.get_logger("rollup").warning("sums beyond 64 bits are null", sums=dict(given.beyond))
         self._commit(replace(self._saved, states=states, source=source, given=given.streams))
         self._deliver(engine)
         return given

@@ -254,8 +254,10 @@ def aggregated(node: exp.Expr) -> bool:
 
 def _outer(aggregate: exp.Expr) -> bool:
     """Whether an aggregate is over groups: not over a frame, and not a sub-query's own."""
-    windowed = isinstance(aggregate.parent, (exp.Window, exp.IgnoreNulls))
-    return not windowed and aggregate.find_ancestor(exp.Select) is None
+    around = aggregate.parent
+    while isinstance(around, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        around = around.parent
+    return not isinstance(around, exp.Window) and aggregate.find_ancestor(exp.Select) is None
 
 
 def unaliased(node: exp.Expr, select: exp.Select) -> exp.Expr:

@@ -207,3 +207,32 @@ def test_group_id_over_tables_counts_the_like_sets_before() -> None:
     assert [tuple(row.values()) for row in session.ask(session.prepare(query)).to_pylist()] == [
         (1, "x", 0, 1), (1, "y", 0, 1), (1, None, 0, 2), (2, "x", 0, 1), (2, None, 0, 1), (1, None, 1, 2), (2, None, 1, 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "sums", "lost"),
+    [
+        ("SELECT STREAM SUM(u) AS s FROM O GROUP BY FLOOR(rowtime TO HOUR), k", [None, 2**62 + 5], 1),
+        ("SELECT STREAM SUM(u) AS s FROM O GROUP BY HOP(rowtime, INTERVAL '30' MINUTE, INTERVAL '60' MINUTE)",
+         [None, None, None], 3),
+        ("SELECT STREAM SUM(u) OVER (PARTITION BY k ORDER BY rowtime RANGE INTERVAL '5' MINUTE PRECEDING) AS s FROM O",
+         [2**62, None, 5, None, 2**62, 2**62], 2),
+        ("SELECT STREAM SUM(u) FILTER (WHERE k = 1) OVER (ORDER BY rowtime ROWS 1 PRECEDING) AS s FROM O",
+         [2**62, None, 2**62, None, 2**62, 2**62], 1),
+    ],
+)  # fmt: skip
+def test_sums_beyond_64_bits_are_null_and_counted_once(query: str, sums: list[int | None], lost: int) -> None:
+    columns = {"rowtime": "TIMESTAMP", "k": "INTEGER", "u": "BIGINT"}
+    table = {"columns": columns, "kind": "stream", "monotonic": {"rowtime": "increasing"}}
+    session = Session(Model.of({"tables": {"O": table}}))
+    standing = session.prepare(query).standing
+    assert standing is not None
+    big = 2**62
+    rows = [(0, 1, big), (1, 1, big), (2, 2, 5), (3, 1, None), (30, 1, big), (59, 2, big)]
+    states, found = standing.start(), list[int | None]()
+    for at in range(len(rows) + 1):  # row by row: what is kept is asked about again and again
+        sent = [[f"2015-02-15 10:{minute:02}:00", k, u] for minute, k, u in rows[at : at + 1]]
+        came = session.arrivals("O", sent, [at] * len(sent), ended=at == len(rows))
+        states, output, _ = standing.step(states, {"o": came}, session.engine)
+        found += output.column(0).to_pylist()
+    assert (found, session.engine.beyond) == (sums, lost)

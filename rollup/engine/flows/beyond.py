@@ -1,0 +1,43 @@
+"""Sums of whole numbers that 64 bits do not hold: they are null, and counted, since a null alone says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.core.untyped import pc
+from rollup.engine.flows.flow import Relational
+
+_LOST = "__lost"
+
+
+def with_lost(values: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """An item more of a query, how many of a row's values are such sums; none where no value can be.
+
+    A sum is narrowed by a TRY_CAST of its own, which stands above all else.
+    """
+    flags = [
+        exp.cast(exp.and_(exp.Is(this=value.this.copy(), expression=exp.Null()).not_(), _is_null(value)), "INTEGER")
+        for value in values
+        if isinstance(value, exp.TryCast)
+    ]
+    if not flags:
+        return []
+    total = flags[0]
+    for flag in flags[1:]:
+        total = exp.Add(this=total, expression=flag)
+    return [exp.alias_(total, _LOST, quoted=True)]
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value.copy(), expression=exp.Null())
+
+
+def counted(rows: pa.Table, engine: Relational) -> pa.Table:
+    """The answer of a query without that item, whose sum is counted in `engine.beyond`."""
+    if _LOST not in rows.column_names:
+        return rows
+    engine.beyond += pc.sum(rows.column(_LOST)).as_py() or 0
+    return rows.drop_columns([_LOST])
