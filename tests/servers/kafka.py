@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -48,11 +48,13 @@ _CLUSTER_ID = "cm9sbHVwLXRlc3Qtbm9kZQ"  # any 16 bytes, in URL-safe base 64
 class KafkaBroker:
     """Kafka 4.1 on a free loopback port, up in a few seconds; `with KafkaBroker() as broker:` or start() and stop()."""
 
-    def __init__(self, *, heap_mb: int = 512) -> None:
+    def __init__(self, *, heap_mb: int = 512, more: str = "", users: Sequence[str] = ()) -> None:
+        """`more` are further properties, where {port} and {controller} are those of its own listeners; `users` as `kafka-storage --add-scram` has them."""
         self.base = Path(tempfile.mkdtemp(prefix="rollup-kafka-"))
         self.port = 0
         self._controller = 0
         self._heap = f"-Xmx{heap_mb}m"
+        self._more, self._users = more, users
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -139,8 +141,11 @@ class KafkaBroker:
 
     def _format(self) -> None:
         self.port, self._controller = free_port(), free_port()
-        self._config.write_text(_PROPERTIES.format(port=self.port, controller=self._controller, base=self.base))
-        made = self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._config))
+        properties = _PROPERTIES.format(port=self.port, controller=self._controller, base=self.base)
+        more = self._more.replace("{port}", str(self.port)).replace("{controller}", str(self._controller))
+        self._config.write_text(properties + more)
+        users = [word for user in self._users for word in ("--add-scram", user)]
+        made = self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._config), *users)
         if made.wait(timeout=60) != 0:
             raise RuntimeError(f"Kafka's storage could not be formatted: {self._output_end()}")
 

@@ -1,8 +1,8 @@
 """Which way the messages of a topic take: the tasks read them with librdkafka, or Spark does and hands them over.
 
 Tasks read four times as many. Users write settings of Spark's Kafka source, which are those of Kafka's own client in
-Java. One that a task's client has not, or knows in another form (a key store of Java's, a login module), must not be
-lost: then Spark reads that topic.
+Java. One that a task's client has not, not even in another form (a key store of Java's, Kerberos), must not be lost:
+then Spark reads that topic.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from rollup.sources.topics.security import PREFIXES, secured
 
 Settings = Mapping[str, str | int | bool]
 """Settings of librdkafka."""
@@ -109,18 +111,24 @@ def way(options: Mapping[str, Any]) -> Way:
     if options.get(READ) == SPARK:
         return Way(None, f'`{READ} = "{SPARK}"`')
     found: dict[str, str | int | bool] = {**_OWN, "bootstrap.servers": options["servers"]}
-    for name, value in options.get("options", {}).items():
-        translated = _translated(name.lower(), value)
+    given = {name.lower(): (name, value) for name, value in options.get("options", {}).items()}
+    for name, (written, value) in given.items():
+        translated = {} if name.startswith(PREFIXES) else _translated(name, value)
         if translated is None:
-            return Way(None, f"tasks cannot take its option {name}")
+            return _by_spark(written)
         found |= translated
-    return Way(found)
+    security = secured({name: str(value) for name, (_, value) in given.items() if name.startswith(PREFIXES)})
+    return _by_spark(given[security][0]) if isinstance(security, str) else Way({**found, **security})
+
+
+def _by_spark(option: str) -> Way:
+    return Way(None, f"tasks cannot take its option {option}")
 
 
 def _translated(name: str, value: str | int | float) -> Settings | None:
     """An option as settings of librdkafka; None when it has no equal."""
     said = str(value).lower()
-    if name in _PLANNING or (name, said) in {("failondataloss", "true"), (_PREFIX + "security.protocol", "plaintext")}:
+    if name in _PLANNING or (name, said) == ("failondataloss", "true"):
         return {}
     if name == "groupidprefix":
         return {"group.id": f"{value}-tasks"}
