@@ -38,8 +38,8 @@ class AbsentState(One):
         self.child = None
 
     def due(self) -> None:
-        """The time has passed, unless an event has started it anew."""
-        if self.matcher.now >= self.at:
+        """The time has passed, unless this is the alarm of a time that an event has started anew since."""
+        if self.matcher.instant >= self.at:
             self.quit()
             self.parent.true(self.begin, self, True)
 

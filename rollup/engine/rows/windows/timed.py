@@ -300,7 +300,7 @@ class _TimeLengthBatch(Batches):
 class Session:
     """The rows of a key until nothing of it has come for `span`; then all of it leave together. No key: one session.
 
-    Sessions that end at one instant leave one after the other, each in a delivery of its own.
+    Sessions that end at one instant leave together; those of two instants one after the other, also after a jump.
     """
 
     span: int
@@ -356,8 +356,10 @@ class _Session(Window):
         return self._rows.pop(key, [])
 
     def fire(self, now: int) -> Delta:
-        due = self.due
-        return NOTHING if due is None or due > now else Delta((), self._end(self._heap[0][2]))
+        out, instant = list[Row](), self.due
+        while self.due is not None and self.due == instant <= now:
+            out += self._end(self._heap[0][2])
+        return Delta((), out)
 
     def content(self) -> Iterable[Row]:
         return (row for rows in self._rows.values() for row in rows)
