@@ -13,7 +13,8 @@ from rollup.engine.row import Row
 from rollup.engine.rows import select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.windows.keyed import Grouped
-from rollup.engine.rows.windows.timed import Session, Time
+from rollup.engine.rows.windows.sessions import Session
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import LONG
 from rollup.live import Engine
 

@@ -72,6 +72,18 @@ def per_time(amount: float, span: int) -> float:
     return amount / span if span else math.nan if not amount else math.copysign(math.inf, amount)
 
 
+def add_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
+    """The values of a set come."""
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+
+
+def drop_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
+    """The values of a set leave."""
+    for value in values:
+        drop_one(counts, value)
+
+
 def drop_one(counts: dict[Any, int], value: Any) -> None:
     """One occurrence of a value less; the last takes the value with it."""
     if counts.get(value, 0) <= 1:
@@ -140,6 +152,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "spread_of_sample": moments.spread_of_sample,
     "deviation_of_sample": moments.deviation_of_sample,
     "drop_one": drop_one,
+    "add_each": add_each,
+    "drop_each": drop_each,
     "drop_early": drop_early,
     "per_time": per_time,
     "add_counts": add_counts,

@@ -12,7 +12,7 @@ from rollup.core.errors import PlanError
 from rollup.engine.aggregates import partials
 from rollup.engine.aggregates.declaration import Aggregate, Kept
 from rollup.engine.aggregates.partials import Find, Partial, double, function, some
-from rollup.engine.types import BOOL, DECIMAL, DOUBLE, LONG, STRING, DataType, Kind
+from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, LONG, STRING, DataType, Kind
 
 
 def _number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[DataType]], DataType]:
@@ -136,6 +136,11 @@ DISTINCT_COUNT = Aggregate(
     "len({counts})", _long, merge="add_counts({counts}, {o_counts})",
     kept=Kept((partials.VALUES,), lambda find, constants: exp.cast(Size(this=find("set")), "bigint")),
 )  # fmt: skip
+UNION = Aggregate(
+    "union of sets", DISTINCT_COUNT.slots, "add_each({counts}, {x})", "drop_each({counts}, {x})", "tuple({counts})",
+    lambda types: ANY, merge=DISTINCT_COUNT.merge,
+)  # fmt: skip
+"""The values of sets, each once, in the order in which they came; a set is a tuple."""
 ALL_TRUE = Aggregate(
     "all true", {"yes": "0", "no": "0"}, "{yes} += 1 if {x} else 0; {no} += 0 if {x} else 1",
     "{yes} -= 1 if {x} else 0; {no} -= 0 if {x} else 1", "{yes} > 0 and {no} == 0", lambda types: BOOL,

@@ -21,10 +21,11 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.counted import ArrivalBatch, FirstLength, KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import AGGREGATES, CURRENT, Expressed, ExpressedBatch
-from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout, TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.ranked import Frequent, Ranked, Sorted
-from rollup.engine.rows.windows.timed import Delay, FirstTime, Session, Time, TimeAccumulating, TimeBatch
+from rollup.engine.rows.windows.ranked import Frequent, LossyFrequent, Ranked, Sorted
+from rollup.engine.rows.windows.sessions import Session
+from rollup.engine.rows.windows.timed import Delay, FirstTime, Time, TimeAccumulating, TimeBatch
 from rollup.engine.state import Packer, Unpacker
 from rollup.engine.types import BOOL, LONG
 from tests.profiles import examples
@@ -49,6 +50,7 @@ SPECS: dict[str, WindowSpec] = {
     "time batch": TimeBatch(10),
     "time batch eager": TimeBatch(10, eager=True),
     "time batch origin": TimeBatch(10, origin=3),
+    "time batch early": TimeBatch(10, each=True, early=True),
     "session": Session(6, (KEY,)),
     "external time": ExternalTime(TIME, 10),
     "external time batch": ExternalTimeBatch(TIME, 10),
@@ -58,11 +60,15 @@ SPECS: dict[str, WindowSpec] = {
     "sorted": Sorted(2, (VALUE, KEY), (True, False)),
     "sorted newest": Sorted(2, (VALUE,), (False,), "newest"),
     "ranked": Ranked((KEY,), 2, (VALUE,), (True,)),
+    "external time batch timeout": ExternalTimeBatchTimeout(TIME, 10, None, 7),
     "frequent": Frequent(2, (KEY,)),
+    "lossy frequent": LossyFrequent(0.5, 0.25, (KEY,)),
     "expression": Expressed(FEW),
     "expression sum": Expressed(SMALL, (AggregateCall(SUM, (VALUE,)),)),
     "expression batch": ExpressedBatch(MANY),
     "expression batch exclusive": ExpressedBatch(MANY, inclusive=False),
+    "expression batch early": ExpressedBatch(MANY, early=True),
+    "expression batch early exclusive": ExpressedBatch(MANY, inclusive=False, early=True),
     "grouped length": Grouped((KEY,), Length(2)),
     "grouped time": Grouped((KEY,), Time(7)),
     "intersection": Intersection((Length(3), Time(10))),
@@ -109,7 +115,7 @@ class Walk:
         self.window.restore(Unpacker(packer.state({})).node("window"))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", [name for name in SPECS if name != "lossy frequent"])  # rows that did not come leave
 @examples(30)
 @given(steps=STEPS)
 def test_what_came_and_has_not_left_is_the_content(name: str, steps: list[Any]) -> None:

@@ -117,7 +117,7 @@ class DeliveryApp:
         """What a query's rows do."""
         if isinstance(output, InsertSpec):
             return lambda rows: self.write(output.target, rows)
-        change = Change(self.tables[output.target], output.on, output.places, output.values, self.runner)
+        change = Change(self.tables[output.target], output, self.runner)
         return {"delete": change.delete, "update": change.update, "upsert": change.upsert}[output.action]
 
     def _part(self, place: int, spec: QuerySpec | PartitionSpec) -> Query | Partition:

@@ -22,6 +22,7 @@ from rollup.engine.rows.windows.base import Host, Window, WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.timed import TimeBatch
 from rollup.engine.timers import Order, Timers
 
 
@@ -70,14 +71,15 @@ class StreamInput:
         self.window: Window | None = None if spec.window is None else spec.window.build(host)
         batches = isinstance(self.window, Batches) and not isinstance(spec.window, ExpressedBatch)
         self._batches = batches or isinstance(spec.window, ArrivalBatch)
-        self._early = isinstance(spec.window, LengthBatch) and spec.window.early
+        self._early = early(spec.window)
 
     @property
     def due(self) -> int | None:
         return None if self.window is None else self.window.due
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
-        pieces = [[item] for item in chunk] if isinstance(self.window, Batches) else [chunk]
+        one_by_one = isinstance(self.window, Batches) or isinstance(self.spec.window, ExpressedBatch)
+        pieces = [[item] for item in chunk] if one_by_one and not isinstance(self.spec.window, TimeBatch) else [chunk]
         for piece in pieces:
             items = self.items(piece)
             if items:
@@ -111,13 +113,13 @@ class StreamInput:
     def _moved(self, delta: Delta) -> Chunk:
         """What leaves, then what comes, then what leaves as soon as it has come; by rank, all that leaves comes last."""
         now, new = self._host.environment.now, {row.id for row in delta.new}
-        if isinstance(self.spec.window, Sorted):
+        if _leaves_last(self.spec.window):
             new |= {row.id for row in delta.old}
         coming = [Item((row,), False, row.values[-1]) for row in delta.new]
         before, after = (
             [Item((row,), True, now) for row in delta.old if (row.id in new) is late] for late in (False, True)
         )
-        reset = [RESET] if self._batches and coming and (before or not self._early) else []
+        reset = [RESET] if self._batches and (before if self._early else coming) else []
         return [*before, *reset, *coming, *after, *([RESET] if self.spec.window == NOTHING_KEPT else [])]
 
     def content(self) -> Iterable[Row]:
@@ -138,9 +140,18 @@ NOTHING_KEPT = Length(0)
 
 def held(window: Window, spec: WindowSpec | None) -> Iterable[Row]:
     """What joins and questions see of a window; `spec` describes it."""
-    whole = isinstance(window, Batches) and not isinstance(spec, ExpressedBatch)
-    early = isinstance(spec, LengthBatch) and spec.early
-    return iter(window.last) if isinstance(window, Batches) and whole and not early else window.content()
+    whole = isinstance(window, Batches) and not isinstance(spec, ExpressedBatch) and not early(spec)
+    return iter(window.last) if isinstance(window, Batches) and whole else window.content()
+
+
+def early(spec: WindowSpec | None) -> bool:
+    """Whether the rows of a batch come as they arrive."""
+    return isinstance(spec, LengthBatch | TimeBatch | ExpressedBatch) and spec.early
+
+
+def _leaves_last(spec: WindowSpec | None) -> bool:
+    """Whether all that an arrival pushes out comes behind it."""
+    return isinstance(spec, Sorted) or (isinstance(spec, ExpressedBatch) and spec.early and spec.inclusive)
 
 
 def rows_of(chunk: Sequence[Item]) -> list[Row]:
@@ -283,8 +294,6 @@ class PatternInput:
 class SequenceInput:
     """A sequence; each match is a delivery of its own."""
 
-    due = None
-
     def __init__(self, spec: SequenceSpec, host: Host, emit: Emit) -> None:
         self._sequencer, self._emit, self._host = Sequencer(spec, host), emit, host
 
@@ -293,8 +302,14 @@ class SequenceInput:
             for match in self._sequencer.event(stream, rows_of([item])[0], item.time):
                 self._emit([Item(match, False, item.time)])
 
+    @property
+    def due(self) -> int | None:
+        """The end of a silence; a try that is too old is dropped by the next event."""
+        return self._sequencer.due
+
     def fire(self, now: int) -> None:
-        """Nothing is due: a try that is too old is dropped by the next event."""
+        for match in self._sequencer.fire(now):
+            self._emit([Item(match, False, now)])
 
     def snapshot(self) -> Any:
         return self._sequencer.snapshot()

@@ -37,13 +37,17 @@ class InsertSpec:
 
 @dataclass(frozen=True)
 class ChangeSpec:
-    """Rows change a table: the condition and the new values see the table's row (input 0) and the query's (input 1)."""
+    """Rows change a table: the condition and the new values see the table's row (input 0) and the query's (input 1).
+
+    `inserted`: of a row that matches none, by column of the table, the place in the query's row, or None for null.
+    """
 
     action: Literal["delete", "update", "upsert"]
     target: str
     on: Expr
     places: tuple[int, ...] = ()
     values: tuple[Expr, ...] = ()
+    inserted: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def streams_of(spec: InputSpec) -> list[str]:
         case Pattern():
             return list(dict.fromkeys(node.stream for node in nodes(spec.root) if isinstance(node, FilterNode)))
         case SequenceSpec():
-            return list(dict.fromkeys(node.stream for step in spec.steps for node in step.filters))
+            return list(dict.fromkeys(node.stream for step in spec.steps for node in step.nodes))
 
 
 Stored = Callable[[str], Content | None]

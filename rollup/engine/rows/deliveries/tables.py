@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
+from rollup.engine.rows.deliveries.queries import ChangeSpec
 from rollup.engine.rows.deliveries.selecting import Selected
 from rollup.engine.rows.windows.base import Host
 
@@ -66,9 +66,9 @@ class Table:
 class Change:
     """What a query's rows do to a table: the condition and the assignments see the table's row, then the query's."""
 
-    def __init__(self, table: Table, on: Expr, places: Sequence[int], values: Sequence[Expr], host: Host) -> None:
-        self._table, self._on, self._host = table, predicate(on), host
-        self._places, self._values = tuple(places), compiled_row(values)
+    def __init__(self, table: Table, spec: ChangeSpec, host: Host) -> None:
+        self._table, self._on, self._host = table, predicate(spec.on), host
+        self._places, self._values, self._inserted = spec.places, compiled_row(spec.values), spec.inserted
 
     def delete(self, rows: Sequence[Selected]) -> None:
         """Rows of the table that match are gone."""
@@ -82,10 +82,11 @@ class Change:
             self._updated(made.row)
 
     def upsert(self, rows: Sequence[Selected]) -> None:
-        """As update; a row that matches none is inserted as it is."""
+        """As update; a row that matches none is inserted, column by column."""
         for made in rows:
             if not self._updated(made.row):
-                self._table.insert(made.row.values)
+                values = made.row.values
+                self._table.insert([None if place is None else values[place] for place in self._inserted])
 
     def _updated(self, given: Row) -> bool:
         found = self._matching(given)

@@ -1,7 +1,8 @@
 """Sequences: patterns whose events follow one another with nothing between, over the streams that they read.
 
 An event either extends a try or ends it; it goes to the step after, when the present one has enough and the next takes
-it, else to the present one.
+it, else to the present one. Two exceptions: a try that has one side of an `and` waits for the other, whatever comes
+between; and a step that is a silence is over when its time has passed without any event of the streams.
 """
 
 from __future__ import annotations
@@ -19,12 +20,24 @@ from rollup.engine.rows.windows.base import Host
 
 @dataclass(frozen=True)
 class Step:
-    """`low` to `high` events of one of the filters; `many`: the tag is bound to a list."""
+    """`low` to `high` events of one of the filters; `many`: the tag is bound to a list.
+
+    `together`: one event of each filter, in any order. `never`: an event that one of these takes does not belong here.
+    `silence`: no event, but so many ms without one; the filters are those of `never` then.
+    """
 
     filters: tuple[FilterNode, ...]
     low: int = 1
     high: int | None = 1
     many: bool = False
+    together: bool = False
+    never: tuple[FilterNode, ...] = ()
+    silence: int | None = None
+
+    @property
+    def nodes(self) -> tuple[FilterNode, ...]:
+        """All filters that it has."""
+        return (*self.filters, *self.never)
 
 
 @dataclass(frozen=True)
@@ -39,14 +52,15 @@ class Sequence:
 
 
 class Try(NamedTuple):
-    """The step that a try stands at, how many events that step has taken, its match, when its first event came, and the
-    steps that it waits for."""
+    """The step that a try stands at, how many events that step has taken, its match, when its first event came, the
+    steps that it waits for, and the end of the silence that it waits for."""
 
     at: int
     many: int
     match: Match
     since: int
     waits: list[int]
+    due: int | None = None
 
 
 class Sequencer:
@@ -55,30 +69,58 @@ class Sequencer:
 
     def __init__(self, spec: Sequence, host: Host) -> None:
         self._spec, self._host = spec, host
-        self._streams = {node.stream for step in spec.steps for node in step.filters}
+        self._streams = {node.stream for step in spec.steps for node in step.nodes}
         self._tests: dict[int, Callable[[Any, Any, Any], bool]] = {
-            id(node): predicate(node.test) for step in spec.steps for node in step.filters
+            id(node): predicate(node.test) for step in spec.steps for node in step.nodes
         }
         self._tries: list[Try] = []
         self._open = True
+        self._begin_silence(host.environment.now)
+
+    @property
+    def due(self) -> int | None:
+        """The next end of a silence."""
+        return min((each.due for each in self._tries if each.due is not None), default=None)
 
     def event(self, stream: str, row: Row, time: int) -> list[Match]:
         """The matches that an event completes."""
         if stream not in self._streams:
             return []
         tries, self._tries, found = [each for each in self._tries if self._young(each, time)], [], list[Match]()
-        if self._open and not any(0 in each.waits for each in tries):
+        if self._open and self._spec.steps[0].silence is None and not any(0 in each.waits for each in tries):
             self._open = self._spec.every
             tries.append(self._fresh(time, self._free(0, 0, tries)))
         for place in reversed(range(len(self._spec.steps))):
             for each in [each for each in tries if place in each.waits]:
-                taken = self._taken(place, each.match, (stream, row))
+                taken = self._taken(place, each, (stream, row))
                 if taken is not None:
                     tries.remove(each)
-                    self._went(place, each.many + 1 if place == each.at else 1, taken, each.since, found)
+                    self._went(place, taken, each.since, found)
                     if place and each.at == 0 and self._spec.every and not self._spec.steps[0].low:
                         tries.append(self._fresh(time, [0]))  # a first step that may be passed over can have it as well
+        self._tries += [each for each in tries if self._half(each)]
+        self._begin_silence(time)
         return found
+
+    def fire(self, now: int) -> list[Match]:
+        """The matches that silences complete whose time has passed."""
+        over = [each for each in self._tries if each.due is not None and each.due <= now]
+        self._tries, found = [each for each in self._tries if each not in over], list[Match]()
+        for each in over:
+            self._went(each.at, (each.match, 1), each.since, found)
+            self._begin_silence(each.due or now)
+        return found
+
+    def _begin_silence(self, time: int) -> None:
+        """A sequence that begins with a silence waits for it from the beginning, or from the last event, on."""
+        silence = self._spec.steps[0].silence
+        if silence is None or not self._open or any(each.at == 0 for each in self._tries):
+            return
+        self._tries.append(self._fresh(time, [])._replace(due=time + silence))
+
+    def _half(self, each: Try) -> bool:
+        """Whether a try has one side of an `and`."""
+        return self._spec.steps[each.at].together and each.many == 1
 
     def _fresh(self, time: int, waits: list[int]) -> Try:
         return Try(0, 0, (None,) * self._spec.tags, time, waits)
@@ -88,7 +130,8 @@ class Sequencer:
 
     def _free(self, at: int, count: int, tries: list[Try]) -> list[int]:
         """Of the steps that the next event of a try may belong to, those for which no other try waits."""
-        return [place for place in self._reachable(at, count) if not any(place in each.waits for each in tries)]
+        waiting = {place for each in tries if not self._half(each) for place in each.waits}
+        return [place for place in self._reachable(at, count) if place not in waiting]
 
     def _reachable(self, at: int, count: int) -> list[int]:
         """The steps that the next event may belong to: this one while it is not full, and those behind it that may come."""
@@ -102,24 +145,41 @@ class Sequencer:
             enough = self._spec.steps[at].low == 0
         return places
 
-    def _taken(self, place: int, match: Match, event: tuple[str, Row]) -> Match | None:
-        stream, row = event
-        for node in self._spec.steps[place].filters:
-            if node.stream == stream and self._tests[id(node)]((*match, row), (0,), self._host.environment):
-                if node.tag is None:
-                    return match
-                known = match[node.tag]
-                step = self._spec.steps[place]
-                return bind(match, node.tag, [*(known or ()), row] if step.many else row)
-        return None
+    def _taken(self, place: int, each: Try, event: tuple[str, Row]) -> tuple[Match, int] | None:
+        """The match with an event in it, and how many events the step has then; None: it does not belong there."""
+        step, match, count = self._spec.steps[place], each.match, each.many if place == each.at else 0
+        if any(self._fits(node, match, event) for node in step.never):
+            return None
+        before = count
+        for node in step.filters:
+            new = not step.together or node.tag is None or match[node.tag] is None
+            if new and self._fits(node, match, event):
+                match, count = self._bound(match, node, step, event[1]), count + 1
+                if not step.together:
+                    break
+        return None if count == before else (match, count)
 
-    def _went(self, at: int, count: int, match: Match, since: int, found: list[Match]) -> None:
-        step = self._spec.steps[at]
+    def _fits(self, node: FilterNode, match: Match, event: tuple[str, Row]) -> bool:
+        stream, row = event
+        return node.stream == stream and self._tests[id(node)]((*match, row), (0,), self._host.environment)
+
+    @staticmethod
+    def _bound(match: Match, node: FilterNode, step: Step, row: Row) -> Match:
+        if node.tag is None:
+            return match
+        return bind(match, node.tag, [*(match[node.tag] or ()), row] if step.many else row)
+
+    def _went(self, at: int, taken: tuple[Match, int], since: int, found: list[Match]) -> None:
+        step, (match, count) = self._spec.steps[at], taken
         rest = self._spec.steps[at + 1 :]
         if count >= step.low and not any(each.low for each in rest):
             found.append(match)
-        elif waits := self._free(at, count, self._tries):
-            self._tries.append(Try(at, count, match, since, waits))
+            self._open = self._spec.every
+        elif rest and count >= step.low and rest[0].silence is not None:
+            now = self._host.environment.now
+            self._tries.append(Try(at + 1, 0, match, since, [], now + rest[0].silence))
+        elif (waits := self._free(at, count, self._tries)) or (step.together and count == 1):
+            self._tries.append(Try(at, count, match, since, waits or [at]))
 
     def snapshot(self) -> Any:
         """The tries."""

@@ -112,14 +112,20 @@ class _Expressed(Window):
 
 @dataclass(frozen=True)
 class ExpressedBatch:
-    """Rows in batches that close when the condition is true; `inclusive`: the row that made it true is in the batch."""
+    """Rows in batches that close when the condition is true; `inclusive`: the row that made it true is in the batch.
+
+    `early`: a row comes at once, and a batch leaves when it closes.
+    """
 
     condition: Expr
     calls: tuple[AggregateCall, ...] = ()
     inclusive: bool = True
+    early: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
+        if self.early:
+            return _EarlyExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
         return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
 
 
@@ -156,3 +162,24 @@ class _ExpressedBatch(Batches):
     def restore(self, state: Any) -> None:
         super().restore(state[0])
         self._content.restore(state[1])
+
+
+class _EarlyExpressedBatch(_Expressed):
+    def __init__(self, content: Content, inclusive: bool) -> None:
+        super().__init__(content)
+        self._inclusive = inclusive
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        old = list[Row]()
+        for row in rows:
+            self._content.add(row, now)
+            if self._content.holds(0):
+                batch = list(self.content())
+                alone = len(batch) == 1
+                self._content.clear()
+                if self._inclusive or alone:
+                    old += batch
+                else:
+                    old += batch[:-1]
+                    self._content.add(row, now)
+        return Delta(rows, old)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,24 +48,53 @@ class _ExternalTime(Stamped):
 class ExternalTimeBatch:
     """Rows in batches of `span` by their `time`; the raster begins with the first row's time, or at `origin`.
 
-    A batch closes when a row reaches its end; a late row goes into the open batch; gaps jump on the raster.
+    A batch closes when a row reaches its end; a late row goes into the open batch; gaps jump on the raster. An `origin`
+    that is an expression is that of the first row.
     """
 
     time: Expr
     span: int
-    origin: int | None = None
+    origin: int | Expr | None = None
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
-        return _ExternalTimeBatch(time_of(self.time, host), self.span, self.origin)
+        return _ExternalTimeBatch(time_of(self.time, host), self.span, _origin(self.origin, host))
+
+
+@dataclass(frozen=True)
+class ExternalTimeBatchTimeout(ExternalTimeBatch):
+    """The same; when nothing has closed a batch for `timeout` by the engine's clock, what there is of it comes, and again
+    with what has arrived since when `timeout` has passed once more. `stamped`: the place of the field, the row's time,
+    in which the end of the batch is put."""
+
+    timeout: int = 0
+    stamped: int | None = None
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _Timeout(self, host)
+
+
+Origin = Callable[[Row, int], int] | None
+"""The beginning of the raster, of the first row and its time; None: that time."""
+
+
+def _origin(given: int | Expr | None, host: Host) -> Origin:
+    if given is None:
+        return None
+    if isinstance(given, int):
+        return lambda row, at: given
+    found = time_of(given, host)
+    return lambda row, at: found(row)
 
 
 class _ExternalTimeBatch(Batches):
     moved_on = True
 
-    def __init__(self, time: Key, span: int, origin: int | None) -> None:
+    def __init__(self, time: Key, span: int, begins: Origin) -> None:
         super().__init__()
-        self._time, self._span, self._origin = time, span, origin
+        self._time, self._span, self._begins = time, span, begins
+        self._origin: int | None = None
         self._end: int | None = None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
@@ -73,15 +102,28 @@ class _ExternalTimeBatch(Batches):
         for row in rows:
             at = self._time(row)
             if self._end is not None and at >= self._end:
-                let_out = self.release()
+                let_out = self.close()
                 new += let_out.new
                 old += let_out.old
                 self._end = None
             if self._end is None:
-                self._origin = at if self._origin is None else self._origin
-                self._end = self._origin + ((at - self._origin) // self._span + 1) * self._span
-            self.current.append(row)
+                self._open(row, at, now)
+            self.take(row)
         return Delta(new, old) if new or old else NOTHING
+
+    def _open(self, row: Row, at: int, now: int) -> None:
+        """The next batch begins."""
+        if self._origin is None:
+            self._origin = at if self._begins is None else self._begins(row, at)
+        self._end = self._origin + ((at - self._origin) // self._span + 1) * self._span
+
+    def close(self) -> Delta:
+        """A row has reached the end of the batch."""
+        return self.release()
+
+    def take(self, row: Row) -> None:
+        """A row goes into the open batch."""
+        self.current.append(row)
 
     def snapshot(self) -> Any:
         return [super().snapshot(), self._origin, self._end]
@@ -89,6 +131,55 @@ class _ExternalTimeBatch(Batches):
     def restore(self, state: Any) -> None:
         super().restore(state[0])
         self._origin, self._end = state[1], state[2]
+
+
+class _Timeout(_ExternalTimeBatch):
+    def __init__(self, spec: ExternalTimeBatchTimeout, host: Host) -> None:
+        super().__init__(time_of(spec.time, host), spec.span, _origin(spec.origin, host))
+        self._spec, self._host = spec, host
+        self._due: int | None = None
+        self._shown = False
+        """Whether the open batch, so far, has come: it is `last` then."""
+
+    @property
+    def due(self) -> int | None:
+        return self._due
+
+    def _open(self, row: Row, at: int, now: int) -> None:
+        super()._open(row, at, now)
+        self._due = now + self._spec.timeout if self._spec.timeout else None
+
+    def take(self, row: Row) -> None:
+        if self._spec.stamped is not None:
+            values = list(row.values)
+            values[self._spec.stamped] = self._end
+            row = self._host.row(values)
+        super().take(row)
+
+    def close(self) -> Delta:
+        let_out = self._more() if self._shown else self.release()
+        self._shown = False
+        return let_out
+
+    def fire(self, now: int) -> Delta:
+        let_out = self._more() if self._shown else self.release()
+        self._shown, self._due = True, now + self._spec.timeout
+        return let_out
+
+    def _more(self) -> Delta:
+        """A batch that has come already comes again with what was added to it."""
+        if not self.current:
+            return NOTHING
+        old, again = self.last, [self._host.row(row.values) for row in self.last]
+        self.last, self.current = [*again, *self.current], []
+        return Delta(self.last, old)
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._due, self._shown]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._due, self._shown = state[1], state[2]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
@@ -195,3 +196,64 @@ class _Frequent(Window):
     def restore(self, state: Any) -> None:
         self._rows = {key: row for key, row, _ in state}
         self._counts = {key: count for key, _, count in state}
+
+
+@dataclass(frozen=True)
+class LossyFrequent:
+    """The newest row of each key whose share of all rows is about `support` or more, by lossy counting.
+
+    Counts are too small by at most `error` of all rows; after each 1 / `error` rows keys leave that can have no more than
+    that. A row of a key without the share gives nothing, and stays for its key.
+    """
+
+    support: float
+    error: float
+    key: tuple[Expr, ...]
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _LossyFrequent(self, key_of(self.key, host))
+
+
+class _LossyFrequent(Window):
+    def __init__(self, spec: LossyFrequent, key: Key) -> None:
+        self._least, self._width, self._key = spec.support - spec.error, math.ceil(1 / spec.error), key
+        self._rows: dict[Any, Row] = {}
+        self._counts: dict[Any, tuple[int, int]] = {}
+        """By key: its rows, and how many may have been forgotten before it came."""
+        self._total = 0
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        new, old = list[Row](), list[Row]()
+        for row in rows:
+            self._total += 1
+            key, bucket = self._key(row), math.ceil(self._total / self._width)
+            count, missed = self._counts.get(key, (0, bucket - 1))
+            self._rows[key], self._counts[key] = row, (count + 1, missed)
+            if count + 1 >= self._least * self._total:
+                new.append(row)
+            if self._total % self._width == 0:
+                old += self._pruned(bucket)
+        return Delta(new, old)
+
+    def _pruned(self, bucket: int) -> list[Row]:
+        gone = [key for key, (count, missed) in self._counts.items() if count + missed <= bucket]
+        for key in gone:
+            del self._counts[key]
+        return [self._rows.pop(key) for key in gone]
+
+    def content(self) -> Iterable[Row]:
+        return iter(self._rows.values())
+
+    def remove(self, row: Row) -> None:
+        key = self._key(row)
+        if self._rows.get(key) is row:
+            del self._rows[key], self._counts[key]
+
+    def snapshot(self) -> Any:
+        return [[[key, row, list(self._counts[key])] for key, row in self._rows.items()], self._total]
+
+    def restore(self, state: Any) -> None:
+        self._rows = {key: row for key, row, _ in state[0]}
+        self._counts = {key: (count, missed) for key, _, (count, missed) in state[0]}
+        self._total = state[1]

@@ -5,7 +5,6 @@ A timer that comes late (the clock jumped) lets everything out that is due, olde
 
 from __future__ import annotations
 
-import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -192,7 +191,8 @@ class TimeBatch:
 
     An empty batch after one with rows lets those leave; after that nothing comes until there are rows again, which
     fall on the same raster. `forced`: a delivery at every edge, also of nothing. `each`: a late timer lets out edge by
-    edge; else it lets out once and goes on with the first edge after the clock.
+    edge; else it lets out once and goes on with the first edge after the clock. `early`: a row comes at once, and all
+    of a batch leave at its edge.
     """
 
     span: int
@@ -200,9 +200,12 @@ class TimeBatch:
     eager: bool = False
     forced: bool = False
     each: bool = False
+    early: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
+        if self.early:
+            return _EarlyTimeBatch(self, self.origin, host.environment.now)
         origin = host.environment.now if self.eager and self.origin is None else self.origin
         return _TimeBatch(self, origin, host.environment.now)
 
@@ -242,6 +245,22 @@ class _TimeBatch(Batches):
         """The first edge of the raster after now."""
         origin = self._origin if self._origin is not None else now
         return origin + ((now - origin) // self._spec.span + 1) * self._spec.span
+
+
+class _EarlyTimeBatch(_TimeBatch):
+    in_batches = False
+
+    def shown(self) -> Iterable[Row]:
+        """The batch so far: its rows came as they arrived."""
+        return self.content()
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        super().enter(rows, now)
+        return Delta(rows, ())
+
+    def fire(self, now: int) -> Delta:
+        old, self.current, self._due = self.current, [], None
+        return Delta((), old)
 
 
 @dataclass(frozen=True)
@@ -294,88 +313,3 @@ class _TimeLengthBatch(Batches):
     def restore(self, state: Any) -> None:
         super().restore(state[0])
         self._due = state[1]
-
-
-@dataclass(frozen=True)
-class Session:
-    """The rows of a key until nothing of it has come for `span`; then all of it leave together. No key: one session.
-
-    Sessions that end at one instant leave together; those of two instants one after the other, also after a jump.
-    """
-
-    span: int
-    key: tuple[Any, ...] = ()
-
-    def build(self, host: Host) -> Window:
-        """The window, empty."""
-        from rollup.engine.rows.windows.base import key_of
-
-        return _Session(self.span, key_of(self.key, host))
-
-
-class _Session(Window):
-    def __init__(self, span: int, key: Any) -> None:
-        self._span, self._key = span, key
-        self._rows: dict[Any, list[Row]] = {}
-        self._last: dict[Any, int] = {}
-        self._numbers: dict[Any, int] = {}
-        self._number = 0
-        self._heap: list[tuple[int, int, Any]] = []
-        """One entry a session: its last row's time when that was looked at last, and its number."""
-
-    @property
-    def due(self) -> int | None:
-        while self._heap:
-            last, number, key = self._heap[0]
-            if self._numbers.get(key) != number:  # it has ended
-                heapq.heappop(self._heap)
-            elif self._last[key] != last:
-                heapq.heapreplace(self._heap, (self._last[key], number, key))
-            else:
-                return last + self._span
-        return None
-
-    def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        for row in rows:
-            key = self._key(row)
-            if key not in self._rows:
-                self._begin(key, now)
-            self._rows[key].append(row)
-            self._last[key] = now
-        return Delta(rows, ())
-
-    def _begin(self, key: Any, now: int) -> None:
-        self._rows[key] = []
-        self._number += 1
-        self._numbers[key] = self._number
-        heapq.heappush(self._heap, (now, self._number, key))
-
-    def _end(self, key: Any) -> list[Row]:
-        self._last.pop(key, None)
-        self._numbers.pop(key, None)
-        return self._rows.pop(key, [])
-
-    def fire(self, now: int) -> Delta:
-        out, instant = list[Row](), self.due
-        while self.due is not None and self.due == instant <= now:
-            out += self._end(self._heap[0][2])
-        return Delta((), out)
-
-    def content(self) -> Iterable[Row]:
-        return (row for rows in self._rows.values() for row in rows)
-
-    def remove(self, row: Row) -> None:
-        key = self._key(row)
-        rows = [each for each in self._rows.get(key, []) if each is not row]
-        if rows:
-            self._rows[key] = rows
-        else:
-            self._end(key)
-
-    def snapshot(self) -> Any:
-        return [[key, rows, self._last[key]] for key, rows in self._rows.items()]
-
-    def restore(self, state: Any) -> None:
-        for key, rows, last in state:
-            self._begin(key, last)
-            self._rows[key], self._last[key] = rows, last

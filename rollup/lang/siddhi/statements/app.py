@@ -16,8 +16,9 @@ from rollup.engine.rows.deliveries.selecting import Selected, Selector
 from rollup.engine.state import State
 from rollup.engine.types import DataType, RowType
 from rollup.lang.fitting import fitting
+from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, condition
-from rollup.lang.siddhi.statements.lowering import lower, lower_selection
+from rollup.lang.siddhi.statements.lowering import lower, lower_change, lower_selection
 from rollup.lang.siddhi.statements.reader import read_app, read_request
 
 
@@ -38,9 +39,9 @@ class SiddhiApp:
     """
 
     def __init__(self, text: str, start: int = 0) -> None:
-        tree = read_app(text)
-        self.spec = lower(tree)
-        self.playback = any(annotation.name == "app:playback" for annotation in tree.annotations)
+        app = read_app(text)
+        self.spec = lower(app)
+        self.playback = any(annotation.name == "app:playback" for annotation in app.annotations)
         self._emitted: list[Emitted] = []
         self._app = DeliveryApp(self.spec, self._note, start)
 
@@ -79,19 +80,32 @@ class SiddhiApp:
         return emitted
 
     def query(self, text: str) -> pa.Table:
-        """The answer to an on-demand query of a table or shared window: `from T on … select …`."""
+        """The answer to an on-demand query of a table or shared window: `from T on … select …`.
+
+        One that changes a table (`select 1 as k insert into T`, `update T set … on …`, `delete T on …`) is answered with
+        no row, of the table's columns.
+        """
         request = read_request(text)
+        return self._changed(request) if isinstance(request, tree.ChangeRequest) else self._asked(request)
+
+    def _asked(self, request: tree.Request) -> pa.Table:
         content = self._app.stored(request.table)
         if content is None:
             raise QueryError(f"{request.table!r} is neither a table nor a window").at(*request.place)
-        rows = self._rows_of(request.table)
-        scope = Scope([Input((request.table,), rows)], [])
+        names = tuple(name for name in (request.alias, request.table) if name is not None)
+        scope = Scope([Input(names, self._rows_of(request.table))], [])
         test = None if request.on is None else condition(request.on, scope, "on")
         selection, columns = lower_selection(request.selection, scope, "current")
         passes, environment = predicate(test), self._app.runner.environment
         items = [Item((row,), False, self.now) for row in content() if passes((row,), (0,), environment)]
         made = Selector(selection, self._app.runner).select([items])
         return _table([each.row for each in made], columns)
+
+    def _changed(self, request: tree.ChangeRequest) -> pa.Table:
+        selection, output = lower_change(request, self.spec.stored, self.spec.tables)
+        self._app.writer(output)(Selector(selection, self._app.runner).select([[Item((), False, self.now)]]))
+        fields = self._rows_of(output.target).fields
+        return _table([], {name: kind for name, kind in fields.items() if name != TIME})
 
     def snapshot(self) -> State:
         """The whole state: named tables and scalars."""
@@ -120,8 +134,16 @@ class SiddhiApp:
 
 def _table(rows: Iterable[Row], columns: dict[str, DataType]) -> pa.Table:
     values = [row.values for row in rows]
-    arrays = [
-        pa.array([row[place] for row in values], kind.arrow or pa.string())
-        for place, kind in enumerate(columns.values())
-    ]
+    arrays = [_column([row[place] for row in values], kind) for place, kind in enumerate(columns.values())]
     return pa.table(arrays, names=list(columns))
+
+
+def _column(values: list[Any], kind: DataType) -> pa.Array:
+    """A column of its type; objects as text."""
+    if kind.arrow is not None:
+        return pa.array(values, kind.arrow)
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple | list) else str(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, RollupError
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.deliveries.app import AppSpec, PartitionSpec, SharedSpec
@@ -233,10 +233,33 @@ def _output(made: tree.Output, columns: dict[str, DataType], names: Names) -> In
         _insertable(made, target, given, names)
         return InsertSpec(target)
     if target not in names.tables:
-        raise PlanError(f"{target!r} is no table", hint=f"tables are {', '.join(names.tables) or 'none'}").at(
-            *made.place
-        )
+        raise _no_table(made, names.tables)
     return _change(made, target, given, names.tables[target])
+
+
+def lower_change(made: tree.ChangeRequest, stored: Mapping[str, RowType], tables: Collection[str]) -> ChangeRequest:
+    """An on-demand query that changes a table: what it selects is one row, of constants. Raises PlanError."""
+    scope, output = Scope([], []), made.output
+    columns = dict[str, DataType]()
+    selection = Selection(())
+    if made.selection.items:
+        selection, columns = lower_selection(made.selection, scope, "current")
+    elif output.action in ("insert", "upsert"):
+        raise PlanError("there is no row to insert", hint="select 1 as k, … insert into T").at(*output.place)
+    given, known = RowType("the query", {**columns, TIME: LONG}), stored.get(output.target)
+    if known is None or (output.action != "insert" and output.target not in tables):
+        raise _no_table(output, tables)
+    if output.action == "insert":
+        _check_fits(output, given, known)
+        return selection, InsertSpec(output.target)
+    return selection, _change(output, output.target, given, known, always=output.action == "delete")
+
+
+ChangeRequest = tuple[Selection, InsertSpec | ChangeSpec]
+
+
+def _no_table(made: tree.Output, tables: Collection[str]) -> RollupError:
+    return PlanError(f"{made.target!r} is no table", hint=f"tables are {', '.join(tables) or 'none'}").at(*made.place)
 
 
 def _insertable(made: tree.Output, target: str, given: RowType, names: Names) -> None:
@@ -245,29 +268,47 @@ def _insertable(made: tree.Output, target: str, given: RowType, names: Names) ->
     if known is None:
         names.streams[target] = RowType(target, given.fields)
         return
+    _check_fits(made, given, known)
+
+
+def _check_fits(made: tree.Output, given: RowType, known: RowType) -> None:
+    """Refuse rows that are not as their target is defined."""
     wanted, got = list(known.fields.values()), list(given.fields.values())
     fits = len(wanted) == len(got) and all(g in (w, NULL, ANY) or w == ANY for w, g in zip(wanted, got, strict=True))
     if not fits:
         columns = [f"{name} {kind}" for name, kind in given.fields.items() if name != TIME]
         defined = [f"{name} {kind}" for name, kind in known.fields.items() if name != TIME]
         raise PlanError(
-            f"the query selects ({', '.join(columns)}), but {target} is defined as ({', '.join(defined)})"
+            f"the query selects ({', '.join(columns)}), but {made.target} is defined as ({', '.join(defined)})"
         ).at(*made.place)
 
 
-def _change(made: tree.Output, target: str, given: RowType, table: RowType) -> ChangeSpec:
+def _change(made: tree.Output, target: str, given: RowType, table: RowType, always: bool = False) -> ChangeSpec:
+    """What rows do to a table; `always`: without a condition it is all of its rows."""
     scope = Scope([Input((target,), table), Input(("the query",), given)], preferred=1)
-    if made.on is None:
+    if made.on is None and not always:
         raise PlanError(f"{made.action} needs a condition", hint="on …").at(*made.place)
-    on, places, values = condition(made.on, scope, "on"), list[int](), list[Expr]()
+    on = Const(True, BOOL) if made.on is None else condition(made.on, scope, "on")
+    places, values = list[int](), list[Expr]()
     for each in made.assignments or ():
         if each.column.attribute not in table.index:
             raise PlanError(f"{target} has no column {each.column.attribute!r}").at(*each.column.place)
         places.append(table.index[each.column.attribute])
         values.append(bind(each.value, scope))
+    if made.action == "upsert" or (made.action == "update" and made.assignments is None):
+        _check_columns(made, given, table)
     if made.assignments is None and made.action != "delete":
-        for name, kind in given.fields.items():
-            if name in table.index:
-                places.append(table.index[name])
-                values.append(Field(1, given.index[name], kind))
-    return ChangeSpec(made.action, target, on, tuple(places), tuple(values))  # type: ignore[arg-type]
+        places = [table.index[name] for name in given.fields]
+        values = [Field(1, given.index[name], kind) for name, kind in given.fields.items()]
+    inserted = tuple(given.index.get(name) for name in table.fields)
+    return ChangeSpec(made.action, target, on, tuple(places), tuple(values), inserted)  # type: ignore[arg-type]
+
+
+def _check_columns(made: tree.Output, given: RowType, table: RowType) -> None:
+    """Refuse a column that the table has not, or has of another type: rows go into it by the names of their columns."""
+    for name, kind in given.fields.items():
+        wanted = table.fields.get(name)
+        if wanted is None or not (kind in (wanted, NULL, ANY) or wanted == ANY):
+            columns = ", ".join(f"{each} {of}" for each, of in table.fields.items() if each != TIME)
+            problem = f"the query selects {name} {kind}, but {made.target} has the columns {columns}"
+            raise PlanError(problem, hint="as name").at(*made.place)

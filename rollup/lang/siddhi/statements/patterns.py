@@ -86,12 +86,27 @@ class Lowered:
 
     def step(self, step: tree.Step) -> Step:
         """A step of a sequence."""
-        if isinstance(step, tree.Logical) and step.word == "or" and not (step.left.absent or step.right.absent):
-            return Step((self.filter(step.left), self.filter(step.right)))
-        if not isinstance(step, tree.Basic) or step.absent:
-            raise PlanError("a sequence takes events, `or` of events, and counts", hint="use a pattern with ->")
-        low, high = step.count or (1, 1)
-        return Step((self.filter(step),), low, high, step.count is not None)
+        match step:
+            case tree.Logical(left=left, right=right):
+                return self._logical_step(left, right, step.word)
+            case tree.Basic(absent=True, span=int(span)):
+                return Step((), silence=span, never=(self.filter(step),))
+            case tree.Basic(absent=False):
+                low, high = step.count or (1, 1)
+                return Step((self.filter(step),), low, high, step.count is not None)
+            case _:
+                problem = "a sequence takes events, `and` and `or` of events, `not … for`, and counts"
+                raise PlanError(problem, hint="use a pattern with ->")
+
+    def _logical_step(self, left: tree.Basic, right: tree.Basic, word: str) -> Step:
+        present = tuple(self.filter(each) for each in (left, right) if not each.absent)
+        absent = [each for each in (left, right) if each.absent]
+        if not absent:
+            return Step(present, 2, 2, together=True) if word == "and" else Step(present)
+        if word == "or" or len(absent) == 2 or absent[0].span is not None:
+            problem = "of a sequence's `not` only `not X and e=Y` and `not X for` can be steps"
+            raise PlanError(problem, hint="use a pattern with ->").at(*absent[0].stream.place)
+        return Step(present, never=(self.filter(absent[0]),))
 
 
 def _basics(step: tree.Step) -> list[tree.Basic]:

@@ -28,8 +28,8 @@ def read_app(text: str) -> tree.App:
     return _read(text, "app")
 
 
-def read_request(text: str) -> tree.Request:
-    """An on-demand query of a table or window. Raises SyntaxProblem."""
+def read_request(text: str) -> tree.Request | tree.ChangeRequest:
+    """An on-demand query of a table or window, or one that changes a table. Raises SyntaxProblem."""
     return _read(text, "request")
 
 
@@ -431,8 +431,14 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
     def condition(self, meta: Meta, parts: list[Any]) -> tree.Expression:
         return parts[0]
 
-    def request(self, meta: Meta, parts: list[Any]) -> tree.Request:
-        return tree.Request(parts[0], parts[1], _selection(parts), _place(meta))
+    def asking(self, meta: Meta, parts: list[Any]) -> tree.Request:
+        return tree.Request(parts[0], parts[1], parts[2], _selection(parts), _place(meta))
+
+    def changing(self, meta: Meta, parts: list[Any]) -> tree.ChangeRequest:
+        return tree.ChangeRequest(_selection(parts), parts[-1])
+
+    def request(self, meta: Meta, parts: list[Any]) -> tree.Request | tree.ChangeRequest:
+        return parts[0]
 
     def app(self, meta: Meta, parts: list[Any]) -> tree.App:
         given = [a for part in parts if not isinstance(part, tree.Partition) for a in part.annotations]

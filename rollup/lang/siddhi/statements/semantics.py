@@ -150,6 +150,8 @@ FUNCTIONS: Mapping[str, Scalar] = {
         )
     ),
     "UUID": Scalar(Operator("uuid", lambda: str(uuid4()), strict=False), STRING, 0, 0),
+    "createSet": Scalar(Operator("createSet", lambda value: (value,), strict=False), ANY, 1, 1),
+    "sizeOfSet": Scalar(Operator("sizeOfSet", lambda values: len(values or ()), strict=False), INT, 1, 1),
     "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1),
     "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1),
     "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1),
@@ -199,6 +201,7 @@ AGGREGATES: Mapping[str, Summary] = ChainMap(
         "avg": Summary(NET_AVG, Gives.DOUBLE, numeric=True),
         "and": Summary(agg.ALL_TRUE, Gives.BOOL),
         "or": Summary(agg.ANY_TRUE, Gives.BOOL),
+        "unionSet": Summary(agg.UNION, Gives.OBJECT),
         "minForever": Summary(agg.MINEVER, Gives.ARGUMENT),
         "maxForever": Summary(agg.MAXEVER, Gives.ARGUMENT),
     },

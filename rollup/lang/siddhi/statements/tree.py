@@ -267,9 +267,18 @@ class App:
 
 @dataclass(frozen=True)
 class Request:
-    """An on-demand query: `from T on … select …`."""
+    """An on-demand query: `from T as t on … select …`."""
 
     table: str
+    alias: str | None
     on: Expression | None
     selection: Selection
     place: Place
+
+
+@dataclass(frozen=True)
+class ChangeRequest:
+    """An on-demand query that changes a table: `select 1 as k insert into T`, `update T set … on …`, `delete T on …`."""
+
+    selection: Selection
+    output: Output

@@ -12,9 +12,10 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import AGGREGATES, Expressed, ExpressedBatch
-from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
-from rollup.engine.rows.windows.ranked import Frequent, Sorted
-from rollup.engine.rows.windows.timed import Delay, Session, Time, TimeBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
+from rollup.engine.rows.windows.ranked import Frequent, LossyFrequent, Sorted
+from rollup.engine.rows.windows.sessions import Session
+from rollup.engine.rows.windows.timed import Delay, Time, TimeBatch
 from rollup.engine.types import BOOL, RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
@@ -44,6 +45,19 @@ class Arguments:
         """The expressions from one place on."""
         return tuple(self.value(place) for place in range(start, len(self.call.arguments)))
 
+    def share(self, place: int) -> float:
+        """A number above 0, at most 1."""
+        node = self.call.arguments[place]
+        value = node.value if isinstance(node, tree.Constant) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
+            return float(value)
+        raise PlanError(f"argument {place + 1} of {self.call.name} is a number above 0, at most 1").at(*node.place)
+
+    def is_flag(self, place: int) -> bool:
+        """Whether true or false stands there."""
+        node = self.call.arguments[place]
+        return isinstance(node, tree.Constant) and isinstance(node.value, bool)
+
     def flag(self, place: int) -> bool:
         """true or false, where it is there."""
         if place >= len(self.call.arguments):
@@ -72,7 +86,41 @@ def _expressed(given: Arguments) -> WindowSpec:
 def _expressed_batch(given: Arguments) -> WindowSpec:
     """A batch goes on as long as its condition holds."""
     test, calls = _condition(given)
-    return ExpressedBatch(Call(op.NOT, (test,), BOOL), calls, inclusive=given.flag(1))
+    return ExpressedBatch(Call(op.NOT, (test,), BOOL), calls, inclusive=given.flag(1), early=given.flag(2))
+
+
+def _time_batch(given: Arguments) -> WindowSpec:
+    """`timeBatch(span[, start][, early])`."""
+    early = len(given.call.arguments) - 1
+    early = early if early and (early == 2 or given.is_flag(early)) else 3
+    return TimeBatch(given.number(0), given.given(1) if early != 1 else None, each=True, early=given.flag(early))
+
+
+def _external_time_batch(given: Arguments) -> WindowSpec:
+    """`externalTimeBatch(time, span[, start][, timeout][, stamp])`: the start may be an attribute of the first row."""
+    time, span = given.value(0), given.number(1)
+    start = given.call.arguments[2] if len(given.call.arguments) > 2 else None
+    origin = given.value(2) if isinstance(start, tree.Name) else given.given(2)
+    if len(given.call.arguments) <= 3:
+        return ExternalTimeBatch(time, span, origin)
+    if given.flag(4) and not isinstance(time, Field):
+        raise PlanError(f"argument 1 of {given.call.name} is an attribute when the batch's end is put into it")
+    stamped = time.index if given.flag(4) and isinstance(time, Field) else None
+    return ExternalTimeBatchTimeout(time, span, origin, given.number(3), stamped)
+
+
+def _lossy(given: Arguments) -> WindowSpec:
+    support = given.share(0)
+    error = given.share(1) if len(given.call.arguments) > 1 else support / 10
+    return LossyFrequent(support, error, given.values(2) or _whole(given.row))
+
+
+def _session(given: Arguments) -> WindowSpec:
+    late = [node for node in given.call.arguments[1:] if isinstance(node, tree.Constant)]
+    if late:
+        problem = f"{given.call.name} does not wait for late rows (allowed latency)"
+        raise PlanError(problem, hint="session(gap) or session(gap, key)").at(*late[0].place)
+    return Session(given.number(0), given.values(1))
 
 
 def _condition(given: Arguments) -> tuple[Expr, tuple[AggregateCall, ...]]:
@@ -104,14 +152,15 @@ WINDOWS: Mapping[str, Known] = {
     "time": Known(1, 1, lambda given: Time(given.number(0))),
     "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.number(1))),
     "delay": Known(1, 1, lambda given: Delay(given.number(0))),
-    "timeBatch": Known(1, 2, lambda given: TimeBatch(given.number(0), given.given(1), each=True)),
+    "timeBatch": Known(1, 3, _time_batch),
     "externalTime": Known(2, 2, lambda given: ExternalTime(given.value(0), given.number(1))),
-    "externalTimeBatch": Known(2, 3, lambda given: ExternalTimeBatch(given.value(0), given.number(1), given.given(2))),
+    "externalTimeBatch": Known(2, 5, _external_time_batch),
     "sort": Known(2, None, _sorted),
-    "session": Known(1, 2, lambda given: Session(given.number(0), given.values(1))),
+    "session": Known(1, 3, _session),
     "frequent": Known(1, None, lambda given: Frequent(given.number(0), given.values(1) or _whole(given.row))),
+    "lossyFrequent": Known(1, None, _lossy),
     "expression": Known(1, 1, _expressed),
-    "expressionBatch": Known(1, 2, _expressed_batch),
+    "expressionBatch": Known(1, 3, _expressed_batch),
 }
 
 
