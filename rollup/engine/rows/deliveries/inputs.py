@@ -21,7 +21,7 @@ from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Host, Window, WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
-from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.ranked import LossyFrequent, Sorted
 from rollup.engine.rows.windows.timed import TimeBatch
 from rollup.engine.timers import Order, Timers
 
@@ -151,7 +151,9 @@ def early(spec: WindowSpec | None) -> bool:
 
 def _leaves_last(spec: WindowSpec | None) -> bool:
     """Whether all that an arrival pushes out comes behind it."""
-    return isinstance(spec, Sorted) or (isinstance(spec, ExpressedBatch) and spec.early and spec.inclusive)
+    return isinstance(spec, Sorted | LossyFrequent) or (
+        isinstance(spec, ExpressedBatch) and spec.early and spec.inclusive
+    )
 
 
 def rows_of(chunk: Sequence[Item]) -> list[Row]:

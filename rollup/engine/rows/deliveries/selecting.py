@@ -57,10 +57,15 @@ class Selector:
         self._groups: dict[Any, Group] = {}
 
     def select(self, chunks: Iterable[Sequence[Item]]) -> list[Selected]:
-        """The rows of a delivery that leave. Its pieces are folded and ordered each by itself, then cut together."""
-        rows = [row for chunk in chunks for row in self._piece(chunk)]
+        """The rows of a delivery that leave. Its pieces are folded, ordered and cut each by itself; what comes behind one
+        of which the limit has cut rows off does not leave."""
         end = None if self.spec.limit is None else self.spec.offset + self.spec.limit
-        return rows[self.spec.offset : end]
+        found, over = list[Selected](), False
+        for rows in [self._piece(chunk) for chunk in chunks]:
+            if not over:
+                found += rows[self.spec.offset : end]
+                over = end is not None and len(rows) > end
+        return found
 
     def _piece(self, chunk: Sequence[Item]) -> list[Selected]:
         found = list[tuple[Selected, bool]]()

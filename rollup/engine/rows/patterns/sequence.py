@@ -2,7 +2,8 @@
 
 An event either extends a try or ends it; it goes to the step after, when the present one has enough and the next takes
 it, else to the present one. Two exceptions: a try that has one side of an `and` waits for the other, whatever comes
-between; and a step that is a silence is over when its time has passed without any event of the streams.
+between; and a step that is a silence is over when its time has passed without any event that a step may take or that
+must not come.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Sequencer:
     def __init__(self, spec: Sequence, host: Host) -> None:
         self._spec, self._host = spec, host
         self._streams = {node.stream for step in spec.steps for node in step.nodes}
+        self._taking = {node.stream for step in spec.steps for node in step.filters}
         self._tests: dict[int, Callable[[Any, Any, Any], bool]] = {
             id(node): predicate(node.test) for step in spec.steps for node in step.nodes
         }
@@ -98,7 +100,7 @@ class Sequencer:
                     self._went(place, taken, each.since, found)
                     if place and each.at == 0 and self._spec.every and not self._spec.steps[0].low:
                         tries.append(self._fresh(time, [0]))  # a first step that may be passed over can have it as well
-        self._tries += [each for each in tries if self._half(each)]
+        self._tries += [each for each in tries if self._half(each) or self._unbroken(each, stream, row)]
         self._begin_silence(time)
         return found
 
@@ -107,6 +109,7 @@ class Sequencer:
         over = [each for each in self._tries if each.due is not None and each.due <= now]
         self._tries, found = [each for each in self._tries if each not in over], list[Match]()
         for each in over:
+            self._open = self._open and (self._spec.every or each.at > 0)
             self._went(each.at, (each.match, 1), each.since, found)
             self._begin_silence(each.due or now)
         return found
@@ -121,6 +124,12 @@ class Sequencer:
     def _half(self, each: Try) -> bool:
         """Whether a try has one side of an `and`."""
         return self._spec.steps[each.at].together and each.many == 1
+
+    def _unbroken(self, each: Try, stream: str, row: Row) -> bool:
+        """Whether a silence goes on: the event is of a stream that no step takes, and not of those that must not be."""
+        never = self._spec.steps[each.at].never
+        concerned = each.due is not None and stream not in self._taking
+        return concerned and not any(self._fits(node, each.match, (stream, row)) for node in never)
 
     def _fresh(self, time: int, waits: list[int]) -> Try:
         return Try(0, 0, (None,) * self._spec.tags, time, waits)

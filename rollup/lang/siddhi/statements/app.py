@@ -83,7 +83,7 @@ class SiddhiApp:
         """The answer to an on-demand query of a table or shared window: `from T on … select …`.
 
         One that changes a table (`select 1 as k insert into T`, `update T set … on …`, `delete T on …`) is answered with
-        no row, of the table's columns.
+        no row, of what it selects or else of the table's columns.
         """
         request = read_request(text)
         return self._changed(request) if isinstance(request, tree.ChangeRequest) else self._asked(request)
@@ -102,9 +102,9 @@ class SiddhiApp:
         return _table([each.row for each in made], columns)
 
     def _changed(self, request: tree.ChangeRequest) -> pa.Table:
-        selection, output = lower_change(request, self.spec.stored, self.spec.tables)
+        selection, output, columns = lower_change(request, self.spec.stored, self.spec.tables)
         self._app.writer(output)(Selector(selection, self._app.runner).select([[Item((), False, self.now)]]))
-        fields = self._rows_of(output.target).fields
+        fields = columns or self._rows_of(output.target).fields
         return _table([], {name: kind for name, kind in fields.items() if name != TIME})
 
     def snapshot(self) -> State:

@@ -218,7 +218,9 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
 
 def _coalesce(node: tree.Function, scope: Scope) -> Expr:
     arguments = tuple(bind(each, scope) for each in node.arguments)
-    return Coalesce(arguments, semantics.FUNCTIONS["maximum"].result([a.type for a in arguments]))  # type: ignore[operator]
+    if not arguments:
+        raise PlanError(f"{node.name} takes at least 1 argument")
+    return Coalesce(arguments, semantics.alike([a.type for a in arguments], f"what {node.name} chooses from"))
 
 
 def _choice(node: tree.Function, scope: Scope) -> Expr:
@@ -226,7 +228,7 @@ def _choice(node: tree.Function, scope: Scope) -> Expr:
         raise PlanError("ifThenElse takes 3 arguments: a condition and two values")
     test = condition(node.arguments[0], scope, "the condition of ifThenElse")
     yes, no = (bind(each, scope) for each in node.arguments[1:])
-    return Case(((test, yes),), no, yes.type if yes.type != NULL else no.type)
+    return Case(((test, yes),), no, semantics.alike([yes.type, no.type], "the values of ifThenElse"))
 
 
 def _converted(node: tree.Function, scope: Scope) -> Expr:

@@ -73,9 +73,10 @@ def _primary_key(made: tree.Definition, rows: RowType) -> tuple[int, ...]:
 def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
     values, ranges = dict[str, Expr](), dict[str, tuple[tuple[Expr, str], ...]]()
     for key in made.keys:
-        if key.stream not in names.streams:
+        rows = names.streams.get(key.stream) or names.shared.get(key.stream)
+        if rows is None:
             raise PlanError(f"stream {key.stream!r} is not defined").at(*made.place)
-        scope = Scope([Input((key.stream,), names.streams[key.stream])])
+        scope = Scope([Input((key.stream,), rows)])
         if key.value is not None:
             values[key.stream] = bind(key.value, scope)
         else:
@@ -89,6 +90,8 @@ def _query(made: tree.Query, names: Names) -> QuerySpec:
     selection, columns = lower_selection(made.selection, scope, made.output.kind)
     rate = None
     if made.rate is not None:
+        if not (made.rate.events or made.rate.span):
+            raise PlanError("output every 0 gives nothing", hint="output every 1 events").at(*made.output.place)
         rate = Rate(made.rate.mode, made.rate.events, made.rate.span, bool(selection.group_by))
         if rate.mode == "snapshot":
             selection = _both_kinds(selection)
@@ -251,11 +254,12 @@ def lower_change(made: tree.ChangeRequest, stored: Mapping[str, RowType], tables
         raise _no_table(output, tables)
     if output.action == "insert":
         _check_fits(output, given, known)
-        return selection, InsertSpec(output.target)
-    return selection, _change(output, output.target, given, known, always=output.action == "delete")
+        return selection, InsertSpec(output.target), columns
+    return selection, _change(output, output.target, given, known, always=output.action == "delete"), columns
 
 
-ChangeRequest = tuple[Selection, InsertSpec | ChangeSpec]
+ChangeRequest = tuple[Selection, InsertSpec | ChangeSpec, dict[str, DataType]]
+"""What is selected, what is done with it, and the columns of what is selected."""
 
 
 def _no_table(made: tree.Output, tables: Collection[str]) -> RollupError:

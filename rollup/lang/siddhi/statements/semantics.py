@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from rollup.core.errors import PlanError
 from rollup.engine import operators as op
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
-from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, STRING, DataType, Kind
+from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type
@@ -83,7 +84,7 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "long": _whole(op.LONG_MIN, op.LONG_MAX),
     "float": lambda value: _float32(float(value)),
     "double": float,
-    "bool": lambda value: value == "true" if isinstance(value, str) else bool(value),
+    "bool": lambda value: value.lower() == "true" if isinstance(value, str) else value == 1,
     "string": lambda value: ("true" if value else "false") if isinstance(value, bool) else str(value),
 }
 
@@ -120,6 +121,27 @@ def _common(types: list[DataType]) -> DataType:
     return widest
 
 
+def _numbers(types: list[DataType]) -> DataType:
+    wrong = next((kind for kind in types if not kind.numeric and kind not in (NULL, ANY)), None)
+    if wrong is not None:
+        raise PlanError(f"numbers are compared, not {wrong}")
+    return _common(types)
+
+
+def _set_size(types: list[DataType]) -> DataType:
+    if types[0] not in (ANY, NULL):
+        raise PlanError(f"a set is expected, not {types[0]}", hint="createSet, unionSet")
+    return INT
+
+
+def alike(types: list[DataType], what: str) -> DataType:
+    """The one type of values that stand for one another; null has any. Raises PlanError where they differ."""
+    known = [kind for kind in types if kind not in (NULL, ANY)]
+    if any(kind != known[0] for kind in known):
+        raise PlanError(f"{what} must be of one type, not {' and '.join(map(str, types))}", hint="convert(x, 'double')")
+    return known[0] if known else types[0]
+
+
 def _first(types: list[DataType]) -> DataType:
     return types[0]
 
@@ -135,8 +157,8 @@ def _math(name: str, function: Callable[..., Any], arguments: int = 1) -> tuple[
 
 
 FUNCTIONS: Mapping[str, Scalar] = {
-    "maximum": Scalar(op.MAXIMUM, _common, 1, None),
-    "minimum": Scalar(op.MINIMUM, _common, 1, None),
+    "maximum": Scalar(op.MAXIMUM, _numbers, 1, None),
+    "minimum": Scalar(op.MINIMUM, _numbers, 1, None),
     "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1),
     **dict(
         (
@@ -151,7 +173,7 @@ FUNCTIONS: Mapping[str, Scalar] = {
     ),
     "UUID": Scalar(Operator("uuid", lambda: str(uuid4()), strict=False), STRING, 0, 0),
     "createSet": Scalar(Operator("createSet", lambda value: (value,), strict=False), ANY, 1, 1),
-    "sizeOfSet": Scalar(Operator("sizeOfSet", lambda values: len(values or ()), strict=False), INT, 1, 1),
+    "sizeOfSet": Scalar(Operator("sizeOfSet", lambda values: len(values or ()), strict=False), _set_size, 1, 1),
     "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1),
     "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1),
     "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1),
