@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -103,7 +104,10 @@ class Cruncher:
         """
         query = read_query(text)
         lowered = lower(query, Known(self._streams, self._customs, self._answer), policy or Policy())
-        relation = Relation(query.select.sql("duckdb"), lowered.tables, self._tables)
+        try:
+            relation = Relation(query.select.sql("duckdb"), lowered.tables, self._tables)
+        except PlanError as problem:
+            raise _located(problem, text, lowered.tables) from None
         projection = direct(query.select, lowered.tables)
         select = relation.rows if projection is None else Projected(projection).rows
         exact = {stream: Fraction(str(weight)) for stream, weight in (weights or {}).items()}
@@ -233,3 +237,13 @@ class Cruncher:
             except duckdb.Error as problem:
                 raise PlanError(f"the sub-query cannot run: {str(problem).splitlines()[0]}") from None
         return self._answers[query]
+
+
+def _located(problem: PlanError, text: str, tables: Mapping[str, RowType]) -> PlanError:
+    """What the database says of the select outside, at the word of the text that it names, with the columns there are."""
+    named = re.search(r'"(\w+)"| name (\w+)', problem.message)
+    found = re.search(rf"\b{named[1] or named[2]}\b" if named else r"\bselect\b", text)
+    before = text[: found.start() if found else 0]
+    known = f"columns are {', '.join(dict.fromkeys(name for kinds in tables.values() for name in kinds.fields))}"
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return PlanError(problem.message, line=line, column=column, hint=known)

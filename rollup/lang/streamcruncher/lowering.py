@@ -134,7 +134,9 @@ class _Part:
             every = ", ".join([*semantics.AGGREGATES, *(f"custom({name}, …)" for name in self._known.customs)])
             raise PlanError(f"unknown aggregate {made.function!r}", hint=f"aggregates are {every}").at(*made.place)
         if summary.numeric and not kind.numeric:
-            raise PlanError(f"{made.function} takes a number, and {made.column} is {kind}").at(*made.place)
+            raise PlanError(
+                f"{made.function} takes a number, and {made.column} is {kind}", hint="count, min and max take any"
+            ).at(*made.place)
 
     def _result(self, made: tree.Aggregate) -> DataType:
         summary = semantics.AGGREGATES.get(made.function)
@@ -261,4 +263,5 @@ def _one_type(query: tree.Query, rows: Sequence[RowType], identity: Sequence[int
     if len(set(kinds.values())) > 1:
         said = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
         place = query.chains[0].place
-        raise PlanError(f"correlate on: {said}; the columns must have one type").at(*place)
+        hint = "define them alike"
+        raise PlanError(f"correlate on: {said}; the columns must have one type", hint=hint).at(*place)

@@ -115,7 +115,9 @@ def _feed(cursor: Cursor, chained: bool) -> Literal["new", "dead"] | None:
             )
         return None
     if not chained:
-        raise cursor.refuse("`$row_status` stands only in chained partitions and in the query's where")
+        raise cursor.refuse(
+            "`$row_status` stands only in chained partitions and in the query's where", "where s.$row_status is new"
+        )
     cursor.expect(_STATUS, "is")
     for status in ("new", "dead"):
         if cursor.take(status):
@@ -207,7 +209,10 @@ class ReadCondition:
         if cursor.kind() in ("NUMBER", "STRING"):
             return tree.Literal_(_plain(cursor), place)
         if cursor.peek() == _STATUS:
-            raise cursor.refuse("`$row_status` may only be the first condition of a chained partition's filter")
+            raise cursor.refuse(
+                "`$row_status` may only be the first condition of a chained partition's filter",
+                "where $row_status is new and …",
+            )
         return self._word(place)
 
     def _word(self, place: tree.Place) -> tree.Condition:

@@ -24,6 +24,8 @@ def run_case(case: Case, restart: bool = False, columns: bool = False) -> int:
     except RollupError as refusal:
         if not case.get("expected_error"):
             raise Mismatch(f"refused: {refusal}") from None
+        if refusal.line is None or not refusal.hint:
+            raise Mismatch(f"refused without a place or without a cure: {refusal}") from None
         return 1
     if case.get("expected_error"):
         raise Mismatch(f"accepted, though it must be refused: {case['message_like']}")

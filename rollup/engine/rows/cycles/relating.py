@@ -83,4 +83,4 @@ def _table(kind: RowType, seen: Seen) -> pa.Table:
 
 
 def _first_line(problem: Exception) -> str:
-    return str(problem).splitlines()[0]
+    return str(problem).splitlines()[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
