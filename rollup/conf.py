@@ -70,6 +70,7 @@ _TOP: Known = {
     "checkpoint": folder,
     "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
     "zone": text,
+    "statement_shards": whole(1, 4096),
     **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
 }
 _LATE: Known = {"policy": one_of("merge", "drop", "correct")}
@@ -101,6 +102,8 @@ class Conf:
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
     cascade: Options = field(default_factory=dict[str, Any])
     serve: Options = field(default_factory=dict[str, Any])
+    statement_shards: int | None = None
+    """Into how many shards the statements of a Spark job are divided where their keys allow it; None: not at all."""
     statements: tuple[Path, ...] = ()
     """Files of statements beside the app, each in the language that its ending names."""
 
@@ -149,6 +152,7 @@ def load(path: Path | str) -> Conf:
         path=path,
         app=base / raw["app"],
         checkpoint=base / raw["checkpoint"],
+        statement_shards=raw.get("statement_shards"),
         statements=tuple(base / name for name in raw.get("statements", ())),
         sources=_kinds(path, raw, "sources", SOURCES),
         sinks=_kinds(path, raw, "sinks", SINKS),

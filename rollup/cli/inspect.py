@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rollup.conf import Conf
     from rollup.plan.aggregation import Aggregation
+    from rollup.plan.dividing import Keys
     from rollup.program import Program
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
@@ -74,7 +75,8 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
     sinks, bound = sinks_of(conf, program), bound_to_statements(program)
     for part in program.statements.parts:
         how, reads = part.component.described, ", ".join(sorted(part.names.reads))
-        yield f"statements {part.name}: on {how.executor} ({how.reason}); shards: {how.shards}; state: {how.state}; reads {reads}"
+        shards = _shards(how.keys, conf.statement_shards)
+        yield f"statements {part.name}: on {how.executor} ({how.reason}); shards: {shards}; state: {how.state}; reads {reads}"
         for remark in how.remarks:
             yield f"  {remark}"
         for name in part.component.writes:
@@ -84,6 +86,15 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
                 kind = sinks[name]["kind"]
                 to.append(f"{kind} ({KINDS[kind].guarantee})")
             yield f"  stream {name} to {', '.join(to) or 'no sink: counted in the log'}"
+
+
+def _shards(keys: Keys, shards: int | None) -> str:
+    """How many a component has, by what, or why it has one."""
+    if not keys:
+        return f"one, in the driver: {keys.reason}"
+    if shards is None:
+        return f"one, in the driver; statement_shards would divide them by {keys}"
+    return f"{shards}, by {keys}"
 
 
 def _described(aggregation: Aggregation, policy: str) -> Iterator[str | Table]:

@@ -25,6 +25,7 @@ from rollup.engine.row import Row
 _ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS = range(1, 8)
 _HELD = "held"
 NODES = pa.schema([("path", pa.string()), ("state", pa.binary())])
+_NO_ROWS = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,20 @@ class State:
         }
 
 
+def packed(value: Any) -> bytes:
+    """Plain values as bytes: what a state of a node may be, without rows.
+
+    >>> unpacked(packed({"a": (1, Decimal("0.5")), "b": 2**70}))
+    {'a': (1, Decimal('0.5')), 'b': 1180591620717411303424}
+    """
+    return Packer().packed(value)
+
+
+def unpacked(blob: bytes) -> Any:
+    """The values that `packed` made bytes of."""
+    return Unpacker(State({"rows": _NO_ROWS, "nodes": NODES.empty_table()})).unpacked(blob)
+
+
 class Packer:
     """Turns the states of nodes into a `State`."""
 
@@ -70,7 +85,7 @@ class Packer:
 
     def node(self, path: str, state: Any) -> None:
         """Add what a node keeps."""
-        self._nodes.append((path, self._packed(state)))
+        self._nodes.append((path, self.packed(state)))
 
     def state(self, scalars: Mapping[str, Any]) -> State:
         """All that was added."""
@@ -78,12 +93,13 @@ class Packer:
         while len(ids) < len(self._rows):  # packing a row may find rows inside it
             for id in list(self._rows)[len(ids) :]:
                 ids.append(id)
-                packed.append(self._packed(tuple(self._rows[id].values)))
+                packed.append(self.packed(tuple(self._rows[id].values)))
         rows = pa.table({"id": pa.array(ids, pa.int64()), "values": pa.array(packed, pa.binary())})
         nodes = pa.Table.from_pylist([{"path": path, "state": state} for path, state in self._nodes], schema=NODES)
         return State({"rows": rows, "nodes": nodes}, dict(scalars))
 
-    def _packed(self, value: Any) -> bytes:
+    def packed(self, value: Any) -> bytes:
+        """A value as bytes; its rows are added."""
         return msgpack.packb(value, default=self._unusual, strict_types=True) or b""
 
     def _unusual(self, value: Any) -> Any:
@@ -93,15 +109,15 @@ class Packer:
         if isinstance(value, Decimal):
             return msgpack.ExtType(_DECIMAL, str(value).encode())
         if isinstance(value, SortedList):
-            return msgpack.ExtType(_SORTED, self._packed(list(value)))
+            return msgpack.ExtType(_SORTED, self.packed(list(value)))
         if isinstance(value, (set, frozenset)):
-            return msgpack.ExtType(_SET, self._packed(list(value)))
+            return msgpack.ExtType(_SET, self.packed(list(value)))
         if isinstance(value, tuple):
-            return msgpack.ExtType(_TUPLE, self._packed(list(value)))
+            return msgpack.ExtType(_TUPLE, self.packed(list(value)))
         if isinstance(value, int):
             return msgpack.ExtType(_BIG, str(value).encode())
         if isinstance(value, Mapping):
-            return msgpack.ExtType(_PAIRS, self._packed([[key, inner] for key, inner in value.items()]))
+            return msgpack.ExtType(_PAIRS, self.packed([[key, inner] for key, inner in value.items()]))
         if isinstance(value, Iterable):
             return list(value)
         raise TypeError(f"{type(value).__name__} cannot be part of a state")
@@ -112,7 +128,7 @@ class Unpacker:
 
     def __init__(self, state: State) -> None:
         table = state.tables["rows"]
-        self._packed = dict(zip(table["id"].to_pylist(), table["values"].to_pylist(), strict=True))
+        self._blobs = dict(zip(table["id"].to_pylist(), table["values"].to_pylist(), strict=True))
         self._rows: dict[int, Row] = {}
         nodes = state.tables["nodes"]
         self._nodes = dict(zip(nodes["path"].to_pylist(), nodes["state"].to_pylist(), strict=True))
@@ -121,13 +137,14 @@ class Unpacker:
         """What the node of that path kept. Raises StoreError when the snapshot does not know it."""
         if path not in self._nodes:
             raise StoreError(f"the snapshot holds nothing for {path!r}", hint="it was taken with other statements")
-        return self._unpacked(self._nodes[path])
+        return self.unpacked(self._nodes[path])
 
     def paths(self) -> Iterable[str]:
         """The paths of all nodes that the snapshot holds."""
         return self._nodes
 
-    def _unpacked(self, blob: bytes) -> Any:
+    def unpacked(self, blob: bytes) -> Any:
+        """A value of bytes."""
         return msgpack.unpackb(blob, ext_hook=self._usual, strict_map_key=False, use_list=True)
 
     def _usual(self, code: int, blob: bytes) -> Any:
@@ -137,12 +154,12 @@ class Unpacker:
             return Decimal(blob.decode())
         if code == _BIG:
             return int(blob.decode())
-        inner = self._unpacked(blob)
+        inner = self.unpacked(blob)
         if code == _PAIRS:
             return {key: value for key, value in inner}
         return {_TUPLE: tuple, _SET: set, _SORTED: SortedList}[code](inner)
 
     def _row(self, id: int) -> Row:
         if id not in self._rows:
-            self._rows[id] = Row(id, self._unpacked(self._packed[id]))
+            self._rows[id] = Row(id, self.unpacked(self._blobs[id]))
         return self._rows[id]

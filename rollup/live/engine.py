@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.bulk import Columns, Place, Told
 from rollup.engine.columns.running.placing import Placed
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.dividing import needs_of
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
 from rollup.engine.types import DataType, Kind, RowType
@@ -23,6 +24,7 @@ from rollup.lang.epl.asking import ask
 from rollup.lang.epl.deployer import Deployer, Deployment
 from rollup.live.events import Events
 from rollup.live.hearing import ArrowListener, Heard, Hearing, Listener, Values, shown
+from rollup.plan.dividing import Keys, common
 
 _LEAST = 256
 """From batches of so many events on, what columns cover goes over to them: about what loading a loop costs."""
@@ -212,6 +214,10 @@ class Engine:
         answer = [shown(row, kinds) for row in rows]
         self._tell()
         return answer
+
+    def keys(self, arriving: Collection[str], made: Collection[str]) -> Keys:
+        """By which attributes of the streams that arrive all statements fall apart; `made`: those they insert into."""
+        return common(needs_of(self._component, arriving, made, self._deployer.catalog.types.get))
 
     def columns(self, statement: str) -> Mapping[str, DataType]:
         """The columns of what a statement delivers, with their types."""

@@ -14,10 +14,15 @@ from typing import Any, NamedTuple, Protocol
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
+from rollup.plan.dividing import Keys
 
 Key = tuple[int, ...]
 """The place of an event: its number in the batch, and for what an event causes that of its cause and one of its own."""
 Streams = Mapping[str, StreamDef]
+ELSEWHERE = ""
+"""Instead of its stream, for an event that another shard takes: only its time is told."""
+
+_UNSAID = Keys(reason="by what they could be divided is not said")
 
 
 class Event(NamedTuple):
@@ -48,12 +53,13 @@ class Taken:
 
 @dataclass(frozen=True)
 class Described:
-    """How a component runs, for `rollup plan`: rows or columns, why, what its state is made of, remarks."""
+    """How a component runs, for `rollup plan`: rows or columns, why, what its state is made of, by which keys it may be
+    divided, remarks."""
 
     executor: str
     reason: str
     state: str
-    shards: str = "one, in the driver"
+    keys: Keys = _UNSAID
     remarks: tuple[str, ...] = ()
 
 

@@ -19,7 +19,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
 from rollup.statements.rows import Emitted, Live, caused
-from rollup.statements.values import attribute, plain_row
+from rollup.statements.values import attribute, comparable, plain_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
@@ -56,6 +56,7 @@ class EplBlock(Live[Engine]):
         self._writing = tuple(name for name in names.writes if name not in self._titles)
         super().__init__(names.reads & streams.keys(), {})
         engine = self.begun(0)
+        self._keys = comparable(engine.keys(self.reads, names.writes), streams)
         self._writes, self._placed = self._given(engine), [p for p in engine.plan() if not p.statement.startswith(_OUT)]
 
     @property
@@ -67,7 +68,7 @@ class EplBlock(Live[Engine]):
             tuple(map(_remark, count(1), self._placed)),
         )
         reason = "columns take batches of 256 events or more" if "columns" in executors else "see below"
-        return Described(" and ".join(executors) or "rows", reason, state, remarks=remarks)
+        return Described(" and ".join(executors) or "rows", reason, state, self._keys, remarks)
 
     def begun(self, start: int) -> Engine:
         engine = Engine(start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollup.core.descriptions import descendants
+from rollup.engine.rows.deliveries.dividing import needs_of
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.siddhi.statements import tree
@@ -12,9 +13,10 @@ from rollup.lang.siddhi.statements.app import SiddhiApp
 from rollup.lang.siddhi.statements.binding import TIME
 from rollup.lang.siddhi.statements.reader import read_app
 from rollup.plan.app import StreamDef
+from rollup.plan.dividing import common
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import attribute, plain_row
+from rollup.statements.values import attribute, comparable, plain_row
 
 
 class SiddhiQl:
@@ -47,6 +49,7 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others)])
         super().__init__(names.reads, {})
         spec = self.begun(0).spec
+        self._keys = comparable(common(needs_of(spec, self.reads, names.writes), instants=True), streams)
         self._writes = {
             name: StreamDef(name, {n: attribute(kind) for n, kind in spec.streams[name].fields.items() if n != TIME})
             for name in names.writes
@@ -54,7 +57,8 @@ class SiddhiQueries(OnRows[SiddhiApp]):
 
     @property
     def described(self) -> Described:
-        return Described("rows", "SiddhiQL delivers event by event", "windows, partial matches, tables and partitions")
+        state = "windows, partial matches, tables and partitions"
+        return Described("rows", "SiddhiQL delivers event by event", state, self._keys)
 
     def begun(self, start: int) -> SiddhiApp:
         return SiddhiApp(self._text, start)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from rollup.aggregation.closings import PASSED, UNTIL
@@ -17,14 +18,17 @@ from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import AT
 from rollup.engine.flows.source import Arrivals
 from rollup.engine.state import State
+from rollup.lang.calcite.dividing import Need, need_of
 from rollup.lang.calcite.model import Model
 from rollup.lang.calcite.reader import parse
 from rollup.lang.calcite.session import Session, Standing, States
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
+from rollup.plan.dividing import Keys, common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of, stream_of
-from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Described, Event, Names, Refused, Streams, Taken
+from rollup.statements.values import comparable
 
 _TYPES: Mapping[Type, str] = {
     Type.INT: "INTEGER",
@@ -78,8 +82,14 @@ class SqlBlock:
                     hint="rename the attribute",
                 )
         self._session = Session(_model(self._streams))
-        self._known, self._tumbles = streams, False
+        self._known, self._tumbles, self._needs = streams, False, list[Need | str]()
         self._queries = [*self._prepared(section)]
+        alone = (
+            common(self._needs, instants=True, own=True)
+            if len(self._streams) == 1
+            else Keys(reason="it reads several streams")
+        )
+        self._keys = comparable(alone, streams)
 
     def _prepared(self, section: Section) -> Sequence[_Query]:
         found = list[_Query]()
@@ -97,6 +107,7 @@ class SqlBlock:
                     "where do the rows go?", hint="INSERT INTO T SELECT STREAM …, or @lang('sql', into='T')"
                 )
             self._tumbles |= _like_a_rollup(query)
+            self._needs.append(need_of(query, {name: tuple(each.attributes) for name, each in self._streams.items()}))
             _, output, _ = answer.standing.step(answer.standing.start(), {}, self._session.engine)
             made = stream_of(target, output.drop_columns([AT]), answer.standing.names)
             found.append(_Query(answer.standing, by_place(made, self._known)))
@@ -109,6 +120,7 @@ class SqlBlock:
             "columns",
             "steps over Arrow",
             "open windows and what joins can reach",
+            self._keys,
             remarks=remark if self._tumbles else (),
         )
 
@@ -119,11 +131,11 @@ class SqlBlock:
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """One batch."""
-        mine = [event for event in events if event.stream in self._streams]
+        mine = [event for event in events if event.stream in self._streams or event.stream == ELSEWHERE]
         if not mine:
             return state, Taken()
         first = 0 if state is None else int(state.scalars["position"])
-        arrivals = {name.lower(): Arrivals(batch_of(stream, mine, first, AT)) for name, stream in self._streams.items()}
+        arrivals = {name.lower(): _arrivals(stream, mine, first) for name, stream in self._streams.items()}
         before = [query.standing.start() for query in self._queries] if state is None else _queries(state)
         after, given, refused = dict[str, State](), list[Event](), dict[int, Refused]()
         known = self._session.engine.beyond
@@ -150,6 +162,19 @@ def _model(streams: Streams) -> Model:
         if found is not None and name + PASSED in streams:
             model.add(replace(found, key=keys, buckets=True, time=ROWTIME, passed=name + PASSED))
     return model
+
+
+def _arrivals(stream: StreamDef, mine: Sequence[Event], first: int) -> Arrivals:
+    """The events of a stream; those of another shard, which only the one stream of divided queries has, say how far time is."""
+    own = [event.stream != ELSEWHERE for event in mine]
+    if all(own):
+        return Arrivals(batch_of(stream, mine, first, AT))
+    nothing = (None,) * len(stream.attributes)
+    filled = [
+        each if is_own else each._replace(stream=stream.name, values=nothing)
+        for each, is_own in zip(mine, own, strict=True)
+    ]
+    return Arrivals(batch_of(stream, filled, first, AT), own=pa.array(own))
 
 
 def _table(stream: StreamDef, moving: str) -> Mapping[str, Any]:

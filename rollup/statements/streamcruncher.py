@@ -19,6 +19,7 @@ from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.reader import read_query
+from rollup.plan.dividing import Keys
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME
 from rollup.statements.component import Described, Event, Names, Streams, Taken
@@ -27,6 +28,7 @@ from rollup.statements.values import plain_row
 
 _TOGETHER = 32
 """From batches of so many events on, tables cost less than events one by one."""
+_KEYS = Keys(reason="a cycle is one of all events")
 _TYPES = {Type.STRING: "str", Type.OBJECT: "str"}
 
 
@@ -73,7 +75,7 @@ class CruncherBlock(OnRows[Running]):
     @property
     def described(self) -> Described:
         reason = self._placed.reason or "one cycle an instant"
-        return Described(self._placed.executor, reason, "the rows of each partition")
+        return Described(self._placed.executor, reason, "the rows of each partition", _KEYS)
 
     def begun(self, start: int) -> Running:
         running = Running(Cruncher(start), start)

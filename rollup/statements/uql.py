@@ -17,6 +17,7 @@ from rollup.lang.uql.ingress import WIDE, text_of
 from rollup.lang.uql.plan import plan
 from rollup.lang.uql.reader import parse
 from rollup.plan.app import StreamDef
+from rollup.plan.dividing import Keys
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of
 from rollup.statements.component import Described, Event, Names, Streams, Taken
@@ -39,6 +40,7 @@ _ATTRIBUTES: Mapping[Kind, Type] = {
     Kind.SPAN: Type.LONG,
 }
 _PLACE = "place"
+_KEYS = Keys(reason="windows close for all groups together")
 
 
 class Uql:
@@ -67,7 +69,7 @@ class UqlBlock:
 
     @property
     def described(self) -> Described:
-        return Described("columns", "steps over Arrow", "the open windows of each query")
+        return Described("columns", "steps over Arrow", "the open windows of each query", _KEYS)
 
     @property
     def writes(self) -> Streams:

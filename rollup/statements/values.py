@@ -9,7 +9,9 @@ from typing import Any
 
 from rollup.engine.types import DataType, Kind
 from rollup.plan.app import StreamDef
+from rollup.plan.dividing import Keys
 from rollup.plan.types import Type
+from rollup.statements.component import Streams
 
 _ATTRIBUTES: dict[Kind, Type] = {
     Kind.BOOL: Type.BOOL,
@@ -49,6 +51,15 @@ def plain(value: Any, kind: Type) -> Any:
 def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
     """The values of an event as the attributes of a stream hold them."""
     return tuple(plain(value, kind) for value, kind in zip(values, stream.attributes.values(), strict=True))
+
+
+def comparable(keys: Keys, streams: Streams) -> Keys:
+    """The keys of statements, unless one is of values that need not be plain ones."""
+    for stream, names in keys.by.items():
+        for name in names:
+            if streams[stream].attributes.get(name, Type.OBJECT) is Type.OBJECT:
+                return Keys(reason=f"{name} of {stream} is no plain value")
+    return keys
 
 
 def _text(value: Any) -> Any:

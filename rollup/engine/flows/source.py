@@ -55,6 +55,8 @@ class Arrivals:
     punctuations: tuple[Punctuation, ...] = ()
     ended: bool = False
     refused: tuple[Refused, ...] = ()
+    own: pa.BooleanArray | None = None
+    """Which rows are taken; the others only say how far time is. All are when it is None."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,14 @@ class Source:
             kept = entry.fast(at, values[0])
         else:
             kept = entry.slow(at, values, arrivals.punctuations)
+        refused = entry.refused
+        if arrivals.own is not None:
+            taken = arrivals.own.to_numpy(zero_copy_only=False)
+            kept, own = kept & taken, set(at[taken].tolist())
+            refused = [each for each in refused if each.at in own]
         admitted = rows if kept.all() else rows.filter(pa.array(kept))
         marks = self._marks(entry, rows)
-        return State({}, entry.scalars()), Flow(admitted, marks, arrivals.ended), [*arrivals.refused, *entry.refused]
+        return State({}, entry.scalars()), Flow(admitted, marks, arrivals.ended), [*arrivals.refused, *refused]
 
     def _plain(self, rows: pa.Table) -> bool:
         """Whether the rows themselves say how far the one column is that moves."""

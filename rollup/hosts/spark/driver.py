@@ -104,7 +104,9 @@ class SparkHost:
             for name, a in self.program.aggregations.items()
         }
         self.statements = (
-            None if self.program.statements is None else JobStatements(conf, self.program, self.pipelines, self.engine)
+            None
+            if self.program.statements is None
+            else JobStatements(conf, self.program, self.pipelines, self.engine, lambda: self.spark)
         )
         self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
         self.dead_letters = DeadLetters(conf.tables)

@@ -1,13 +1,15 @@
 """Statements in the Spark job: the tasks bring the columns they need, the driver runs the step and commits.
 
+With `statement_shards`, those that keys divide take their step in tasks, see `rollup.hosts.spark.statement_shards`.
+
 They commit before the aggregations whose closed rows they read, so whatever closes in a batch is known to both or comes
 again for both; a batch that one of them has already is passed over, as with any two aggregations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +17,7 @@ from rollup.checkpoint.marks import Plans, after, ahead, done
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
+from rollup.hosts.spark.statement_shards import in_shards
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.commits import Commits
 from rollup.hosts.statements.outlets import outlets_of
@@ -25,6 +28,9 @@ from rollup.sources.base import DEAD
 from rollup.statements.component import Refused
 from rollup.statements.flow import ARRIVAL
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 FOLDER = "_statements"
 """Where the commits of statements are, beside those of aggregations."""
 Rows = Mapping[str, Sequence[pa.Table]]
@@ -33,8 +39,16 @@ Rows = Mapping[str, Sequence[pa.Table]]
 class JobStatements:
     """The statements of a job."""
 
-    def __init__(self, conf: Conf, program: Program, pipelines: Mapping[str, Pipeline], engine: ColumnEngine) -> None:
+    def __init__(
+        self,
+        conf: Conf,
+        program: Program,
+        pipelines: Mapping[str, Pipeline],
+        engine: ColumnEngine,
+        spark: Callable[[], SparkSession],
+    ) -> None:
         commits = Commits(conf.tables / "_rollup" / FOLDER)
+        program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
         self.running = Running(program, conf.zone, pipelines, commits, outlets_of(conf, program))
         self._program, self._pipelines, self._engine = program, pipelines, engine
 

@@ -26,6 +26,8 @@ from rollup.engine.state import Packer, State, Unpacker
 from rollup.statements.flow import States
 from rollup.stores.faults import point
 
+FILES = "__files"
+"""Among the scalars of a component's state: the files of its shards, which the record names."""
 _SCALARS, _GIVEN, _ID, _TABLE, _FILE = "scalars", "given", "id", "table ", "statements"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
@@ -61,7 +63,7 @@ class Commits:
             return Saved()
         rows = self._records.read_rows(record.files(_FILE))
         try:
-            return _read(record, rows)
+            return saved_in(rows, record.number, record.source)
         except (pa.ArrowException, ValueError, KeyError) as problem:
             raise StoreError(f"the state of statements in {self.folder} cannot be read: {problem}") from None
 
@@ -69,15 +71,17 @@ class Commits:
         """Make a commit. Raises FencedError when its number is taken."""
         point("statements.begin")
         self._records.refuse_taken(saved.number)
-        name = self._records.write_rows(f"open-{_FILE}-{saved.number:012d}.arrow", _rows(saved))
+        name = self._records.write_rows(f"open-{_FILE}-{saved.number:012d}.arrow", rows_of(saved))
         point("statements.rows")
-        self._records.write(Record(saved.number, {}, {_FILE: name}, {}, None, dict(saved.source)))
+        files = {_FILE: name, **_files(saved.states)}
+        self._records.write(Record(saved.number, {}, files, {}, None, dict(saved.source)))
         point("statements.record")
         if saved.number % 16 == 0:
             self._records.tidy()
 
 
-def _rows(saved: Saved) -> pa.Table:
+def rows_of(saved: Saved) -> pa.Table:
+    """The rows of a commit, but for its number and marks, which are in its record."""
     found = [("", _ID, saved.id.encode())]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
@@ -88,24 +92,28 @@ def _rows(saved: Saved) -> pa.Table:
     return pa.table(columns, schema=_SCHEMA)
 
 
-def _read(record: Record, rows: pa.Table) -> Saved:
+def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None = None) -> Saved:
+    """The commit that `rows_of` gave. Raises ValueError, KeyError or pyarrow.ArrowException for other rows."""
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
     for row in rows.to_pylist():
-        component, name = row["component"], row["name"]
+        component, name, content = row["component"], row["name"], row["content"]
         if name == _ID:
-            id = row["content"].decode()
-            continue
-        content = unpack(row["content"])
-        if name == _GIVEN:
-            given[component] = content
+            id = content.decode()
+        elif name == _GIVEN:
+            given[component] = unpack(content)
         elif name == _SCALARS:
-            kept = _unpacked(content)
+            kept = _unpacked(unpack(content))
             scalars[component], texts[component] = kept["scalars"], kept["text"]
         else:
-            tables.setdefault(component, {})[name.removeprefix(_TABLE)] = content
+            tables.setdefault(component, {})[name.removeprefix(_TABLE)] = unpack(content)
     states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
-    return Saved(record.number, id, states, record.source, given, texts)
+    return Saved(number, id, states, source or {}, given, texts)
+
+
+def _files(states: States) -> dict[str, list[str]]:
+    """The files beside the commit that hold states of shards, by component."""
+    return {name: list(state.scalars[FILES]) for name, state in states.items() if FILES in state.scalars}
 
 
 def _packed(value: Any) -> pa.Table:

@@ -23,6 +23,7 @@ from rollup.program import Program
 from rollup.statements.compiled import Part
 from rollup.statements.component import Event
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given
+from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
 
 
@@ -76,6 +77,9 @@ class Running:
         """
         found = Saved() if self._commits is None else self._commits.newest()
         self._check(found)
+        for part in self.program.statements.parts if self.program.statements else ():
+            folder = "" if self._commits is None else str(self._commits.folder)
+            refuse_other_shards(part.name, part.component, found.states.get(part.name), folder)
         lost = found.states.keys() - self._texts.keys()
         states = {name: state for name, state in found.states.items() if name not in lost}
         self._saved = replace(found, states=states, id=found.id or uuid4().hex[:12], texts=self._texts)

@@ -82,7 +82,7 @@ def _for(node: Source, arrivals: Mapping[str, Arrivals], engine: Relational) -> 
     if found is None:
         return Arrivals(empty(node.columns, engine), (), ended)
     names = [*(c.name for c in node.columns), AT]
-    return Arrivals(found.rows.rename_columns(names), found.punctuations, ended, found.refused)
+    return replace(found, rows=found.rows.rename_columns(names), ended=ended)
 
 
 @dataclass

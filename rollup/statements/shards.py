@@ -1,0 +1,180 @@
+"""A component in shards: each has the events of some keys, and of all others what time they told.
+
+    step(state, events) -> as the component itself, but for the order of rows that time brings at one instant
+
+What a shard is told is enough for it to do what the undivided component does for its keys: every event of theirs, at the
+time that the clock of all events has then, and how far that clock has gone on without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, groupby
+from operator import attrgetter
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from rollup.core.errors import ConfigError
+from rollup.engine.state import State, packed
+from rollup.statements.component import ELSEWHERE, Component, Described, Event, Streams, Taken
+
+SHARDS, _CLOCK = "__shards", "__clock"
+Run = Callable[[State | None, Sequence[Sequence[Event]]], tuple[State, Sequence[Taken]]]
+"""Runs the steps of all shards: the state that it gave last time (None: at the start), and the events of each shard."""
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """A component whose step runs in shards."""
+
+    component: Component
+    places: Mapping[str, tuple[int, ...]]
+    """Of each stream that is read, where among its attributes the key stands."""
+    shards: int
+    run: Run
+
+    @classmethod
+    def of(cls, component: Component, streams: Streams, shards: int, run: Run) -> Sharded:
+        """A component over streams, by the keys it says it has."""
+        by = component.described.keys.by
+        places = {name: tuple(map(list(streams[name].attributes).index, names)) for name, names in by.items()}
+        return cls(component, places, shards, run)
+
+    @property
+    def described(self) -> Described:
+        """As undivided."""
+        return self.component.described
+
+    @property
+    def writes(self) -> Streams:
+        """As undivided."""
+        return self.component.writes
+
+    def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
+        """One batch."""
+        keys = self.component.described.keys
+        if keys.own:
+            events = [event for event in events if event.stream in self.places]
+        if not events:
+            return state, Taken()
+        begun = events[0].at if state is None else int(state.scalars[_CLOCK])
+        clock = list(accumulate((event.at for event in events), max, initial=begun))[1:]
+        after, taken = self.run(state, list(self._parts(events, clock, keys.instants)))
+        own = {_CLOCK: clock[-1], SHARDS: self.shards}
+        return State(after.tables, {**after.scalars, **own}), united(taken, events, clock)
+
+    def _parts(self, events: Sequence[Event], clock: Sequence[int], instants: bool) -> Iterator[list[Event]]:
+        """The events of each shard, among them what is to be told of the others.
+
+        Where not every instant is told, a shard's own clock may be behind: its events come at the time of all.
+        """
+        told = list(_told(clock, instants))
+        arriving = events if instants else [event._replace(at=at) for event, at in zip(events, clock, strict=True)]
+        mine: list[list[int]] = [[] for _ in range(self.shards)]
+        for number, event in enumerate(events):
+            places = self.places.get(event.stream)
+            if places is not None:
+                key = tuple(event.values[place] for place in places) if places else event.key
+                mine[shard_of(key, self.shards)].append(number)
+        for numbers in mine:
+            own = set(numbers)
+            yield [
+                arriving[n] if n in own else Event(events[n].key, clock[n], ELSEWHERE, ())
+                for n in sorted({*own, *told})
+            ]
+
+
+def in_process(component: Component, shards: int) -> Run:
+    """The shards one after the other, here; each holds what it is running."""
+    components = [copy(component) for _ in range(shards)]
+
+    def run(state: State | None, parts: Sequence[Sequence[Event]]) -> tuple[State, Sequence[Taken]]:
+        before = {} if state is None else state.held()
+        after, given = dict[str, State](), list[Taken]()
+        for number, (one, part) in enumerate(zip(components, parts, strict=True)):
+            made, taken = one.step(before.get(str(number)), part)
+            given.append(taken)
+            if made is not None:
+                after[str(number)] = made
+        return State.holding(after, {}), given
+
+    return run
+
+
+def refuse_other_shards(name: str, component: Component, state: State | None, folder: str) -> None:
+    """Raise ConfigError when a state was made by another number of shards: it cannot be divided again."""
+    if state is None:
+        return
+    made, wanted = state.scalars.get(SHARDS), component.shards if isinstance(component, Sharded) else None
+    if made != wanted:
+        was = "in the driver" if made is None else f"in {made} shards"
+        now = "in the driver" if wanted is None else f"in {wanted} shards"
+        back = "leave statement_shards out" if made is None else f"statement_shards = {made}"
+        raise ConfigError(
+            f"the statements of {name!r} ran {was}, and now would run {now}: their windows cannot be divided anew",
+            hint=f"{back}; or remove {folder} to begin all statements anew",
+        )
+
+
+# events to shards
+
+
+def _told(clock: Sequence[int], instants: bool) -> Iterator[int]:
+    """Which events tell their time to all: the first and the last, or every one with which time goes on."""
+    for number, at in enumerate(clock):
+        if number in (0, len(clock) - 1) or (instants and at > clock[number - 1]):
+            yield number
+
+
+def shard_of(key: tuple[Any, ...], shards: int) -> int:
+    """The shard of a key, the same in every process and for numbers that are equal.
+
+    >>> shard_of((1,), 8) == shard_of((1.0,), 8), {shard_of((n,), 4) for n in range(100)}
+    (True, {0, 1, 2, 3})
+    """
+    return _hash(tuple(map(_alike, key))) % shards
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(key: tuple[Any, ...]) -> int:
+    return crc32(packed(list(key)))
+
+
+def _alike(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else int(value) if value.is_integer() else value
+    return value
+
+
+# rows together
+
+
+def united(taken: Sequence[Taken], events: Sequence[Event], clock: Sequence[int]) -> Taken:
+    """What all shards gave, in the order of the events that caused it."""
+    numbers = {event.key: number for number, event in enumerate(events)}
+    given = [_behind(each, numbers, events, clock) for one in taken for each in one.events]
+    given.sort(key=attrgetter("key"))  # which keeps the order of shards, and in each that of its rows
+    refused = sorted((each for one in taken for each in one.refused), key=lambda each: each.event.key)
+    return Taken(list(_numbered(given)), refused)
+
+
+def _behind(event: Event, numbers: Mapping[Any, int], events: Sequence[Event], clock: Sequence[int]) -> Event:
+    """A row right behind the first event by whose time it was due; its shard may have heard of that time later."""
+    cause = numbers[event.key[:-1]]
+    if event.at < clock[cause]:
+        cause = min(cause, int(np.searchsorted(clock, event.at)))
+    return event._replace(key=events[cause].key)
+
+
+def _numbered(given: Iterable[Event]) -> Iterator[Event]:
+    for key, rows in groupby(given, key=attrgetter("key")):
+        for place, row in enumerate(rows):
+            yield row._replace(key=(*key, place))

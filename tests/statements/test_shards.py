@@ -1,0 +1,225 @@
+"""Statements in shards give what they give undivided, whatever the batches, with every state packed and read again."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollup.core.errors import ConfigError
+from rollup.hosts.statements.commits import Saved, rows_of, saved_in
+from rollup.program import compile_app
+from rollup.statements.compiled import Statements
+from rollup.statements.component import Event
+from rollup.statements.flow import Flow, States
+from rollup.statements.shards import Sharded, in_process, refuse_other_shards, shard_of
+
+STREAM = "@time('ts') define stream S (k string, v double, ts long);\n"
+EPL = {
+    "a keyed context with rates and patterns": """@lang('epl') {
+      create context PerKey partition by k from S;
+      @name('Totals') context PerKey select k, count(*) as n, sum(v) as total from S output last every 2 sec;
+      @name('Rising') context PerKey select a.v as first, b.v as second
+        from pattern [every a=S -> b=S(v > a.v) where timer:within(3 sec)];
+      @name('High') select k, v from S(v > 80);
+    }""",
+    "groups that live for ever": """@lang('epl') {
+      @name('Totals') select k, sum(v) as total, count(*) as n from S group by k;
+      @name('Means') select k, avg(v) as mean from S#groupwin(k)#time(4 sec) group by k;
+      @name('Latest') select irstream k, v from S#unique(k);
+    }""",
+    "a keyed context whose partitions end": """@lang('epl') {
+      create context PerKey partition by k from S terminated after 3 sec;
+      @name('Totals') context PerKey select k, sum(v) as total from S output when terminated;
+    }""",
+}
+SIDDHI = {
+    "partitions": """
+      partition with (k of S) begin
+        from S#window.time(2 sec) select k, sum(v) as total insert into Totals;
+        from S#window.lengthBatch(3) select k, max(v) as v insert into #Highest;
+        from every a=#Highest -> b=#Highest[v > a.v] select a.v as first, b.v as second insert into Rising;
+        from S#window.timeBatch(2 sec) select k, count() as n insert into Counts;
+      end;
+      from Totals[total > 150.0] select k, total insert into High;""",
+}
+SQL = {
+    "windows of time": """@lang('sql') {
+      INSERT INTO Minutes SELECT STREAM TUMBLE_END(rowtime, INTERVAL '2' SECOND) AS ended, k, SUM(v) AS total FROM S
+        GROUP BY TUMBLE(rowtime, INTERVAL '2' SECOND), k;
+      INSERT INTO Sliding SELECT STREAM rowtime AS at, k, SUM(v) OVER
+        (PARTITION BY k ORDER BY rowtime RANGE INTERVAL '3' SECOND PRECEDING) AS total FROM S;
+    }""",
+}
+APPS = {**EPL, **SIDDHI, **SQL}
+
+
+def statements(app: str) -> tuple[Statements, Mapping[str, str]]:
+    """The statements of an app over the stream, and the attribute that is its time."""
+    program = compile_app(STREAM + app)
+    assert program.statements is not None
+    return program.statements, program.times
+
+
+def in_shards(found: Statements, shards: int) -> Statements:
+    """The same statements, each component in shards."""
+    parts = [
+        replace(part, component=Sharded.of(part.component, streams(), shards, in_process(part.component, shards)))
+        for part in found.parts
+    ]
+    return replace(found, parts=tuple(parts))
+
+
+def streams() -> Any:
+    return compile_app(STREAM + EPL["groups that live for ever"]).streams
+
+
+def events(seed: int, late: bool, count: int = 150) -> list[Event]:
+    """Random events; late ones go back in time."""
+    chance, at, found = random.Random(seed), 1_700_000_000_000, list[Event]()
+    for place in range(count):
+        at += chance.choice([0, 1, 5, 50, 400])
+        time = at - chance.choice([0, 0, 0, 700]) if late else at
+        values = (f"k{chance.randrange(7)}", float(chance.randrange(100)), time)
+        found.append(Event((place, 0), time, "S", values))
+    return found
+
+
+def given(found: Statements, times: Mapping[str, str], batches: Sequence[Sequence[Event]], again: bool) -> Any:
+    """All rows of every stream, and how many events were refused; `again`: states are packed and read between batches."""
+    flow, states, rows, refused = Flow(found, times, "UTC"), {}, dict[str, list[Any]](), 0
+    for batch in batches:
+        states, out = flow.step(states if not again else stored(states), batch)
+        refused += len(out.refused)
+        for name, table in out.streams.items():
+            rows.setdefault(name, []).extend(tuple(row.values()) for row in table.to_pylist())
+    return rows, refused
+
+
+def stored(states: States) -> States:
+    """States as a commit holds them."""
+    return saved_in(rows_of(Saved(states=states))).states
+
+
+def cut(found: Sequence[Event], seed: int) -> Iterator[Sequence[Event]]:
+    """Events in batches of any size."""
+    chance, begin = random.Random(seed), 0
+    while begin < len(found):
+        size = chance.choice([1, 2, 7, 40, 120])
+        yield found[begin : begin + size]
+        begin += size
+
+
+@pytest.mark.parametrize("name", APPS)
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("shards", [2, 5])
+def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool, shards: int) -> None:
+    found, times = statements(APPS[name])
+    for seed in range(2):
+        batches = list(cut(events(seed, late), seed))
+        whole, refused = given(found, times, batches, again=False)
+        divided, divided_refused = given(in_shards(statements(APPS[name])[0], shards), times, batches, again=True)
+        assert sum(map(len, whole.values())) > 20
+        assert {each: Counter(rows) for each, rows in divided.items()} == {
+            each: Counter(r) for each, r in whole.items()
+        }
+        assert divided_refused == refused
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_shards_give_the_same_whatever_the_batches(name: str) -> None:
+    found, times = statements(APPS[name])
+    every = events(5, late=False)
+    one, _ = given(in_shards(found, 3), times, [every], again=False)
+    many, _ = given(in_shards(statements(APPS[name])[0], 3), times, list(cut(every, 9)), again=True)
+    assert {each: Counter(rows) for each, rows in many.items()} == {each: Counter(rows) for each, rows in one.items()}
+
+
+ONE = {
+    "a window over all groups": (
+        "@lang('epl') { @name('A') select k, sum(v) as t from S#length(9) group by k; }",
+        "one window is over all groups",
+    ),
+    "a rate over all keys": (
+        "@lang('epl') { @name('A') select k, sum(v) as t from S group by k output every 2 sec; }",
+        "its output goes by the events of all keys: the first one starts its clock",
+    ),
+    "an order over all keys": (
+        "@lang('epl') { @name('A') select k, sum(v) as t from S group by k output every 2 sec order by k; }",
+        "order by, limit and distinct are over all keys",
+    ),
+    "a pattern over all keys": (
+        "@lang('epl') { @name('A') select a.k as k from pattern [every a=S -> S(k = a.k)]; }",
+        "what one event meets may be of any key",
+    ),
+    "a context that is not keyed": (
+        "@lang('epl') { create context C start after 1 sec end after 2 sec; @name('A') context C select sum(v) as t from S; }",
+        "the context C is not keyed",
+    ),
+    "the number of a partition": (
+        "@lang('epl') { create context C partition by k from S; @name('A') context C select context.id as i from S; }",
+        "context.id numbers the partitions of all keys",
+    ),
+    "a named window": (
+        "@lang('epl') { create window W#keepall as S; insert into W select * from S; @name('A') select k from W; }",
+        "a named window or a table is one for all keys",
+    ),
+    "two groupings": (
+        "@lang('epl') { @name('A') select k, count(*) as n from S group by k; @name('B') select v, count(*) as n from S group by v; }",
+        "S is grouped by v and by k",
+    ),
+    "a stream of statements that is grouped again": (
+        "@lang('epl') { insert into T select k, v from S; @name('A') select k, sum(v) as t from T group by k; }",
+        "T is made by one statement and grouped by another",
+    ),
+    "a window of SiddhiQL": (
+        "from S#window.length(2) select sum(v) as t insert into A;",
+        "a query outside of partitions has a window or a pattern over all events",
+    ),
+    "a partition by ranges": (
+        "partition with (v < 5.0 as 'low' or v >= 5.0 as 'high' of S) begin from S select k insert into A; end;",
+        "a partition by ranges",
+    ),
+    "grouping sets": (
+        """@lang('sql') { INSERT INTO A SELECT STREAM FLOOR(rowtime TO SECOND) AS at, k, COUNT(*) AS n FROM S
+        GROUP BY GROUPING SETS ((FLOOR(rowtime TO SECOND), k), (FLOOR(rowtime TO SECOND))); }""",
+        "its groups have no column of the stream in common",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_what_is_over_all_keys_is_not_divided_and_says_why(name: str) -> None:
+    app, reason = ONE[name]
+    (part,) = statements(app)[0].parts
+    keys = part.component.described.keys
+    assert (dict(keys.by), keys.reason) == ({}, reason)
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_the_key_is_said(name: str) -> None:
+    (part,) = statements(APPS[name])[0].parts
+    assert str(part.component.described.keys) == "k of S"
+
+
+def test_a_shard_is_of_the_value_and_not_of_its_type() -> None:
+    for value in (0, -1, 7, 2**53):
+        assert shard_of((value,), 97) == shard_of((float(value),), 97)
+    assert shard_of((float("nan"), None), 97) == shard_of((-float("nan"), None), 97)
+    assert len({shard_of((f"user {n}",), 16) for n in range(200)}) == 16
+
+
+def test_states_of_another_number_of_shards_are_refused_with_the_way_back() -> None:
+    found, times = statements(EPL["groups that live for ever"])
+    divided = in_shards(found, 3)
+    states, _ = Flow(divided, times, "UTC").step({}, events(1, late=False, count=5))
+    (part,), (other,), (state,) = divided.parts, in_shards(found, 4).parts, states.values()
+    refuse_other_shards(part.name, part.component, state, "/x")
+    with pytest.raises(ConfigError, match=r"ran in 3 shards, and now would run in 4 shards.*"):
+        refuse_other_shards(part.name, other.component, state, "/x")
+    with pytest.raises(ConfigError, match="now would run in the driver"):
+        refuse_other_shards(part.name, found.parts[0].component, state, "/x")
