@@ -12,6 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from rollup.engine.expressions import (
@@ -38,12 +40,12 @@ Evaluate = Callable[[Any, Any, Any], Any]
 
 def compiled(expr: Expr) -> Evaluate:
     """The function of one expression; it returns the value."""
-    return _function([expr], single=True)
+    return _function(_These((expr,)), single=True)
 
 
 def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
     """The function of several expressions; it returns their values as a tuple."""
-    return _function(exprs, single=False)
+    return _function(_These(tuple(exprs)), single=False)
 
 
 def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
@@ -54,11 +56,38 @@ def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
     return lambda r, s, e: test(r, s, e) is True
 
 
-def _function(exprs: Sequence[Expr], single: bool) -> Evaluate:
+class _These:
+    """These very expressions: every partition of a plan asks for the functions of the same ones."""
+
+    __slots__ = ("exprs",)
+
+    def __init__(self, exprs: tuple[Expr, ...]) -> None:
+        self.exprs = exprs
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.exprs)))
+
+    def __eq__(self, other: object) -> bool:
+        # Not ==, to which 0.0 and -0.0 are one; and what is equal by identity costs nothing to compare.
+        return (
+            isinstance(other, _These)
+            and len(self.exprs) == len(other.exprs)
+            and all(mine is others for mine, others in zip(self.exprs, other.exprs, strict=True))
+        )
+
+
+@lru_cache(maxsize=4096)
+def _function(these: _These, single: bool) -> Evaluate:
     source = Source()
-    values = [source.emit(expr) for expr in exprs]
+    values = [source.emit(expr) for expr in these.exprs]
     source.line(f"return {values[0]}" if single else f"return ({''.join(value + ', ' for value in values)})")
     return source.function("f", "r, s, e")
+
+
+@lru_cache(maxsize=4096)
+def _code(text: str, name: str) -> CodeType:
+    """Constants and functions are no part of the text, so one code serves many expressions."""
+    return compile(text, f"<{name}>", "exec")
 
 
 class Source:
@@ -94,9 +123,8 @@ class Source:
 
     def function(self, name: str, parameters: str) -> Callable[..., Any]:
         """The function of all the lines."""
-        text = f"def {name}({parameters}):\n" + "\n".join(self.lines) + "\n"
         scope = dict(self.objects)
-        exec(compile(text, f"<{name}>", "exec"), scope)
+        exec(_code(f"def {name}({parameters}):\n" + "\n".join(self.lines) + "\n", name), scope)
         return scope[name]
 
     def emit(self, expr: Expr) -> str:

@@ -25,8 +25,18 @@ from rollup.engine.state import State, packed
 from rollup.statements.component import ELSEWHERE, Component, Described, Event, Streams, Taken
 
 SHARDS, _CLOCK = "__shards", "__clock"
-Run = Callable[[State | None, Sequence[Sequence[Event]]], tuple[State, Sequence[Taken]]]
-"""Runs the steps of all shards: the state that it gave last time (None: at the start), and the events of each shard."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A batch: the events of each shard, and those that tell all of them what time it is."""
+
+    own: Sequence[Sequence[Event]]
+    told: Sequence[Event]
+
+
+Run = Callable[[State | None, Divided], tuple[State, Sequence[Taken]]]
+"""Runs the steps of all shards: the state that it gave last time, None at the start, and a batch."""
 
 
 @dataclass(frozen=True)
@@ -65,40 +75,36 @@ class Sharded:
             return state, Taken()
         begun = events[0].at if state is None else int(state.scalars[_CLOCK])
         clock = list(accumulate((event.at for event in events), max, initial=begun))[1:]
-        after, taken = self.run(state, list(self._parts(events, clock, keys.instants)))
+        after, taken = self.run(state, self._divided(events, clock, keys.instants))
         own = {_CLOCK: clock[-1], SHARDS: self.shards}
         return State(after.tables, {**after.scalars, **own}), united(taken, events, clock)
 
-    def _parts(self, events: Sequence[Event], clock: Sequence[int], instants: bool) -> Iterator[list[Event]]:
-        """The events of each shard, among them what is to be told of the others.
-
-        Where not every instant is told, a shard's own clock may be behind: its events come at the time of all.
-        """
-        told = list(_told(clock, instants))
-        arriving = events if instants else [event._replace(at=at) for event, at in zip(events, clock, strict=True)]
-        mine: list[list[int]] = [[] for _ in range(self.shards)]
-        for number, event in enumerate(events):
+    def _divided(self, events: Sequence[Event], clock: Sequence[int], instants: bool) -> Divided:
+        """Where not every instant is told, a shard's own clock may be behind: its events come at the time of all."""
+        own: list[list[Event]] = [[] for _ in range(self.shards)]
+        for event, at in zip(events, clock, strict=True):
             places = self.places.get(event.stream)
             if places is not None:
                 key = tuple(event.values[place] for place in places) if places else event.key
-                mine[shard_of(key, self.shards)].append(number)
-        for numbers in mine:
-            own = set(numbers)
-            yield [
-                arriving[n] if n in own else Event(events[n].key, clock[n], ELSEWHERE, ())
-                for n in sorted({*own, *told})
-            ]
+                own[shard_of(key, self.shards)].append(event if instants else event._replace(at=at))
+        return Divided(own, [Event(events[n].key, clock[n], ELSEWHERE, ()) for n in _told(clock, instants)])
+
+
+def events_of_shard(own: Sequence[Event], told: Sequence[Event]) -> list[Event]:
+    """What one shard is given, in the order of all."""
+    known = {event.key for event in own}
+    return sorted([*own, *(event for event in told if event.key not in known)], key=attrgetter("key"))
 
 
 def in_process(component: Component, shards: int) -> Run:
     """The shards one after the other, here; each holds what it is running."""
     components = [copy(component) for _ in range(shards)]
 
-    def run(state: State | None, parts: Sequence[Sequence[Event]]) -> tuple[State, Sequence[Taken]]:
+    def run(state: State | None, batch: Divided) -> tuple[State, Sequence[Taken]]:
         before = {} if state is None else state.held()
         after, given = dict[str, State](), list[Taken]()
-        for number, (one, part) in enumerate(zip(components, parts, strict=True)):
-            made, taken = one.step(before.get(str(number)), part)
+        for number, (one, part) in enumerate(zip(components, batch.own, strict=True)):
+            made, taken = one.step(before.get(str(number)), events_of_shard(part, batch.told))
             given.append(taken)
             if made is not None:
                 after[str(number)] = made

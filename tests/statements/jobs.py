@@ -39,6 +39,11 @@ JUMPS = """// further than 5 up within 10 seconds
 insert into Jumps select b.symbol as symbol, b.price as price, b.ts as ts
 from pattern [every a=Trades -> b=Trades(symbol = a.symbol, price > a.price + 5) where timer:within(10 sec)];
 """
+BY_SYMBOL = """create context PerSymbol partition by symbol from Trades;
+context PerSymbol insert into Jumps select b.symbol as symbol, b.price as price, b.ts as ts
+from pattern [every a=Trades -> b=Trades(price > a.price + 5) where timer:within(10 sec)];
+"""
+"""The same of each symbol apart."""
 MINUTES = """INSERT INTO Minutes
 SELECT STREAM TUMBLE_END(rowtime, INTERVAL '1' MINUTE) AS ended, symbol, SUM(price) AS total FROM Trades
 GROUP BY TUMBLE(rowtime, INTERVAL '1' MINUTE), symbol
@@ -57,15 +62,16 @@ def write_events(folder: Path, files: int) -> None:
         os.utime(file, (1_600_000_000 + minute, 1_600_000_000 + minute))
 
 
-def job(folder: Path, files: int, per_batch: int = 1) -> Job:
-    """The job in a folder, over so many files."""
+def job(folder: Path, files: int, per_batch: int = 1, shards: int | None = None) -> Job:
+    """The job in a folder, over so many files; with `shards`, jumps and minutes are found in shards."""
     folder.mkdir(parents=True, exist_ok=True)
     write_events(folder / "in", files)
-    (folder / "jumps.epl").write_text(JUMPS)
+    (folder / "jumps.epl").write_text(JUMPS if shards is None else BY_SYMBOL)
     (folder / "minutes.sql").write_text(MINUTES)
     source = {"kind": "parquet", "path": "in", "max_files_per_batch": per_batch}
     sink = f'[sinks.Minutes]\nkind = "postgres"\nurl = "sqlite:///{folder / "out.db"}"\ntable = "minutes"'
-    return Job(folder, source, app=APP, top='statements = ["jumps.epl", "minutes.sql"]', more=sink)
+    top = 'statements = ["jumps.epl", "minutes.sql"]' + ("" if shards is None else f"\nstatement_shards = {shards}")
+    return Job(folder, source, app=APP, top=top, more=sink)
 
 
 def results(found: Job) -> dict[str, Any]:

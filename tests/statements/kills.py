@@ -24,6 +24,7 @@ from tests.job.kills import Forked, inside, once
 from tests.statements.jobs import expected, job, results
 
 FILES = 5
+IN_SHARDS = "statements.shards"
 POINTS = ("statements.record", "statements.fed", "statements.sink")
 MORE = ("statements.begin", "statements.rows", "commit.begin", "commit.record", "batch.end")
 
@@ -45,9 +46,15 @@ def run(path: Path, said: Path, fault: str | None = None, kill_after: float | No
     return code
 
 
-def differing(folder: Path, faults: list[str | None], moments: random.Random | None = None, kills: int = 0) -> Any:
+def differing(
+    folder: Path,
+    faults: list[str | None],
+    moments: random.Random | None = None,
+    kills: int = 0,
+    shards: int | None = None,
+) -> Any:
     """What a job has wrong after some kills and a run to its end."""
-    found, said, codes = job(folder, FILES), folder / "said.txt", list[int]()
+    found, said, codes = job(folder, FILES, shards=shards), folder / "said.txt", list[int]()
     for fault in faults:
         codes.append(run(found.path, said, fault))
     for _ in range(kills):
@@ -88,17 +95,19 @@ def main() -> None:
     options.add_argument("--random", type=int, default=0)
     options.add_argument("--counts", type=int, nargs="+", default=[2])
     options.add_argument("--all", action="store_true")
+    options.add_argument("--shards", type=int)
     given = options.parse_args()
     warm(given.folder / "warm")
     found, number = dict[str, Any](), 0
-    for point in (*POINTS, *MORE) if given.all else POINTS:
+    points = POINTS if given.shards is None else (IN_SHARDS, *POINTS)
+    for point in (*points, *MORE) if given.all else points:
         for count in given.counts:
             number += 1
-            found[f"{point}:{count}"] = differing(given.folder / f"{number}", [f"{point}:{count}"])
+            found[f"{point}:{count}"] = differing(given.folder / f"{number}", [f"{point}:{count}"], shards=given.shards)
     moments = random.Random(7)
     for _ in range(given.random):
         number += 1
-        found[f"random {number}"] = differing(given.folder / f"{number}", [], moments, kills=5)
+        found[f"random {number}"] = differing(given.folder / f"{number}", [], moments, 5, given.shards)
     print(json.dumps(found))
 
 

@@ -28,10 +28,33 @@ def test_killed_between_two_side_effects_nothing_is_lost_and_nothing_comes_twice
     assert found and found == {name: {} for name in found}
 
 
+def test_in_shards_it_is_killed_between_two_side_effects_and_nothing_is_lost_or_comes_twice(tmp_path: Path) -> None:
+    found = killed(tmp_path, "--shards", "3")
+    assert len(found) == 4 and found == {name: {} for name in found}
+
+
 @pytest.mark.slow
 def test_killed_again_and_again_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
     found = killed(tmp_path, "--all", "--random", "10", "--counts", "1", "2", "4")
     assert found and found == {name: {} for name in found}
+
+
+@pytest.mark.slow
+def test_in_shards_it_is_killed_again_and_again(tmp_path: Path) -> None:
+    found = killed(tmp_path, "--all", "--random", "10", "--counts", "1", "2", "4", "--shards", "3")
+    assert found and found == {name: {} for name in found}
+
+
+@pytest.mark.spark
+def test_run_on_spark_in_shards_gives_the_same(tmp_path: Path) -> None:
+    found = job(tmp_path, files=6, per_batch=2, shards=3)
+    code, said = found.finish("--once")
+    assert (code, results(found)) == (0, expected(6)), said
+    record = json.loads(max((tmp_path / "tables/_rollup/_statements").glob("commit-*.json")).read_text())
+    assert {name: len(files) for name, files in record["open"].items() if name != "statements"} == {
+        "jumps.epl": 3,
+        "minutes.sql": 3,
+    }
 
 
 @pytest.mark.spark

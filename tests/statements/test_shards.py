@@ -14,7 +14,7 @@ from rollup.core.errors import ConfigError
 from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import compile_app
 from rollup.statements.compiled import Statements
-from rollup.statements.component import Event
+from rollup.statements.component import Event, Streams
 from rollup.statements.flow import Flow, States
 from rollup.statements.shards import Sharded, in_process, refuse_other_shards, shard_of
 
@@ -55,6 +55,7 @@ SQL = {
         (PARTITION BY k ORDER BY rowtime RANGE INTERVAL '3' SECOND PRECEDING) AS total FROM S;
     }""",
 }
+SHARED = compile_app(STREAM + EPL["groups that live for ever"]).streams
 APPS = {**EPL, **SIDDHI, **SQL}
 
 
@@ -65,17 +66,15 @@ def statements(app: str) -> tuple[Statements, Mapping[str, str]]:
     return program.statements, program.times
 
 
-def in_shards(found: Statements, shards: int) -> Statements:
+def in_shards(found: Statements, shards: int, streams: Streams | None = None) -> Statements:
     """The same statements, each component in shards."""
     parts = [
-        replace(part, component=Sharded.of(part.component, streams(), shards, in_process(part.component, shards)))
+        replace(
+            part, component=Sharded.of(part.component, streams or SHARED, shards, in_process(part.component, shards))
+        )
         for part in found.parts
     ]
     return replace(found, parts=tuple(parts))
-
-
-def streams() -> Any:
-    return compile_app(STREAM + EPL["groups that live for ever"]).streams
 
 
 def events(seed: int, late: bool, count: int = 150) -> list[Event]:

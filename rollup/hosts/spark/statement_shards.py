@@ -21,8 +21,8 @@ from rollup.hosts.spark.placement import Placing
 from rollup.hosts.spark.tasks.statement_step import StepSpec, leave_events, step_of_shard, taken_in
 from rollup.hosts.statements.commits import FILES
 from rollup.program import Declaration, Program
-from rollup.statements.component import Event, Taken
-from rollup.statements.shards import Sharded
+from rollup.statements.component import Taken
+from rollup.statements.shards import Divided, Sharded
 from rollup.stores.faults import point
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class _Job:
     spark: Callable[[], SparkSession]
     next: Callable[[], int]
 
-    def __call__(self, state: State | None, parts: Sequence[Sequence[Event]]) -> tuple[State, Sequence[Taken]]:
-        events = leave_events(self.exchange, parts)
+    def __call__(self, state: State | None, batch: Divided) -> tuple[State, Sequence[Taken]]:
+        events = leave_events(self.exchange, batch)
         files = () if state is None else tuple(state.scalars[FILES])
         spec = StepSpec(self.app, self.name, self.place, str(self.folder), self.shards, self.next(), events, files)
         frame = self.spark().range(0, self.shards, 1, self.shards).mapInArrow(lambda rows: _tasks(spec, rows), _RESULT)

@@ -83,7 +83,9 @@ class DeliveryApp:
 
     def advance(self, to: int) -> None:
         """The clock goes on; what is due by then fires, again and again until nothing is."""
-        self.runner.advance(to)
+        clock = self.runner.environment.clock
+        if to > clock.now:
+            clock.now = to
         while (due := self.runner.timers.next) is not None and due <= to:
             self.runner.advance(to)
 
@@ -243,6 +245,7 @@ class Partition:
         self._app, self._spec, self._order = app, spec, order
         self._values = {stream: compiled(expr) for stream, expr in spec.values.items()}
         self._ranges = {s: [(predicate(test), name) for test, name in given] for s, given in spec.ranges.items()}
+        self._read = [frozenset(streams_of(query.input)) for query in spec.queries]
         self._inner = {q.output.target for q in spec.queries if q.output.target.startswith("#")}
         self._keys: dict[Any, list[Query]] = {}
         for stream in dict.fromkeys(name for query in spec.queries for name in streams_of(query.input)):
@@ -273,8 +276,8 @@ class Partition:
         return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
 
     def _give(self, key: Any, stream: str, chunk: Sequence[Item]) -> None:
-        for query in self._queries(key):
-            if stream in streams_of(query.spec.input):
+        for query, read in zip(self._queries(key), self._read, strict=True):
+            if stream in read:
                 query.deliver(stream, chunk)
 
     def _queries(self, key: Any) -> list[Query]:

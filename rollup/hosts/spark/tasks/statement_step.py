@@ -21,7 +21,8 @@ from rollup.core.errors import StoreError
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import Declaration
-from rollup.statements.component import Component, Event, Refused, Taken
+from rollup.statements.component import ELSEWHERE, Component, Event, Refused, Taken
+from rollup.statements.shards import Divided, events_of_shard
 
 _EVENTS = pa.schema([("events", pa.large_binary())])
 _KEPT: dict[tuple[str, str, int], tuple[str, Component, State]] = {}
@@ -45,12 +46,11 @@ class StepSpec:
     states: Sequence[str]
 
 
-def leave_events(folder: Path, parts: Sequence[Sequence[Event]]) -> str:
-    """Write the events of each shard into a file of the folder, one record batch a shard."""
+def leave_events(folder: Path, batch: Divided) -> str:
+    """Write a batch into a file of the folder: a record batch a shard, and one of what is told to all."""
     file = folder / f"{uuid.uuid4().hex}.arrow"
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, _EVENTS) as writer:
-        for part in parts:
-            blob = packed([[list(key), at, stream, list(values)] for key, at, stream, values in part])
+        for blob in (*map(_packed, batch.own), packed([[list(event.key), event.at] for event in batch.told])):
             writer.write_batch(pa.record_batch([pa.array([blob], pa.large_binary())], schema=_EVENTS))
     return str(file)
 
@@ -99,13 +99,19 @@ def _component(app: Declaration, name: str) -> Component:
 
 def _events(file: str, shard: int) -> list[Event]:
     with pa.OSFile(file) as source:
-        blob = pa.ipc.open_file(source).get_batch(shard).column(0)[0].as_py()
-    return [_event(each) for each in unpacked(blob)]
+        batches = pa.ipc.open_file(source)
+        own, told = (batches.get_batch(n).column(0)[0].as_py() for n in (shard, batches.num_record_batches - 1))
+    ticks = [Event(tuple(key), at, ELSEWHERE, ()) for key, at in unpacked(told)]
+    return events_of_shard([_event(each) for each in unpacked(own)], ticks)
 
 
 def _event(each: Sequence[object]) -> Event:
     key, at, stream, values = each
     return Event(tuple(key), at, stream, tuple(values))  # type: ignore[arg-type]
+
+
+def _packed(events: Sequence[Event]) -> bytes:
+    return packed([[list(key), at, stream, list(values)] for key, at, stream, values in events])
 
 
 def _blob(taken: Taken) -> bytes:
