@@ -224,6 +224,10 @@ def check(conf: Conf, program: Program) -> None:
                 f"{conf.path}: [sources.{name}] feeds no stream",
                 hint=f"streams that need one: {', '.join(program.inputs)}",
             )
+    if conf.statement_shards is not None and program.statements is None:
+        raise ConfigError(
+            f"{conf.path}: statement_shards divides statements, and the app has none", hint="leave it out"
+        )
     for name in conf.sinks:
         if name not in program.streams and name not in {join.target for join in program.joins}:
             raise ConfigError(f"{conf.path}: [sinks.{name}] names no stream of the app")

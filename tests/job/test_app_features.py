@@ -262,6 +262,10 @@ WRONG: dict[str, tuple[Callable[[str], str], str]] = {
         lambda conf: conf.replace('"delta"', '"detla"'),
         "[store] has the unknown kind 'detla' (did you mean 'delta'?)",
     ),
+    "shards of nothing": (
+        lambda conf: "statement_shards = 4\n" + conf,
+        "statement_shards divides statements, and the app has none",
+    ),
     "no path": (lambda conf: conf.replace('path = "incoming"\n', ""), "[sources.Trades] lacks `path`"),
     "no Delta table": (
         lambda conf: conf.replace('"json"', '"delta"'),

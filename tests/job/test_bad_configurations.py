@@ -49,6 +49,8 @@ BAD: dict[str, str | tuple[str, str]] = {
     "a checkpoint that is a list": ('"checkpoint"', '["a"]'),
     "a zone that is nowhere": ("[sources.Trades]", 'zone = "Nowhere/Atall"\n[sources.Trades]'),
     "a zone that is a number": ("[sources.Trades]", "zone = 5\n[sources.Trades]"),
+    "no shards at all": ("[sources.Trades]", "statement_shards = 0\n[sources.Trades]"),
+    "shards that are no number": ("[sources.Trades]", "statement_shards = true\n[sources.Trades]"),
     "a trigger that is a number": ("[sources.Trades]", "trigger = 5\n[sources.Trades]"),
     "a trigger that is no time": ("[sources.Trades]", 'trigger = "often"\n[sources.Trades]'),
     "a source that is a text": ('[sources.Trades]\nkind = "parquet"\npath = "incoming"', 'sources = { Trades = "x" }'),
