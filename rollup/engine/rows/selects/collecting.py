@@ -135,7 +135,7 @@ class LastTotal:
 class AllOfGroups:
     """The rows of the interval, and of every other group its newest row with the value it has now.
 
-    A group that lost a row shows its newest row again at that moment.
+    A group that lost rows shows its newest row again at that moment, once.
     """
 
     def __init__(self, kind: PerRow) -> None:
@@ -145,7 +145,7 @@ class AllOfGroups:
 
     def take(self, changes: Changes) -> None:
         self._kept.take(changes)
-        self._kept.add(self._current(changes.lost), ())
+        self._kept.add(self._current(list(dict.fromkeys(changes.lost))), ())
         self._seen.update(dict.fromkeys((*changes.gained, *changes.lost)))
 
     def show(self) -> Shown:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from rollup.engine.conjunctions import conjunction, conjuncts
-from rollup.engine.expressions import Expr, Field, walk
+from rollup.engine.expressions import Expr, Field, RowOf, walk
 from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
@@ -43,6 +44,7 @@ class _Patterns:
     def __init__(self, pattern: st.Pattern, scope: Scope) -> None:
         self.scope = scope
         self.tags: dict[str, tuple[int, RowType, bool]] = {}
+        self._before: dict[int, int] = {}
         self._find(pattern, False)
 
     def types(self) -> dict[str, DataType]:
@@ -53,6 +55,8 @@ class _Patterns:
         }
 
     def _find(self, node: Any, many: bool) -> None:
+        """The tags in the order of the text, and how many of them stand before each filter."""
+        self._before.setdefault(id(node), len(self.tags))
         if isinstance(node, st.EventAtom) and node.tag is not None:
             kinds = self._row_type(node)
             known = self.tags.get(node.tag)
@@ -73,8 +77,6 @@ class _Patterns:
         """The names in a pattern: the tags, and for a filter its own event as the last."""
         sources = [Source(tag, rows, True) for tag, (_, rows, _) in self.tags.items()]
         names: dict[str, Expr] = dict(self.scope.names)
-        from rollup.engine.expressions import RowOf
-
         for tag, (place, rows, many) in self.tags.items():
             if many:
                 sources[place] = Source(None, RowType(tag, {}), True)
@@ -127,6 +129,7 @@ class _Patterns:
         equals: dict[int, Expr] = {}
         rest: list[Expr] = []
         tests = [condition(each, scope) for each in node.source.filters]
+        self._check_order(node, tests, own)
         for test in (part for each in tests for part in conjuncts(each)):
             pair = _bound(test, own)
             if pair is not None and pair[0] not in equals:
@@ -136,6 +139,13 @@ class _Patterns:
         tag = self.tags[node.tag][0] if node.tag is not None else None
         level = self._consume(node)
         return al.FilterNode(node.source.type, tag, tuple(equals.items()), conjunction(rest), level)
+
+    def _check_order(self, node: st.EventAtom, tests: Sequence[Expr], own: int) -> None:
+        """A filter begins to wait with what stands before it: of a later tag it would never know anything."""
+        read = {each.input for test in tests for each in walk(test) if isinstance(each, (Field, RowOf))}
+        for tag, (place, _, _) in self.tags.items():
+            if place in read - {own} and place >= self._before[id(node)]:
+                raise problem(f"`{tag}` stands after the filter that asks for it", node, "a=A -> b=B(id = a.id)")
 
     def _consume(self, node: st.EventAtom) -> int:
         level = 0
@@ -165,13 +175,18 @@ class _Patterns:
         if len(values) > 1 and (isinstance(values[-1], (ex.Period, ex.Constant))):
             life = span(values.pop(), self.scope, "the life of a value")
         inside = self._inside()
-        keys = tuple(self._key(value, inside) for value in values)
+        own = {self.tags[tag][0] for tag in _tags_of(node.child)}
+        keys = tuple(self._key(value, inside, own) for value in values)
         return al.EveryNode(self.lower(node.child), keys, life)
 
-    def _key(self, node: ex.Expression, scope: Scope) -> Expr:
+    def _key(self, node: ex.Expression, scope: Scope, own: set[int]) -> Expr:
+        """What tells matches of `every-distinct` apart; `own` are the tags of its own part of the pattern."""
         found = lower(node, scope)
-        if not any(isinstance(each, Field) for each in walk(found)):
+        read = {each.input for each in walk(found) if isinstance(each, (Field, RowOf))}
+        if not read:
             raise problem(f"`{render(node)}` names no property of a tag", node, "every-distinct(a.id)")
+        if not read <= own:
+            raise problem(f"`{render(node)}` names a tag that every-distinct does not hold", node, "every-distinct(a.id) a=A")
         return found
 
     def _repeat(self, node: st.Repeat) -> al.Node:
@@ -213,7 +228,7 @@ class _Patterns:
 def _bound(test: Expr, own: int) -> tuple[int, Expr] | None:
     """`field = value` where the value is bound when the filter begins: constants and tags."""
     from rollup.engine import operators as op
-    from rollup.engine.expressions import Ask, Call, Const, Local, RowOf, Variable
+    from rollup.engine.expressions import Ask, Call, Const, Local, Variable
 
     if not isinstance(test, Call) or test.op is not op.EQUAL:
         return None

@@ -96,12 +96,15 @@ def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int
         raise problem("a unidirectional stream has no window", streams[only], "leave the # out")
 
 
-def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
-    """The plan of a select whose inputs are known; `scope` has them as sources."""
+def assemble(
+    query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None, testing: Scope | None = None
+) -> Select:
+    """The plan of a select whose inputs are known; `scope` has them as sources, `testing` as `where` sees them."""
     query = as_declared(query, scope)
     scope = replace(scope, filling=query.insert is not None and query.insert.table)
     bare = replace(scope, slots=None, no_aggregates="in where")
-    where = condition(query.where, bare) if query.where is not None else None
+    seen = bare if testing is None else replace(bare, sources=testing.sources)
+    where = condition(query.where, seen) if query.where is not None else None
     dimensions, sets = grouping_sets(query.group_by, replace(bare, no_aggregates="in group by"))
     shape = _shape(query, scope, dimensions, sets)
     type_name = query.insert.target if query.insert is not None else "result"
@@ -163,6 +166,7 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
     wildcard = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     own_keys = {key for level in by_group.own for key in level.keys}
     if dimensions:
+        _check_having(query, by_group.shape.having, dimensions)
         fits = not wildcard and not remaining and own_keys <= set(dimensions)
         if not fits and len(sets) > 1:
             at = query.items[0]
@@ -175,6 +179,15 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
     aggregated = plain.shape.aggregated
     total = aggregated and not dimensions and not wildcard and not own_keys and not _reads(plain, scope)
     return replace(plain.shape, total=total)
+
+
+def _check_having(query: sm.Query, having: Expr | None, dimensions: Sequence[Expr]) -> None:
+    """A group passes or fails as one: beside aggregates `having` reads what the groups are made of."""
+    made_of = {each for dimension in dimensions for each in walk(dimension) if isinstance(each, Field)}
+    rest = [each for each in walk(having) if isinstance(each, (Field, RowOf))] if having is not None else []
+    if made_of and any(each not in made_of for each in rest):
+        assert query.having is not None
+        raise problem("`having` reads a column that is not grouped by", query.having, "where, or group by it too")
 
 
 @dataclass(frozen=True)
