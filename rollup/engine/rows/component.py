@@ -57,6 +57,7 @@ class Component:
         self.changed = 0
         """How often statements have begun or ended."""
         self._stores: dict[str, str | None] = {}
+        self._tables: set[str] = set()
         self._indexes: dict[str, list[UniqueIndex]] = {}
         self._variables: dict[str, str] = {}
         self._orders = 0
@@ -74,6 +75,8 @@ class Component:
     ) -> None:
         """A named window or a table begins."""
         self._stores[name] = context
+        if isinstance(spec, TableStore):
+            self._tables.add(name)
 
         def build(where: Partition, order: Order) -> Instance:
             made: Store = (
@@ -109,6 +112,10 @@ class Component:
         self._orders += 1
         self.contexts[context.name] = ContextRuntime(context, self, self._orders)
 
+    def context(self, name: str | None) -> Context | None:
+        """A context as it was planned."""
+        return None if name is None else self.contexts[name].context
+
     def drop_context(self, name: str) -> None:
         """A context that nothing uses is gone."""
         del self.contexts[name]
@@ -131,6 +138,7 @@ class Component:
         key = name if deployed.store is None else _key(deployed.store)
         if deployed.store is not None:
             del self._stores[deployed.store]
+            self._tables.discard(deployed.store)
             self._statements.pop(key, None)
             self._indexes.pop(deployed.store, None)
         if deployed.context is not None:
@@ -190,16 +198,21 @@ class Component:
         return [self.root] if context is None else list(self.contexts[context].partitions.values())
 
     def insert(self, target: str, where: Partition, row: Row) -> None:
-        """A row goes into a table at once, into a stream or a window after what runs now."""
-        if target in self._stores and isinstance(self.store(target, where), Table):
-            self._into_store(target, where, row)
-        elif target in self._stores:
-            self.runner.insert(lambda: self._into_store(target, where, row))
-        else:
-            self.runner.route(target, row)
+        """A row goes into a table at once, into a stream or a window after what runs now.
 
-    def _into_store(self, target: str, where: Partition, row: Row) -> None:
-        self.store(target, where).change([row])
+        It comes into a window as an event: into that of every partition of the context which the event concerns.
+        """
+        if target not in self._stores:
+            self.runner.route(target, row)
+        elif target in self._tables:
+            self.store(target, where).change([row])
+        else:
+            self.runner.insert(lambda: self._into_windows(target, row))
+
+    def _into_windows(self, target: str, row: Row) -> None:
+        for window in self.every(target):
+            if isinstance(window, NamedWindow) and window.fits(row):
+                window.change([row])
 
     # variables
 

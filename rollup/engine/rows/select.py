@@ -34,7 +34,7 @@ class SelectInstance(Instance):
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
         self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
         self.kind = self._kind()
-        self._only = plan.join.only if plan.join is not None else None
+        alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.limited
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
@@ -44,7 +44,7 @@ class SelectInstance(Instance):
         self.outputs = Outputs(
             plan.rate,
             self.kind,
-            self.kind.update if self._only is None else self._update,
+            self._update if alone else self.kind.update,
             self.content,
             self.environment,
             self._emit,
@@ -143,7 +143,7 @@ class SelectInstance(Instance):
             self._give(self.finished(come), self.finished(leave), forced)
 
     def _update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
-        """Nothing is kept of a join that one input alone brings about."""
+        """Nothing is kept of a join that one input alone brings about, or each by itself."""
         self.kind.clear()
         return self.kind.update(new, old)
 

@@ -13,7 +13,7 @@ from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
-from rollup.lang.epl.lowering.contexts import lower_context
+from rollup.lang.epl.lowering.contexts import lower_context, seen_as
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
 from rollup.lang.epl.lowering.targets import check_fits, target_of
@@ -254,9 +254,9 @@ class Deployer:
             where = condition(body.where, inside) if body.where is not None else None
         self.catalog.stores[body.name] = StoreInfo("window", kinds, statement.context)
         self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
-        self.component.create_store(
-            body.name, name, WindowStore(kinds, window, filled, where), statement.context, start
-        )
+        seen = seen_as(self.component.context(statement.context), body.type, kinds, self.catalog)
+        spec = WindowStore(kinds, window, filled, where, seen)
+        self.component.create_store(body.name, name, spec, statement.context, start)
         made.undo.append(lambda: self.component.undeploy(name))
         return kinds
 

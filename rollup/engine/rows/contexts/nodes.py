@@ -271,9 +271,9 @@ class Node:
         self._runner.tell([each for each in fresh if each not in own], row)  # sub-queries see it afterwards
 
     def _sees(self, entry: Entry) -> bool:
-        """Whether the event at hand is told to a partition that has begun with it."""
-        receiver = entry.receiver
-        return not isinstance(receiver, Instance) or receiver.partition.number not in self.runtime.unseeing
+        """Whether the event at hand is told to a partition that has begun with it, to its statements and their patterns."""
+        statement, partition = entry.receiver.order
+        return statement == self.runtime.order or partition not in self.runtime.unseeing
 
     def _open(self, key: Any, properties: dict[str, Any]) -> None:
         last = self.depth + 1 == len(self.runtime.context.levels)

@@ -28,10 +28,11 @@ class Side:
 
 @dataclass(frozen=True)
 class JoinSpec:
-    """The inputs after the first, in order; `only`: the one input that brings rows about."""
+    """The inputs after the first, in order; `only`: the one input that brings rows about; `alone`: each by itself."""
 
     sides: tuple[Side, ...]
     only: int | None = None
+    alone: bool = False
 
 
 class Join:

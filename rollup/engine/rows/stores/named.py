@@ -33,6 +33,8 @@ class WindowStore:
     window: WindowSpec
     filled_from: str | None = None
     filled_where: Expr | None = None
+    seen: tuple[str, tuple[int | None, ...]] | None = None
+    """The stream as whose event a partition sees a row, and where that stream's columns stand in the row."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,15 @@ class NamedWindow(Store):
         self.window = spec.window.build(self)
         self._untold: list[Delta] = []
         """What consumers do not know yet: the event that changed the window is still with other statements."""
+
+    def fits(self, row: Row) -> bool:
+        """Whether a row that comes in as an event is one of this partition."""
+        if self.spec.seen is None:
+            return True
+        stream, places = self.spec.seen
+        event = Row(row.id, tuple(None if place is None else row.values[place] for place in places))
+        equals, test = self.partition.narrow(stream)
+        return all(event.values[place] == value for place, value in equals.items()) and (test is None or test(event))
 
     def start(self) -> None:
         """Rows of another store come in, silently."""

@@ -56,9 +56,8 @@ def lower_on_select(body: sm.OnSelect, scope: Scope) -> OnSelect:
     _, held = _store(body.store, scope)
     scope.registry.outer = 2
     inside = replace(scope, sources=(source, held))
-    testing = replace(scope, sources=(replace(source, hidden=True), held))
     inputs = (trigger, StoreInput(body.store.name, follow=False))
-    select = assemble(body.query, inside, inputs, JoinSpec((Side(),), 0), testing)
+    select = assemble(body.query, inside, inputs, JoinSpec((Side(),), 0))
     return OnSelect(trigger, body.store.name, replace(select, join=None), body.delete)
 
 

@@ -40,6 +40,33 @@ def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, Co
     return Context(body.name, tuple(levels)), info
 
 
+def seen_as(
+    context: Context | None, model: str | None, kinds: RowType, catalog: Catalog
+) -> tuple[str, tuple[int | None, ...]] | None:
+    """As whose event the partitions of a context see a row of a named window: of `model`, else of a stream they read.
+
+    With where the columns of that stream stand in the row; None where a context reads no streams.
+    """
+    streams = [] if context is None else [stream for _, level in context.levels for stream in _streams(level)]
+    if not streams:
+        return None
+    stream = model if model in streams else streams[0]
+    return stream, tuple(kinds.index.get(column) for column in catalog.types[stream].fields)
+
+
+def _streams(level: Level) -> list[str]:
+    """The streams whose events belong to some partitions of a level and not to others."""
+    match level:
+        case Keyed():
+            return [each.filter.stream for each in level.streams]
+        case Hashed():
+            return [filter.stream for filter, _ in level.streams]
+        case Categories():
+            return [level.filter.stream]
+        case _:
+            return []
+
+
 class _Level:
     """One level; the properties of the levels above are known in it."""
 

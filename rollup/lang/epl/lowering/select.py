@@ -44,8 +44,9 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
     scope.registry.outer = len(streams)
     found = [lower_stream(stream, scope, place) for place, stream in enumerate(streams)]
     inputs, sources = [each[0] for each in found], [each[1] for each in found]
-    only = _only(streams)
-    if len(streams) > 1:
+    alone = _all_alone(query, streams)
+    only = None if alone else _only(streams)
+    if len(streams) > 1 and not alone:
         _check_windows(streams, inputs, only)
     for place, join in enumerate(query.joins, start=1):
         if join.kind in ("left", "full"):
@@ -55,7 +56,7 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
     inside = replace(scope, sources=tuple(sources), outer=0)
     sides = [Side() for _ in query.streams[1:]]
     sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
-    join = JoinSpec(tuple(sides), only) if sides else None
+    join = JoinSpec(tuple(sides), only, alone) if sides else None
     return assemble(query, inside, inputs, join)
 
 
@@ -70,12 +71,19 @@ def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, lis
     return None, [replace(found, filter=replace(found.filter, test=test))]
 
 
+def _all_alone(query: sm.Query, streams: Sequence[Stream]) -> bool:
+    """Whether nothing is kept of any stream: a full outer join gives each event by itself."""
+    full = len(query.streams) == 1 and bool(query.joins) and all(join.kind == "full" for join in query.joins)
+    return full and all(stream.unidirectional for stream in streams)
+
+
 def _only(streams: Sequence[Stream]) -> int | None:
     found = [place for place, stream in enumerate(streams) if stream.unidirectional]
     if found and len(streams) == 1:
         raise problem("`unidirectional` stands only in a join", streams[0])
     if len(found) > 1:
-        raise problem("only one stream of a join can be unidirectional", streams[found[1]])
+        hint = "one of them, or all of a full outer join"
+        raise problem("only one stream of a join can be unidirectional", streams[found[1]], hint)
     return found[0] if found else None
 
 
@@ -96,15 +104,12 @@ def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int
         raise problem("a unidirectional stream has no window", streams[only], "leave the # out")
 
 
-def assemble(
-    query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None, testing: Scope | None = None
-) -> Select:
-    """The plan of a select whose inputs are known; `scope` has them as sources, `testing` as `where` sees them."""
+def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
+    """The plan of a select whose inputs are known; `scope` has them as sources."""
     query = as_declared(query, scope)
     scope = replace(scope, filling=query.insert is not None and query.insert.table)
     bare = replace(scope, slots=None, no_aggregates="in where")
-    seen = bare if testing is None else replace(bare, sources=testing.sources)
-    where = condition(query.where, seen) if query.where is not None else None
+    where = condition(query.where, bare) if query.where is not None else None
     dimensions, sets = grouping_sets(query.group_by, replace(bare, no_aggregates="in group by"))
     shape = _shape(query, scope, dimensions, sets)
     type_name = query.insert.target if query.insert is not None else "result"

@@ -54,29 +54,21 @@ GREATEST = Operator("greatest", lambda *values: max(values))
 
 
 @cache
-def quantifier(operator: str, every: bool, several: bool, given: bool = False) -> Operator:
+def quantifier(operator: str, every: bool, several: bool) -> Operator:
     """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values.
 
-    `given`: the values stand in the text. An order knows nothing of all of them where one is null, of any passes nulls over.
+    `any` of an order passes nulls over.
     """
     sign = {"=": "==", "!=": "!="}.get(operator, operator)
     compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
-
-    ordered = given and operator not in ("=", "!=")
-
-    def _among_given(value: Any, found: list[Any]) -> bool | None:
-        known = [each for each in found if each is not None]
-        if not known or (every and len(known) < len(found)):
-            return None
-        return every if all(compare(value, each) is every for each in known) else not every
+    passes_over = not every and operator not in ("=", "!=")
 
     def test(value: Any, values: Any) -> bool | None:
         found = list(values or ())
         if not found:
             return None if several else every
-        if ordered and value is not None:
-            return _among_given(value, found)
-        answers = [None if value is None or each is None else compare(value, each) for each in found]
+        known = [each for each in found if each is not None] if passes_over else []
+        answers = [None if value is None or each is None else compare(value, each) for each in known or found]
         if (not every) in answers:
             return not every
         return None if None in answers else every

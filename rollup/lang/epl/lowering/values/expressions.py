@@ -138,8 +138,7 @@ class _Lowering(LowerNames):
             values: Expr = Call(FLAT if several else LISTED, items, DataType(Kind.LIST, element=ANY))
         else:
             values, several = subquery(node.items, self.scope, "list"), False
-        given = isinstance(node.items, tuple)
-        return Call(quantifier(node.operator, node.every, several, given), (left, values), BOOL)
+        return Call(quantifier(node.operator, node.every, several), (left, values), BOOL)
 
     def _case(self, node: ex.Case) -> Expr:
         branches: list[tuple[Expr, Expr]] = []
