@@ -186,7 +186,9 @@ class _Patterns:
         if not read:
             raise problem(f"`{render(node)}` names no property of a tag", node, "every-distinct(a.id)")
         if not read <= own:
-            raise problem(f"`{render(node)}` names a tag that every-distinct does not hold", node, "every-distinct(a.id) a=A")
+            raise problem(
+                f"`{render(node)}` names a tag that every-distinct does not hold", node, "every-distinct(a.id) a=A"
+            )
         return found
 
     def _repeat(self, node: st.Repeat) -> al.Node:
