@@ -54,19 +54,22 @@ GREATEST = Operator("greatest", lambda *values: max(values))
 
 
 @cache
-def quantifier(operator: str, every: bool, several: bool) -> Operator:
+def quantifier(operator: str, every: bool, several: bool, nothing: bool = False) -> Operator:
     """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values.
 
-    `any` of an order passes nulls over.
+    `any` of an order passes nulls over; `nothing`: the text itself says null, of which an order with `all` knows nothing.
     """
     sign = {"=": "==", "!=": "!="}.get(operator, operator)
     compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
-    passes_over = not every and operator not in ("=", "!=")
+    ordered = operator not in ("=", "!=")
+    passes_over, unknown = ordered and not every, ordered and every and nothing
 
     def test(value: Any, values: Any) -> bool | None:
         found = list(values or ())
         if not found:
             return None if several else every
+        if unknown:
+            return None
         known = [each for each in found if each is not None] if passes_over else []
         answers = [None if value is None or each is None else compare(value, each) for each in known or found]
         if (not every) in answers:

@@ -132,13 +132,15 @@ class _Lowering(LowerNames):
         from rollup.lang.epl.lowering.queries import subquery
 
         left = self.lower(node.left)
+        nothing = False
         if isinstance(node.items, tuple):
             items = self._all(node.items)
+            nothing = any(isinstance(item, Const) and item.value is None for item in items)
             several = any(item.type.kind is Kind.LIST for item in items)
             values: Expr = Call(FLAT if several else LISTED, items, DataType(Kind.LIST, element=ANY))
         else:
             values, several = subquery(node.items, self.scope, "list"), False
-        return Call(quantifier(node.operator, node.every, several), (left, values), BOOL)
+        return Call(quantifier(node.operator, node.every, several, nothing), (left, values), BOOL)
 
     def _case(self, node: ex.Case) -> Expr:
         branches: list[tuple[Expr, Expr]] = []
