@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.bulk import Columns, Place, Told
 from rollup.engine.columns.running.placing import Placed
+from rollup.engine.dividing import from_outside
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
 from rollup.engine.rows.runner import Delivery
@@ -217,7 +218,7 @@ class Engine:
 
     def keys(self, arriving: Collection[str], made: Collection[str]) -> Keys:
         """By which attributes of the streams that arrive all statements fall apart; `made`: those they insert into."""
-        return common(needs_of(self._component, arriving, made, self._deployer.catalog.types.get))
+        return common(from_outside(needs_of(self._component, self._deployer.catalog.types.get), arriving, made))
 
     def columns(self, statement: str) -> Mapping[str, DataType]:
         """The columns of what a statement delivers, with their types."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-Need = Mapping[str, tuple[str, ...] | None]
-"""For a statement, by stream, the attributes whose values make a group; None: an event stands for itself."""
+from rollup.engine.dividing import Need
 
 
 @dataclass(frozen=True)

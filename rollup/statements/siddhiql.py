@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollup.core.descriptions import descendants
+from rollup.engine.dividing import from_outside
 from rollup.engine.rows.deliveries.dividing import needs_of
 from rollup.engine.state import State
 from rollup.lang.sections import Section
@@ -49,7 +50,7 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others)])
         super().__init__(names.reads, {})
         spec = self.begun(0).spec
-        self._keys = comparable(common(needs_of(spec, self.reads, names.writes), instants=True), streams)
+        self._keys = comparable(common(from_outside(needs_of(spec), self.reads, names.writes), instants=True), streams)
         self._writes = {
             name: StreamDef(name, {n: attribute(kind) for n, kind in spec.streams[name].fields.items() if n != TIME})
             for name in names.writes

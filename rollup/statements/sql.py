@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from rollup.aggregation.closings import PASSED, UNTIL
 from rollup.core.errors import PlanError
+from rollup.engine.dividing import Need
 from rollup.engine.flows.flow import AT
 from rollup.engine.flows.source import Arrivals
 from rollup.engine.state import State
-from rollup.lang.calcite.dividing import Need, need_of
+from rollup.lang.calcite.dividing import need_of
 from rollup.lang.calcite.model import Model
 from rollup.lang.calcite.reader import parse
 from rollup.lang.calcite.session import Session, Standing, States

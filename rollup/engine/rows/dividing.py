@@ -3,10 +3,11 @@ themselves, and those that look at one event alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rollup.core.descriptions import descendants
+from rollup.engine.dividing import Need
 from rollup.engine.expressions import Expr, Field
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.contexts.levels import Context, Keyed
@@ -17,28 +18,12 @@ from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.types import RowType
 
 TypeOf = Callable[[str], RowType | None]
-Need = Mapping[str, tuple[str, ...] | None]
 _SHARED = "a named window or a table is one for all keys"
 
 
-def needs_of(
-    component: Component, arriving: Collection[str], made: Collection[str], type_of: TypeOf
-) -> Iterator[Need | str]:
-    """What each statement needs of a key, or why it has none.
-
-    `arriving` are the streams that may come from outside, `made` those that statements insert into. What they insert
-    stays where it was made, so only a statement that looks at one event alone may read it.
-    """
-    for deployed in component.statements.values():
-        found = _need(component, deployed, type_of)
-        if isinstance(found, str):
-            yield found
-            return
-        inside = [stream for stream, names in found.items() if stream in made and names is not None]
-        if inside:
-            yield f"{inside[0]} is made by one statement and grouped by another"
-            return
-        yield {stream: names for stream, names in found.items() if stream in arriving}
+def needs_of(component: Component, type_of: TypeOf) -> Iterator[Need | str]:
+    """What each statement needs of a key, or why it has none."""
+    return (_need(component, deployed, type_of) for deployed in component.statements.values())
 
 
 def _need(component: Component, deployed: Deployed, type_of: TypeOf) -> Need | str:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
-Need = Mapping[str, tuple[str, ...] | None]
+from rollup.engine.dividing import Need
+
 _WHOLE = ("joins", "laterals", "distinct", "order", "limit", "offset", "qualify", "with_")
 """Clauses over the rows of all keys, or of more than one stream."""
 

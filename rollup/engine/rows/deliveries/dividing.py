@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 
+from rollup.engine.dividing import Need
 from rollup.engine.expressions import Field
 from rollup.engine.rows.deliveries.app import AppSpec, PartitionSpec
 from rollup.engine.rows.deliveries.inputs import StreamSpec
@@ -11,29 +12,16 @@ from rollup.engine.rows.deliveries.queries import InsertSpec, QuerySpec, streams
 
 INNER = "#"
 """Begins the names of streams that a partition has for itself."""
-Need = Mapping[str, tuple[str, ...] | None]
 
 
-def needs_of(spec: AppSpec, arriving: Collection[str], made: Collection[str]) -> Iterator[Need | str]:
-    """What each query needs of a key, or why it has none.
-
-    `arriving` are the streams that may come from outside, `made` those that queries insert into. What they insert stays
-    where it was made, so only a filter may read it.
-    """
+def needs_of(spec: AppSpec) -> Iterator[Need | str]:
+    """What each query needs of a key, or why it has none."""
     if spec.triggers:
         yield "a trigger ticks once for all keys"
     if spec.tables or spec.shared:
         yield "a table or a shared window is one for all keys"
     for each in spec.queries:
-        found = _partition(spec, each) if isinstance(each, PartitionSpec) else _query(each)
-        if isinstance(found, str):
-            yield found
-            return
-        inside = [stream for stream, names in found.items() if stream in made and names is not None]
-        if inside:
-            yield f"{inside[0]} is made by one query and divided by another"
-            return
-        yield {stream: names for stream, names in found.items() if stream in arriving}
+        yield _partition(spec, each) if isinstance(each, PartitionSpec) else _query(each)
 
 
 def _partition(spec: AppSpec, made: PartitionSpec) -> Need | str:
