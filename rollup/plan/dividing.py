@@ -73,6 +73,6 @@ def _against(chosen: Mapping[str, tuple[str, ...]], need: Need) -> str | None:
         if names is None:
             continue
         if not set(chosen[stream]) <= set(names):
-            return f"{stream} is grouped by {', '.join(names)} and by {', '.join(chosen[stream])}"
+            return f"{stream} is grouped by {', '.join(chosen[stream])} and by {', '.join(names)}"
         places.add(tuple(names.index(name) for name in chosen[stream]))
     return f"the keys of {', '.join(need)} do not agree" if len(places) > 1 else None

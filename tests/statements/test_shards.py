@@ -169,7 +169,7 @@ ONE = {
     ),
     "two groupings": (
         "@lang('epl') { @name('A') select k, count(*) as n from S group by k; @name('B') select v, count(*) as n from S group by v; }",
-        "S is grouped by v and by k",
+        "S is grouped by k and by v",
     ),
     "a stream of statements that is grouped again": (
         "@lang('epl') { insert into T select k, v from S; @name('A') select k, sum(v) as t from T group by k; }",
