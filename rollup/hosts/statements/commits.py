@@ -22,7 +22,7 @@ import pyarrow as pa
 from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.errors import StoreError
 from rollup.core.packing import pack, unpack
-from rollup.engine.state import Packer, State, Unpacker
+from rollup.engine.state import NODES, State, packed, unpacked
 from rollup.statements.flow import States
 from rollup.stores.faults import point
 
@@ -118,11 +118,8 @@ def _files(states: States) -> dict[str, list[str]]:
 
 def _packed(value: Any) -> pa.Table:
     """Plain values as a table, in the form that states of nodes have."""
-    packer = Packer()
-    packer.node("", value)
-    return packer.state({}).tables["nodes"]
+    return pa.Table.from_pylist([{"path": "", "state": packed(value)}], schema=NODES)
 
 
 def _unpacked(table: pa.Table) -> Any:
-    nothing = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
-    return Unpacker(State({"nodes": table, "rows": nothing})).node("")
+    return unpacked(table["state"][0].as_py())

@@ -73,13 +73,10 @@ class Running:
     def start(self, engine: ColumnEngine) -> None:
         """Take up where the last commit ended, and bring on what a job that was killed had not yet brought.
 
-        Raises ConfigError when a text has changed under its state.
+        Raises ConfigError when a text, or the number of shards, has changed under its state.
         """
         found = Saved() if self._commits is None else self._commits.newest()
         self._check(found)
-        for part in self.program.statements.parts if self.program.statements else ():
-            folder = "" if self._commits is None else str(self._commits.folder)
-            refuse_other_shards(part.name, part.component, found.states.get(part.name), folder)
         lost = found.states.keys() - self._texts.keys()
         states = {name: state for name, state in found.states.items() if name not in lost}
         self._saved = replace(found, states=states, id=found.id or uuid4().hex[:12], texts=self._texts)
@@ -137,13 +134,15 @@ class Running:
                 point("statements.sink")
 
     def _check(self, found: Saved) -> None:
+        where = "" if self._commits is None else str(self._commits.folder)
         for name, text in found.texts.items():
             if name in self._texts and self._texts[name] != text:
-                where = "" if self._commits is None else str(self._commits.folder)
                 raise ConfigError(
                     f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
                     hint=f"bring the old text back, or remove {where} to begin all statements anew",
                 )
+        for part in self.flow.statements.parts:
+            refuse_other_shards(part.name, part.component, found.states.get(part.name), where)
 
 
 def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int) -> None:

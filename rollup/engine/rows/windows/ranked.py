@@ -158,7 +158,23 @@ class Frequent:
         return _Frequent(self.size, key_of(self.key, host))
 
 
-class _Frequent(Window):
+class _Counted(Window):
+    """The newest row of each key that is counted."""
+
+    _key: Key
+    _rows: dict[Any, Row]
+    _counts: dict[Any, Any]
+
+    def content(self) -> Iterable[Row]:
+        return iter(self._rows.values())
+
+    def remove(self, row: Row) -> None:
+        key = self._key(row)
+        if self._rows.get(key) is row:
+            del self._rows[key], self._counts[key]
+
+
+class _Frequent(_Counted):
     def __init__(self, size: int, key: Key) -> None:
         self._size, self._key = size, key
         self._rows: dict[Any, Row] = {}
@@ -181,14 +197,6 @@ class _Frequent(Window):
         gone = [key for key, count in self._counts.items() if count == 1]
         self._counts = {key: count - 1 for key, count in self._counts.items() if count > 1}
         return [self._rows.pop(key) for key in gone]
-
-    def content(self) -> Iterable[Row]:
-        return iter(self._rows.values())
-
-    def remove(self, row: Row) -> None:
-        key = self._key(row)
-        if self._rows.get(key) is row:
-            del self._rows[key], self._counts[key]
 
     def snapshot(self) -> Any:
         return [[key, row, self._counts[key]] for key, row in self._rows.items()]
@@ -215,7 +223,7 @@ class LossyFrequent:
         return _LossyFrequent(self, key_of(self.key, host))
 
 
-class _LossyFrequent(Window):
+class _LossyFrequent(_Counted):
     def __init__(self, spec: LossyFrequent, key: Key) -> None:
         self._least, self._width, self._key = spec.support - spec.error, math.ceil(1 / spec.error), key
         self._rows: dict[Any, Row] = {}
@@ -241,14 +249,6 @@ class _LossyFrequent(Window):
         for key in gone:
             del self._counts[key]
         return [self._rows.pop(key) for key in gone]
-
-    def content(self) -> Iterable[Row]:
-        return iter(self._rows.values())
-
-    def remove(self, row: Row) -> None:
-        key = self._key(row)
-        if self._rows.get(key) is row:
-            del self._rows[key], self._counts[key]
 
     def snapshot(self) -> Any:
         return [[[key, row, list(self._counts[key])] for key, row in self._rows.items()], self._total]

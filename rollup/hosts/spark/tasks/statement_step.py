@@ -111,10 +111,12 @@ def _event(each: Sequence[object]) -> Event:
 
 
 def _packed(events: Sequence[Event]) -> bytes:
-    return packed([[list(key), at, stream, list(values)] for key, at, stream, values in events])
+    return packed(list(map(_plain, events)))
 
 
 def _blob(taken: Taken) -> bytes:
-    given = [[list(key), at, stream, list(values)] for key, at, stream, values in taken.events]
-    refused = [[[list(e.key), e.at, e.stream, list(e.values)], reason] for e, reason in taken.refused]
-    return packed([given, refused])
+    return packed([list(map(_plain, taken.events)), [[_plain(event), reason] for event, reason in taken.refused]])
+
+
+def _plain(event: Event) -> list[object]:
+    return [list(event.key), event.at, event.stream, list(event.values)]
