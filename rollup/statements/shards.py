@@ -169,7 +169,7 @@ def united(taken: Sequence[Taken], events: Sequence[Event], clock: Sequence[int]
     given = [_behind(each, numbers, events, clock) for one in taken for each in one.events]
     given.sort(key=attrgetter("key"))  # which keeps the order of shards, and in each that of its rows
     refused = sorted((each for one in taken for each in one.refused), key=lambda each: each.event.key)
-    return Taken(list(_numbered(given)), refused)
+    return Taken(list(_numbered(given)), refused, sum(one.beyond for one in taken))
 
 
 def _behind(event: Event, numbers: Mapping[Any, int], events: Sequence[Event], clock: Sequence[int]) -> Event:

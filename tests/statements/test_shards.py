@@ -6,17 +6,19 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rollup.core.errors import ConfigError
+from rollup.hosts.spark.tasks.statement_step import StepSpec, leave_events, step_of_shard, taken_in
 from rollup.hosts.statements.commits import Saved, rows_of, saved_in
-from rollup.program import compile_app
+from rollup.program import Declaration, compile_app
 from rollup.statements.compiled import Statements
 from rollup.statements.component import Event, Streams
 from rollup.statements.flow import Flow, States
-from rollup.statements.shards import Sharded, in_process, refuse_other_shards, shard_of
+from rollup.statements.shards import Divided, Sharded, in_process, refuse_other_shards, shard_of
 
 STREAM = "@time('ts') define stream S (k string, v double, ts long);\n"
 EPL = {
@@ -222,3 +224,24 @@ def test_states_of_another_number_of_shards_are_refused_with_the_way_back() -> N
         refuse_other_shards(part.name, other.component, state, "/x")
     with pytest.raises(ConfigError, match="now would run in the driver"):
         refuse_other_shards(part.name, found.parts[0].component, state, "/x")
+
+
+def test_sums_beyond_64_bits_are_counted_over_all_shards(tmp_path: Path) -> None:
+    app = """@time('ts') define stream S (k string, n long, ts long);
+    @lang('sql') { INSERT INTO A SELECT STREAM FLOOR(rowtime TO SECOND) AS at, k, SUM(n) AS total FROM S
+      GROUP BY FLOOR(rowtime TO SECOND), k; }"""
+    program = compile_app(app)
+    assert program.statements is not None
+    at = 1_700_000_000_000
+    batch = [Event((i, 0), at + i, "S", (f"k{i % 4}", 2**62, at + i)) for i in range(12)]
+    batch.append(Event((12, 0), at + 5000, "S", ("k0", 1, at + 5000)))
+    (part,) = in_shards(program.statements, 3, {**program.streams, **program.statements.streams}).parts
+    assert part.component.step(None, batch)[1].beyond == 4
+    (state, file) = step_of_shard(_spec(app, tmp_path, batch), 0)[1:]
+    assert state and taken_in(file).beyond == 4
+
+
+def _spec(app: str, folder: Path, batch: Sequence[Event]) -> StepSpec:
+    """The step of an app's only component, all in one shard."""
+    events = leave_events(folder, Divided([batch], []))
+    return StepSpec(Declaration(app), "sql block", 0, str(folder), 1, 1, events, ())

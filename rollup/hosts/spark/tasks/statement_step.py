@@ -70,8 +70,8 @@ def step_of_shard(spec: StepSpec, shard: int) -> tuple[int, str, bytes]:
 
 def taken_in(blob: bytes) -> Taken:
     """What a shard gave."""
-    given, refused = unpacked(blob)
-    return Taken([_event(each) for each in given], [Refused(_event(each), reason) for each, reason in refused])
+    given, refused, beyond = unpacked(blob)
+    return Taken([_event(each) for each in given], [Refused(_event(each), reason) for each, reason in refused], beyond)
 
 
 def _going_on(spec: StepSpec, shard: int, file: str) -> tuple[Component, State | None]:
@@ -115,7 +115,8 @@ def _packed(events: Sequence[Event]) -> bytes:
 
 
 def _blob(taken: Taken) -> bytes:
-    return packed([list(map(_plain, taken.events)), [[_plain(event), reason] for event, reason in taken.refused]])
+    refused = [[_plain(event), reason] for event, reason in taken.refused]
+    return packed([list(map(_plain, taken.events)), refused, taken.beyond])
 
 
 def _plain(event: Event) -> list[object]:
