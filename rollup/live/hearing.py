@@ -128,14 +128,15 @@ class Hearing:
         for (place, _, _), each in told.placed(told.heaps):
             yield place // 2, self._heard(each)
 
-    def _heard(self, each: Delivery | tuple[str, int, list[Any]]) -> Heard:
+    def _heard(self, each: Delivery | tuple[str, int, list[Any], list[Any]]) -> Heard:
         if isinstance(each, Delivery):
             kinds = self._types.get(each.statement, RowType("", {}))
             new, old = ([shown(row, kinds) for row in rows] for rows in (each.delta.new, each.delta.old))
             return Heard(each.statement, each.at, new, old)
-        name, at, rows = each
+        name, at, *parts = each
         columns = list(self._types[name].fields)
-        return Heard(name, at, [dict(zip(columns, row, strict=True)) for row in rows], [])
+        new, old = ([dict(zip(columns, row, strict=True)) for row in rows] for rows in parts)
+        return Heard(name, at, new, old)
 
     # tables
 
@@ -174,8 +175,8 @@ def _name(each: Any) -> str:
 
 def _of_heap(names: tuple[str, ...], output: Output, kinds: RowType) -> Arrived:
     of = np.zeros(output.rows, np.int32) if output.statement is None else output.statement.astype(np.int32)
-    statement = pa.DictionaryArray.from_arrays(pa.array(of), _dictionary(names))
-    sign = pa.array(np.ones(output.rows, np.int8))
+    statement = pa.DictionaryArray.from_arrays(pa.array(of), _dictionary(names), safe=False)  # places of `names`
+    sign = pa.array(np.ones(output.rows, np.int8) if output.sign is None else output.sign)
     rows = pa.table(list(output.columns), names=list(kinds.fields))
     return Arrived(statement, pa.array(output.at), sign, rows)
 

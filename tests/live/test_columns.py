@@ -34,6 +34,9 @@ COVERED = {
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
+    "leaving": "select irstream symbol, sum(price) as s, count(*) as n from S#length(3) group by symbol",
+    "left": "select rstream symbol, sum(price) as s from S#time(20 msec) group by symbol having sum(price) > 1",
+    "changed": "select irstream sum(volume) as s from S#time(30 msec)",
     "extremes": "select symbol, min(price) as a, max(volume) as b from S#time(30 msec) group by symbol",
     "unique": "select symbol, sum(volume) as s from S#unique(symbol) group by symbol",
     "sorted": "select sum(price) as s, count(*) as n from S#sort(3, volume desc)",
@@ -54,6 +57,7 @@ SEVERAL = [
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted"],
+    ["leaving", "changed", "left", "last"],
     ["time", "removed", "total", "a"],
     ["pairs", "two", "both", "a"],
     ["two", "removed"],
@@ -158,7 +162,7 @@ def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], foun
 @settings(max_examples=20, deadline=None)
 @given(found=st.lists(st.tuples(gaps, row), min_size=1, max_size=20), cut=st.integers(0, 20))
 def test_tables_hold_what_dicts_hold(found: Any, cut: int) -> None:
-    names = ["grouped", "a", "b", "removed"]
+    names = ["grouped", "a", "b", "removed", "leaving", "left"]
     one, other = _deployed(names, 1), _deployed(names, None)
     arrived: list[Arrived] = []
     one.listen_arrow(arrived.append)

@@ -76,6 +76,21 @@ KEPT = [
     "select symbol, count(*) as n, sum(volume) as s from S#sort(4, symbol) group by symbol",
     "select sum(volume) as s from S#sort(2, id desc) having count(*) > 1",
 ]
+LEAVING = [
+    "select irstream symbol, sum(price) as s, count(*) as n from S#length(3) group by symbol",
+    "select irstream symbol, sum(volume) as s from S(price > 3)#time(25 msec) group by symbol having count(*) < 3",
+    "select irstream avg(price) as a, count(*) as n from S#length(4) having count(*) > 1",
+    "select irstream sum(price) as s from S#time(40 msec) where volume > 0",
+    "select rstream symbol, sum(price) as s from S#time(30 msec) group by symbol",
+    "select rstream sum(volume) as s, count(*) as n from S#length(2)",
+    "select irstream symbol, max(volume) as x, min(price) as y from S#length(4) group by symbol",
+    "select irstream flag, min(volume) as x, stddev(price) as d from S#time(40 msec) group by flag",
+    "select irstream symbol, sum(price) as s, count(volume) as n from S#unique(id) group by symbol",
+    "select irstream sum(price) as s from S#unique(symbol)",
+    "select irstream symbol, sum(volume) as s from S#sort(3, price desc) group by symbol",
+    "select irstream symbol, sum(price) as s from S group by symbol",
+    "select irstream sum(price) as s from S#keepall",
+]
 PATTERNS = [
     "select * from pattern [every a=S(price>50) -> b=S(symbol=a.symbol, price<40) where timer:within(60 msec)]",
     "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
@@ -95,7 +110,7 @@ JOINS = [
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *PATTERNS, *KEYED, *JOINS]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *JOINS]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -151,9 +166,10 @@ def by_rows(text: str, events: list[Event], end: int) -> list[Any]:
         component.runner.send("S", row)
     component.runner.advance_span(end)
     return [
-        (each.at, tuple(_bits(value) for value in row.values))
+        (each.at, sign, tuple(_bits(value) for value in row.values))
         for each in component.runner.deliveries
-        for row in each.delta.new
+        for sign, rows in ((1, each.delta.new), (-1, each.delta.old))
+        for row in rows
     ]
 
 
@@ -170,7 +186,8 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
             state, found = _reread(state), core(text)
         state, output = found.step(state, batch)
         rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
-        out += [(int(at), tuple(_bits(v) for v in row)) for at, row in zip(output.at, rows, strict=True)]
+        signs = [1] * output.rows if output.sign is None else output.sign.tolist()
+        out += [(int(at), s, tuple(map(_bits, row))) for at, s, row in zip(output.at, signs, rows, strict=True)]
     return out
 
 
@@ -244,13 +261,16 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
             )
             rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
             for at, statement, row in zip(output.at, output.statement, rows, strict=True):
-                heard[names[statement]].append((int(at), tuple(_bits(value) for value in row)))
+                heard[names[statement]].append((int(at), 1, tuple(_bits(value) for value in row)))
         end = events[-1][0] if events else 0
         assert heard == {name: by_rows(FAMILY[int(name[1:])], events, end) for name in names}
 
 
 REFUSED = {
     "select irstream symbol from S": "the remove stream",
+    "select irstream symbol, price, sum(price) as s from S#length(3) group by symbol": "the remove stream of one row a row",
+    "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
+    "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "distinct, order by or limit",
     "insert into T select symbol from S": "insert into",
     "select symbol, max(price) from S#unique(symbol) group by symbol": "the aggregate max",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow as pa
 
 from rollup.core.errors import QueryError
 from rollup.engine.columns.groups import Ints
+from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 
+Values = list[tuple[Any, ...]]
 TIMER = -1
 """The event of rows that no event brought about but the clock."""
 
@@ -58,16 +61,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class Output:
-    """Rows of an insert stream, in order: their instants, the batch's event that brought each (or TIMER), their columns.
+    """Rows in order: their instants, the batch's event that brought each (or TIMER), their columns.
 
     Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
-    is for.
+    is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come.
     """
 
     at: Ints
     event: Ints
     columns: tuple[pa.Array, ...]
     statement: Ints | None = None
+    sign: np.ndarray | None = None
 
     @property
     def rows(self) -> int:
@@ -76,27 +80,42 @@ class Output:
 
     def where(self, mask: pa.Array) -> Output:
         """The rows that a mask without nulls lets through."""
-        kept = mask.to_numpy(zero_copy_only=False)
-        statement = None if self.statement is None else self.statement[kept]
-        return Output(self.at[kept], self.event[kept], tuple(c.filter(mask) for c in self.columns), statement)
+        return self._taken(mask.to_numpy(zero_copy_only=False), tuple(column.filter(mask) for column in self.columns))
 
-    def deliveries(self, apart: bool = False) -> Iterator[tuple[int, int, list[tuple[Any, ...]]]]:
-        """Instant, event and values of each delivery; `apart`: each row is one, as those of partitions are.
+    def at_places(self, places: Ints) -> Output:
+        """The rows at some places."""
+        taken = pa.array(places)
+        return self._taken(places, tuple(column.take(taken) for column in self.columns))
 
-        >>> output = Output(np.array([5, 5]), np.array([0, 0]), (pa.array(["a", "b"]),))
+    def _taken(self, which: np.ndarray, columns: tuple[pa.Array, ...]) -> Output:
+        statement = None if self.statement is None else self.statement[which]
+        sign = None if self.sign is None else self.sign[which]
+        return Output(self.at[which], self.event[which], columns, statement, sign)
+
+    def emitted(self, what: Emitted) -> Output:
+        """What listeners get of it: of what leaves alone, the rows as if they came."""
+        if what != "old" or self.sign is None:
+            return self
+        return replace(self.at_places(np.flatnonzero(self.sign < 0)), sign=None)
+
+    def deliveries(self, apart: bool = False) -> Iterator[tuple[int, int, Values, Values]]:
+        """Instant, event, what comes and what leaves of each delivery; `apart`: each row is one, as those of partitions.
+
+        >>> output = Output(np.array([5, 5]), np.array([0, 0]), (pa.array(["a", "b"]),), sign=np.array([1, -1]))
         >>> list(output.deliveries()), len(list(output.deliveries(apart=True)))
-        ([(5, 0, [('a',), ('b',)])], 2)
+        ([(5, 0, [('a',)], [('b',)])], 2)
         """
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
-        place, found = (-1, -2), list[tuple[Any, ...]]()
-        for at, event, row in zip(self.at.tolist(), self.event.tolist(), rows, strict=True):
-            if found and (apart or (at, event) != place):
-                yield *place, found
-                found = []
+        signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()
+        place, new, old = (-1, -2), Values(), Values()
+        for at, event, sign, row in zip(self.at.tolist(), self.event.tolist(), signs, rows, strict=True):
+            if (new or old) and (apart or (at, event) != place):
+                yield *place, new, old
+                new, old = Values(), Values()
             place = (at, event)
-            found.append(row)
-        if found:
-            yield *place, found
+            (new if sign > 0 else old).append(row)
+        if new or old:
+            yield *place, new, old
 
 
 class Core(Protocol):

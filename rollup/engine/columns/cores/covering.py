@@ -79,13 +79,12 @@ def _constant(value: Expr) -> str | None:
 
 
 def general(plan: Select) -> str | None:
-    """The first reason against what surrounds a statement: routes, orders, limits, the remove stream."""
+    """The first reason against what surrounds a statement: routes, orders, limits."""
     rate = plan.rate
     reasons = (
         (bool(plan.own_inputs), "a sub-query"),
         (plan.target is not None or plan.into is not None, "insert into"),
         (plan.finish != Finish(), "distinct, order by or limit"),
-        (plan.emitted != "new", "the remove stream"),
         (bool(plan.projection.order), "order by"),
         (rate.after_span is not None or rate.after_events is not None, "output after"),
         (rate.at_end or rate.when is not None or rate.schedule is not None, "output when, at or at the end"),

@@ -122,22 +122,22 @@ class Lines:
         """The lines by which group `k` becomes as at the beginning."""
         return [f"{name}[k] = {start}" for name, start, _ in self.slots]
 
-    def value(self) -> list[str]:
-        """The lines that write the values of group `k` as row `n` of the results."""
+    def value(self, row: str = "n") -> list[str]:
+        """The lines that write the values of group `k` as a row of the results."""
         lines: list[str] = []
         for place, call in enumerate(self.calls):
             if call.aggregate.name in _EXTREMES:
                 at = self.arguments.index(call.args[0])
-                lines += [f"ok{place}[n] = m{place}_front[k] >= 0", f"if ok{place}[n]:"]
-                lines += [f"    r{place}[n] = x{at}[m{place}_front[k]]"]
+                lines += [f"ok{place}[{row}] = m{place}_front[k] >= 0", f"if ok{place}[{row}]:"]
+                lines += [f"    r{place}[{row}] = x{at}[m{place}_front[k]]"]
                 continue
             text = call.aggregate.value.format(**self._named(place))
             value, _, condition = text.removesuffix(" else None").partition(" if ")
             if value.startswith("mean("):
                 total, _, count = value[5:-1].partition(", ")
                 value = f"{total} / {count}" if self._double(call) else f"mean_of_whole({total}, {count})"
-            lines.append(f"ok{place}[n] = {f'({condition}) != 0' if condition else 'True'}")
-            lines += [f"if ok{place}[n]:", f"    r{place}[n] = {value}"]
+            lines.append(f"ok{place}[{row}] = {f'({condition}) != 0' if condition else 'True'}")
+            lines += [f"if ok{place}[{row}]:", f"    r{place}[{row}] = {value}"]
         return lines
 
     def _named(self, place: int) -> dict[str, str]:

@@ -18,7 +18,7 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
-from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, text
+from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, Shape, text
 from rollup.engine.columns.cores.keys import KeyCodes
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import inside
@@ -27,7 +27,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.plans import Filter, Select, StreamInput
+from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.selecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
@@ -36,6 +36,8 @@ from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import Kind
+
+_LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Folded:
     by_group: bool
     projection: Projection
     width: int
+    emitted: Emitted = "new"
     _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     @cached_property
@@ -61,7 +64,8 @@ class Folded:
 
     @cached_property
     def _text(self) -> str:
-        return text(self.lines)
+        kind, _, _, _ = self._window
+        return text(self.lines, Shape(kind, self.key is not None, self.by_group, self.emitted != "new"))
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -104,18 +108,20 @@ class Folded:
         slots = self.lines.grown(groups.columns[2:], len(keys))
         room = self._room(times, len(held[0]), now)
         at, event, group = (np.empty(room, np.int64) for _ in range(3))
+        sign = np.ones(room if self.emitted != "new" else 0, np.int8)
         results = self.lines.room(room)
         kind, size, span, late = self._window
         n, head = loop(self._text)(
-            len(held[0]), now, size, span, kind, late, self.by_group, self.key is not None,
-            times, codes, marks, alive, *given, rows, *slots, at, event, group, *results,
+            len(held[0]), now, size, span, late, times, codes, marks, alive, *given, rows, *slots,
+            at, event, group, sign, *results,
         )  # fmt: skip
         stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
         left = [each[stays] for each in (times, codes, *given)]
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
         made = self.lines.results(results, n)
-        return after, self._output(taken, at[:n], event[:n], keys.take(pa.array(group[:n])), made)
+        named = None if self.key is None else keys.take(pa.array(group[:n]))
+        return after, self._output(taken, at[:n], event[:n], sign[:n], named, made)
 
     def _marks(self, content: pa.Table, taken: Taken) -> tuple[pa.Array | None, Ints]:
         """What tells the rows of the window and the arrivals apart, and as numbers: equal, and in the window's order."""
@@ -125,10 +131,9 @@ class Folded:
         marked = pa.concat_arrays([*content.column("mark").chunks, arrived])
         if isinstance(self.window, Unique):
             return marked, marked.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
-        ranks = pc.rank(marked, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
-        ranks[marked.is_null().to_numpy(zero_copy_only=False)] = 0  # null is the least value either way
         assert isinstance(self.window, Sorted)
-        return marked, -ranks if self.window.descending[0] else ranks
+        places = ordered(marked)
+        return marked, ~places if self.window.descending[0] else places
 
     @property
     def _window(self) -> tuple[int, int, int, bool]:
@@ -152,11 +157,13 @@ class Folded:
         return self._codes.codes(known, column)
 
     def _room(self, times: Ints, old: int, now: int) -> int:
-        """The most rows that a step can give: two an arrival of a length, one an arrival and one a row that time lets out."""
-        arrivals, (kind, _, span, _) = len(times) - old, self._window
+        """The most rows that a step can give: one an arrival, and one a row that the window lets out; each also as it was."""
+        (kind, _, span, _), room = self._window, len(times) - old
         if kind == TIME and self.by_group:
-            return arrivals + int(np.searchsorted(times, now - span, "right"))
-        return arrivals if kind in (NEVER, TIME) else 2 * arrivals
+            room += int(np.searchsorted(times, now - span, "right"))
+        elif kind not in (NEVER, TIME) and self.key is not None:
+            room *= 2
+        return room if self.emitted == "new" else 2 * room
 
     def _state(
         self,
@@ -184,18 +191,42 @@ class Folded:
             {"now": now},
         )
 
-    def _output(self, taken: Taken, at: Ints, event: Ints, keys: pa.Array, made: Sequence[pa.Array]) -> Output:
+    def _output(
+        self, taken: Taken, at: Ints, event: Ints, sign: np.ndarray, keys: pa.Array | None, made: Sequence[pa.Array]
+    ) -> Output:
         """The projection of the loop's rows, of those that fulfil `having`."""
         if self.by_group:
-            columns: list[pa.Array] = [keys] * (self.key is not None) + list(made)
+            columns: list[pa.Array] = [*([] if keys is None else [keys]), *made]
         else:
             arrivals = None if len(event) == len(taken.times) else pa.array(event)  # one row an arrival, in order
             columns = [c if arrivals is None else c.take(arrivals) for c in taken.columns] + list(made)
-        places = np.where(event >= 0, taken.places[np.maximum(event, 0)], TIMER) if len(taken.places) else event
+        known = taken.everything or not len(taken.places)
+        places = event if known else np.where(event >= 0, taken.places[np.maximum(event, 0)], TIMER)
         projection = self.projection
-        found = Output(at, places, tuple(evaluate(each, columns, len(at)) for each in projection.columns))
+        made = tuple(evaluate(each, columns, len(at)) for each in projection.columns)
+        found = Output(at, places, made, sign=sign if self.emitted != "new" else None)
         mask = passing(projection.having, columns, len(at))
-        return found if mask is None else found.where(mask)
+        return (found if mask is None else found.where(mask)).emitted(self.emitted)
+
+
+def ordered(values: pa.Array) -> Ints:
+    """Whole numbers in the order of some values, equal where they are equal; null comes before all.
+
+    >>> (ordered(pa.array([1.5, -0.0, None, 0.0, -2.0])).argsort(kind="stable")).tolist()
+    [2, 4, 1, 3, 0]
+    """
+    kind, missing = values.type, values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    if pa.types.is_floating(kind):
+        numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # both zeros are one
+        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
+        ranks = np.where(bits < 0, bits ^ _LARGEST, bits)  # the bits of doubles are ordered but for the negative ones
+    elif pa.types.is_integer(kind) and (missing is None or kind.bit_width < 64):
+        ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
+    else:
+        ranks = pc.rank(values, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
+    if missing is not None:
+        ranks[missing] = _LEAST
+    return ranks
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -232,8 +263,10 @@ def folded(plan: Select, width: int) -> Folded | str:
     reason = first(map(against, (*projection.columns, projection.having)))
     if not by_group and isinstance(window, (Unique, Sorted)):
         return "one row a row over a window of keys"
+    if not by_group and plan.emitted != "new":
+        return "the remove stream of one row a row"
     kept = window if isinstance(window, (Length, Time, Unique, Sorted)) else None
-    return reason or Folded(input.filter, plan.where, kept, key, calls, by_group, projection, width)
+    return reason or Folded(input.filter, plan.where, kept, key, calls, by_group, projection, width, plan.emitted)
 
 
 def _unheld(window: WindowSpec | None) -> str | None:

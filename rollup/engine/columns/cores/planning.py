@@ -13,7 +13,7 @@ from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import PatternInput, Select
+from rollup.engine.rows.plans import PatternInput, Select, StreamInput
 from rollup.engine.types import RowType
 
 
@@ -25,6 +25,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(kinds))
     if reason is not None:
         return reason
+    if plan.emitted != "new" and (plan.join is not None or context is not None or not _aggregates(plan)):
+        return "the remove stream"
     if plan.join is not None or len(plan.inputs) != 1:
         return "a join in a context" if context is not None else joined(plan, reads)
     if len(reads) != 1:
@@ -34,9 +36,14 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return keyed_totals(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
-    if plan.levels or plan.grouping is not None:
+    if _aggregates(plan):
         return folded(plan, len(stream.fields))
     return filter_project(plan)
+
+
+def _aggregates(plan: Select) -> bool:
+    """Whether a statement over one stream has aggregates."""
+    return isinstance(plan.inputs[0], StreamInput) and (bool(plan.levels) or plan.grouping is not None)
 
 
 def covers(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> str | None:

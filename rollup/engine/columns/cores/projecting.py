@@ -61,6 +61,8 @@ class Taken:
     columns: tuple[pa.Array, ...]
     times: Ints
     places: Ints
+    everything: bool = False
+    """Whether that is so of each, so that `places` count from 0."""
 
     @classmethod
     def of(cls, batch: Batch, now: int, filter: Filter, where: Expr | None = None) -> Taken:
@@ -68,10 +70,10 @@ class Taken:
         times = batch.times if not batch.rows or batch.times[0] >= now else np.maximum(batch.times, now)
         mask = accepted(filter, where, batch.columns, batch.rows)
         if mask is None:
-            return cls(batch.columns, times, np.arange(batch.rows))
+            return cls(batch.columns, times, np.arange(batch.rows), True)
         places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(places) == batch.rows:
-            return cls(batch.columns, times, places)
+            return cls(batch.columns, times, places, True)
         taken = pa.array(places)
         return cls(tuple(column.take(taken) for column in batch.columns), times[places], places)
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from rollup.core.errors import RollupError
 from rollup.engine.columns.cores.batches import TIMER, Batch, Core, Output
@@ -49,14 +48,14 @@ class Heap:
     orders: tuple[int, ...]
 
     def deliveries(self, times: Ints) -> Iterator[tuple[Place, Any]]:
-        """Each delivery as statement, instant and values, with its place."""
+        """Each delivery as statement, instant, what comes and what leaves, with its place."""
         of = self.output.statement
         if of is None:
-            for at, event, values in self.output.deliveries(self.apart):
-                yield _place(times, at, event, self.orders[0]), (self.names[0], at, values)
+            for at, event, new, old in self.output.deliveries(self.apart):
+                yield _place(times, at, event, self.orders[0]), (self.names[0], at, new, old)
         else:
-            for (at, event, values), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
-                yield _place(times, at, event, self.orders[place]), (self.names[place], at, values)
+            for (at, event, new, old), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
+                yield _place(times, at, event, self.orders[place]), (self.names[place], at, new, old)
 
     @cached_property
     def concerned(self) -> tuple[str, ...]:
@@ -72,9 +71,7 @@ class Heap:
             return
         order = np.argsort(of, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
-            taken = pa.array(places)
-            columns = tuple(column.take(taken) for column in output.columns)
-            yield self.names[int(of[places[0]])], Output(output.at[places], output.event[places], columns)
+            yield self.names[int(of[places[0]])], replace(output.at_places(places), statement=None)
 
 
 @dataclass(frozen=True)

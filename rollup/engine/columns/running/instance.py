@@ -103,8 +103,8 @@ class ColumnInstance(Instance):
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
-        for at, _, values in output.deliveries(self.apart):
-            delta = Delta([Row(0, each) for each in values], ())
+        for at, _, new, old in output.deliveries(self.apart):
+            delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old])
             self.runner.deliveries.append(Delivery(self.name, at, delta))
 
     def _keep(self, batch: Batch | None, before: int) -> None:
