@@ -48,6 +48,8 @@ COVERED = {
     "where s.symbol = t.symbol and s.price > t.volume",
     "both": "select s.symbol as s, t.price as y from S#length(4) as s inner join R#keepall as t on s.symbol = t.symbol",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
+    "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
+    "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",
 }
 UNCOVERED = {
     "last": "select median(price) as m, last(volume) as v from S#length(2)",
@@ -62,6 +64,8 @@ SEVERAL = [
     ["pairs", "two", "both", "a"],
     ["two", "removed"],
     ["keyed"],
+    ["partitions", "a", "last"],
+    ["members"],
     ["last", "keyed", "grouped", "filter"],
 ]
 

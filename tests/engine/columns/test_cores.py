@@ -101,6 +101,11 @@ KEYED = [
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
 ]
+EACH = [
+    "context C select symbol, sum(price) as s from S(price > 20)",
+    "context C select context.key1 as k, count(*) as c, avg(volume) as a from S having count(*) > 1",
+    "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
+]
 JOINS = [
     "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
     "where a.symbol = b.symbol",
@@ -110,7 +115,7 @@ JOINS = [
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *JOINS]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *JOINS]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -297,7 +302,12 @@ REFUSED = {
     "context C select count(*) as c from S output all every 1 sec": (
         "a rate other than output last every so often, in a context"
     ),
-    "context C select count(*) as c from S(price > 2) output last every 1 sec": "a filter or grouping in a context",
+    "context C select count(*) as c from S(price > 2) output last every 1 sec": (
+        "a filter, or a row a row, with an output rate in a context"
+    ),
+    "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
+    "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",
+    "context C select sum(price) as s from S#length(3)": "an input that is not a plain stream, in a context",
     "select a.price from S#length(2) as a, S#length(3) as b": "a join without equal fields of both sides",
     "select a.price from S#length(2) as a, S#length(3) as b where a.price = b.price": (
         "a join without equal fields of both sides"

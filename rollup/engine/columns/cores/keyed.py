@@ -1,6 +1,7 @@
-"""A keyed context whose partitions show their totals every so often: a partition is a key, its clock begins at its first event.
+"""A keyed context whose partitions have aggregates without a window: a partition is a key, and begins at its first event.
 
-At one instant partitions are shown in the order in which they began. Since all clocks have the same span, those that
+`KeyedRows`: an event is answered by what its partition then has. `KeyedTotals`: partitions show their totals every so
+often, by a clock that begins with them. At one instant partitions are shown in the order in which they began. Since all clocks have the same span, those that
 were shown last are due last: what is due is a queue, not a heap, and the order of ties comes by itself.
 """
 
@@ -17,7 +18,7 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.folded import fields_for_slots, whole
 from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.projecting import Taken, accepted
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, passing
 from rollup.engine.columns.loops import block, loop
@@ -52,6 +53,63 @@ def core(old, now, span, times, codes, {given}due, queue, {slots}at, group, {res
     return n, head
 """
 
+_EACH = """
+def core(codes, {given}{slots}{results}):
+    for i in range(len(codes)):
+        k, n = codes[i], i
+{enter}
+{value}
+"""
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The projection sees the fields of the event, the key, the calls. `began`: the events that begin partitions, of which
+    the statement takes those that pass its own filter; `total`: the row stands for the partition, not for the event.
+    """
+
+    began: Filter
+    filter: Filter
+    where: Expr | None
+    key: int
+    kind: DataType
+    lines: Lines
+    columns: tuple[Expr, ...]
+    having: Expr | None
+    total: bool
+    width: int
+    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
+
+    @cached_property
+    def _text(self) -> str:
+        enter, value = block(self.lines.change("enter", "i"), 2), block(self.lines.value(), 2)
+        return _EACH.format(enter=enter, value=value, **self.lines.names)
+
+    def start(self, now: int) -> State:
+        """No partitions."""
+        return State({"partitions": _partitions(self.kind, self.lines).empty_table()}, {"now": now})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """A row for each event that passes."""
+        before: int = state.scalars["now"]
+        partitions = state.tables["partitions"]
+        taken = Taken.of(batch, before, self.began)
+        codes, keys = self._codes.codes(whole(partitions.column("key")), taken.columns[self.key])
+        mask = accepted(self.filter, self.where, taken.columns, len(codes))
+        if mask is not None:
+            passes = mask.to_numpy(zero_copy_only=False)
+            columns = tuple(column.filter(mask) for column in taken.columns)
+            taken, codes = Taken(columns, taken.times[passes], taken.places[passes]), codes[passes]
+        rows = len(codes)
+        slots, results = self.lines.grown(partitions.columns[1:], len(keys)), self.lines.room(rows)
+        loop(self._text)(codes, *self.lines.given(taken.columns, rows), *slots, *results)
+        known = pa.table([keys, *map(pa.array, slots)], schema=_partitions(self.kind, self.lines))
+        columns = [*taken.columns, keys.take(pa.array(codes)), *self.lines.results(results, rows)]
+        found = Output(taken.times, taken.places, tuple(evaluate(each, columns, rows) for each in self.columns))
+        passed = passing(self.having, columns, rows)
+        after = State({"partitions": known}, {"now": max(before, batch.now)})
+        return after, found if passed is None else found.where(passed)
+
 
 @dataclass(frozen=True)
 class KeyedTotals:
@@ -74,8 +132,7 @@ class KeyedTotals:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        slots = [pa.field(f"slot{i}", kind) for i, kind in enumerate(self.lines.slot_types())]
-        return pa.schema([pa.field("key", arrow(self.kind)), *slots])
+        return _partitions(self.kind, self.lines)
 
     def start(self, now: int) -> State:
         """No partitions."""
@@ -119,40 +176,55 @@ class KeyedTotals:
         return int(old) + (fresh * ((now - int(taken.times[0])) // self.span) if fresh else 0)
 
 
+def _partitions(kind: DataType, lines: Lines) -> pa.Schema:
+    """What is kept of partitions: key and slots."""
+    slots = [pa.field(f"slot{i}", each) for i, each in enumerate(lines.slot_types())]
+    return pa.schema([pa.field("key", arrow(kind)), *slots])
+
+
 def _longer(values: np.ndarray, length: int) -> np.ndarray:
     out = np.zeros(length, np.int64)
     out[: len(values)] = values
     return out
 
 
-def keyed_totals(plan: Select, context: Context, type: RowType) -> KeyedTotals | str:
-    """The core of a total in a keyed context, or the first reason against it."""
-    input, rate = plan.inputs[0], plan.rate
+def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedRows | str:
+    """The core of aggregates in a keyed context, or the first reason against it."""
+    input, rate, projection = plan.inputs[0], plan.rate, plan.projection
     if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
         return "an input that is not a plain stream, in a context"
-    if rate.span is None or rate != Rate("last", span=rate.span):
+    if rate != Rate() and (rate.span is None or rate != Rate("last", span=rate.span)):
         return "a rate other than output last every so often, in a context"
-    if not plan.total or len(plan.levels) != 1 or plan.levels[0].keys or input.filter.equals or input.filter.test:
-        return "a filter or grouping in a context"
-    if plan.where is not None:
-        return "where in a context"
-    keyed = _key(context, input.filter.stream)
-    if isinstance(keyed, str):
-        return keyed
-    filter, place = keyed
+    if plan.grouping is not None or len(plan.levels) != 1 or plan.levels[0].keys or projection.whole:
+        return "no aggregates, or a grouping, in a context"
+    own = bool(input.filter.equals or input.filter.test or plan.where)
+    if rate.span is not None and (own or not plan.total):
+        return "a filter, or a row a row, with an output rate in a context"
+    found = _key(context, input.filter.stream)
+    if isinstance(found, str):
+        return found
+    began, place = found
     kind = list(type.fields.values())[place]
-    calls = plan.levels[0].calls
-    if any(not isinstance(each, ContextValue) or not each.name.endswith("key1") for each in plan.lookups):
-        return "a look-up"
-    used = (*plan.projection.columns, *([plan.projection.having] if plan.projection.having is not None else []))
-    if any(isinstance(each, Field) for column in used for each in walk(column)):
-        return "a column that is neither the key nor an aggregate"
-    columns = tuple(_keys(fields_for_slots(column, 1)) for column in plan.projection.columns)
-    having = None if plan.projection.having is None else _keys(fields_for_slots(plan.projection.having, 1))
     if kind.kind not in KEYS:
         return f"a key of type {kind}"
-    reason = filtered(filter) or first(map(uncountable, calls)) or first(map(against, (*columns, having)))
-    return reason or KeyedTotals(filter, place, kind, Lines(calls), rate.span, columns, having)
+    if any(not isinstance(each, ContextValue) or not each.name.endswith("key1") for each in plan.lookups):
+        return "a look-up"
+    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
+    if plan.total and any(isinstance(each, Field) for column in used for each in walk(column)):
+        return "a column that is neither the key nor an aggregate"
+    width = 0 if rate.span is not None else len(type.fields)
+    columns = tuple(_keys(fields_for_slots(column, width + 1), width) for column in projection.columns)
+    having = None if projection.having is None else _keys(fields_for_slots(projection.having, width + 1), width)
+    calls = plan.levels[0].calls
+    reason = first((filtered(began), filtered(input.filter, plan.where))) or first(map(uncountable, calls))
+    reason = reason or first(map(against, (*columns, having)))
+    if reason is not None:
+        return reason
+    if rate.span is not None:
+        return KeyedTotals(began, place, kind, Lines(calls), rate.span, columns, having)
+    return KeyedRows(
+        began, input.filter, plan.where, place, kind, Lines(calls), columns, having, plan.total, width
+    )  # fmt: skip
 
 
 def _key(context: Context, stream: str) -> tuple[Filter, int] | str:
@@ -165,8 +237,8 @@ def _key(context: Context, stream: str) -> tuple[Filter, int] | str:
     return (found.filter, found.places[0]) if found.filter.stream == stream else "a stream outside the context"
 
 
-def _keys(expr: Expr) -> Expr:
-    """An expression that reads the context's key as field 0."""
+def _keys(expr: Expr, place: int) -> Expr:
+    """An expression that reads the context's key as the field at that place."""
     if isinstance(expr, Ask):
-        return Field(0, 0, expr.type)
-    return inside(expr, _keys)
+        return Field(0, place, expr.type)
+    return inside(expr, lambda inner: _keys(inner, place))

@@ -8,7 +8,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import folded
 from rollup.engine.columns.cores.joined import joined
-from rollup.engine.columns.cores.keyed import keyed_totals
+from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.expressions import Field
@@ -33,7 +33,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "a pattern over several streams"
     (stream,) = reads.values()
     if context is not None:
-        return keyed_totals(plan, context, stream)
+        return keyed(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
     if _aggregates(plan):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
-from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.compiling import predicate
@@ -36,6 +36,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
     match core:
         case KeyedTotals():
             return _keyed(core, component, name, now), held
+        case KeyedRows():
+            return _partitions(core, component, name, now), held
         case Folded():
             return _folded(core, component.root.instances[name].snapshot(), stream, now)
         case Joined():
@@ -138,6 +140,23 @@ def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> Stat
     order = np.argsort(dues, kind="stable")
     clocks = pa.table({"due": dues[order], "partition": order.astype(np.int64)})
     return State({"partitions": pa.table(columns, schema=schema), "clocks": clocks}, {"now": now})
+
+
+def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> State:
+    """Key and slots of each partition, as they began."""
+    context, fold = component.statements[name].context, Fold(core.lines.calls)
+    assert context is not None
+    begun = list[tuple[Any, list[Any]]]()
+    for _, partition in sorted(component.contexts[context].partitions.items()):
+        kept = partition.instances[name].snapshot()[_KEPT][0]
+        groups = (kept if core.total else kept[0])[0]
+        begun.append((partition.properties["key1"], groups[0][1] if groups else fold.start()))
+    state = core.start(now)
+    keys, *slots = state.tables["partitions"].schema
+    columns = [pa.array([key for key, _ in begun], keys.type)]
+    for place, field in zip(core.lines.slot_places, slots, strict=True):
+        columns.append(pa.array([values[place] for _, values in begun], field.type))
+    return State({"partitions": pa.table(columns, schema=state.tables["partitions"].schema)}, {"now": now})
 
 
 def _table(rows: Sequence[Row], stream: RowType) -> pa.Table:

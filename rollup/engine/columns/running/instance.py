@@ -14,7 +14,7 @@ import pyarrow as pa
 from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.columns.running.clocks import due, late, phase
@@ -71,7 +71,7 @@ class ColumnInstance(Instance):
     def listen(self) -> None:
         """Hear of single events."""
         match self.plan.inputs:
-            case (StreamInput(filter=filter),):
+            case (StreamInput(filter=filter),) if not isinstance(self.core, KeyedRows):  # others begin partitions
                 self._listening.add(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))
             case _:
                 for place, stream in enumerate(self._streams):

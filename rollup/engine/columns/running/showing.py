@@ -11,7 +11,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
@@ -25,6 +25,12 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
     match core:
         case KeyedTotals():
             slots = [(key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)]
+            return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
+        case KeyedRows(total=True):
+            before = (None,) * core.width
+            slots = [
+                (*before, key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)
+            ]
             return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
         case Joined():
             return core.content(state)
