@@ -123,3 +123,15 @@ def problem(message: str, at: Node, hint: str | None = None) -> PlanError:
 def loose(kind: DataType) -> bool:
     """Whether a type says nothing about the value."""
     return kind.kind in (Kind.ANY, Kind.NULL) or kind is ANY
+
+
+def keyable(kind: DataType, at: Node, written: str) -> None:
+    """Raise PlanError when rows cannot be told apart by values of a type."""
+    if kind.kind is Kind.LIST:
+        raise problem(f"`{written}` is {kind}, by which rows are not told apart", at, "one of its values, its size")
+
+
+def ordered(kind: DataType, at: Node, written: str) -> None:
+    """Raise PlanError when values of a type are neither greater nor less than others."""
+    if kind.kind in (Kind.LIST, Kind.ROW):
+        raise problem(f"`{written}` is {kind}, which has no order", at, "one of its values")

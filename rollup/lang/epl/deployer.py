@@ -11,7 +11,7 @@ from rollup.core.errors import PlanError, QueryError
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
-from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, problem, unknown
+from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
 from rollup.lang.epl.lowering.contexts import lower_context, seen_as
 from rollup.lang.epl.lowering.select import lower_query
@@ -287,6 +287,9 @@ class Deployer:
                 columns[column.name], aggregated[column.name] = self._aggregated(column, scope)
         kinds = RowType(body.name, columns)
         keys = tuple(column.name for column in body.columns if column.key)
+        for column in body.columns:
+            if column.key:
+                keyable(columns[column.name], column, column.name)
         declared = {each.name: each.aggregation for each in body.columns if each.aggregation is not None}
         self.catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated, declared)
         self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
@@ -321,6 +324,7 @@ class Deployer:
         for column in body.columns:
             if not isinstance(column.value, ex.Reference) or column.value.name not in info.type.fields:
                 raise unknown(f"column of `{body.store}`", _text(column.value), info.type.fields, column)
+            keyable(info.type.fields[column.value.name], column, column.value.name)
             places.append(info.type.index[column.value.name])
         if body.unique:
             self.component.create_index(body.store, UniqueIndex(body.name, tuple(places)))

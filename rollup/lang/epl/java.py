@@ -15,8 +15,8 @@ from rollup.engine import operators as op
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, LONG, STRING, DataType
 
-Function = tuple[Operator, Callable[[Sequence[DataType]], DataType], int, int]
-"""Operator, the type of the result by those of the arguments, least and most arguments."""
+Function = tuple[Operator, Callable[[Sequence[DataType]], DataType], str]
+"""Operator, the type of the result by those of the arguments, and what it wants: see `lowering/values/fitting.py`."""
 
 
 def _of(kind: DataType) -> Callable[[Sequence[DataType]], DataType]:
@@ -32,8 +32,8 @@ def _widest(types: Sequence[DataType]) -> DataType:
     return found
 
 
-def _function(name: str, python: str | Callable[..., Any], kind: DataType, least: int, most: int = 0) -> Function:
-    return Operator(name, python), _of(kind), least, most or least
+def _function(name: str, python: str | Callable[..., Any], kind: DataType, wants: str) -> Function:
+    return Operator(name, python), _of(kind), wants
 
 
 def _rounded(value: float) -> int:
@@ -43,8 +43,22 @@ def _rounded(value: float) -> int:
     return math.floor(value + 0.5) if abs(value) < op.LONG_MAX else op.LONG_MAX if value > 0 else op.LONG_MIN
 
 
+def _cut(value: float, least: int, most: int) -> int:
+    """The whole part, as near as the type comes to it; 0 of what is no number."""
+    if value != value:
+        return 0
+    return most if value >= most else least if value <= least else int(value)
+
+
 def _finite(of: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: float(of(x)) if math.isfinite(x) else x
+
+
+def _exponential(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
 
 
 def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
@@ -154,15 +168,15 @@ def _substring(value: str, start: int, end: int | None = None) -> str | None:
     return value[start : len(value) if end is None else end] if 0 <= start <= len(value) else None
 
 
-_ABS: Function = (Operator("abs", "abs({0})"), _widest, 1, 1)
-_MAX: Function = (Operator("greater", "max({0}, {1})"), _widest, 2, 2)
-_MIN: Function = (Operator("lesser", "min({0}, {1})"), _widest, 2, 2)
-_COMPARE = _function("compare", _compared, INT, 2)
-_TO_TEXT = _function("text of", text, STRING, 1)
+_ABS: Function = (Operator("abs", "abs({0})"), _widest, "number")
+_MAX: Function = (Operator("greater", "max({0}, {1})"), _widest, "number number")
+_MIN: Function = (Operator("lesser", "min({0}, {1})"), _widest, "number number")
+_COMPARE = _function("compare", _compared, INT, "number number")
+_TO_TEXT = _function("text of", text, STRING, "value")
 
 
 def _real_function(name: str, python: Callable[[float], float]) -> Function:
-    return _function(name, lambda value: python(float(value)), DOUBLE, 1)
+    return _function(name, lambda value: python(float(value)), DOUBLE, "number")
 
 
 _MATH: dict[str, Function] = {
@@ -171,55 +185,55 @@ _MATH: dict[str, Function] = {
     "min": _MIN,
     "sqrt": _real_function("sqrt", lambda x: math.sqrt(x) if x >= 0 else math.nan),
     "cbrt": _real_function("cbrt", math.cbrt),
-    "pow": _function("pow", _power, DOUBLE, 2),
-    "exp": _real_function("exp", math.exp),
+    "pow": _function("pow", _power, DOUBLE, "number number"),
+    "exp": _real_function("exp", _exponential),
     "log": _real_function("log", _logarithm(math.log)),
     "log10": _real_function("log10", _logarithm(math.log10)),
     "floor": _real_function("floor", _finite(math.floor)),
     "ceil": _real_function("ceil", _finite(math.ceil)),
     "rint": _real_function("rint", _finite(round)),
-    "round": _function("round", _rounded, LONG, 1),
+    "round": _function("round", _rounded, LONG, "number"),
     "signum": _real_function("signum", _sign),
-    "hypot": _function("hypot", math.hypot, DOUBLE, 2),
+    "hypot": _function("hypot", math.hypot, DOUBLE, "number number"),
     "sin": _real_function("sin", math.sin),
     "cos": _real_function("cos", math.cos),
     "tan": _real_function("tan", math.tan),
-    "atan2": _function("atan2", math.atan2, DOUBLE, 2),
+    "atan2": _function("atan2", math.atan2, DOUBLE, "number number"),
     "toradians": _real_function("radians", math.radians),
     "todegrees": _real_function("degrees", math.degrees),
-    "floormod": (Operator("floorMod", "({0} % {1} if {1} else None)"), _widest, 2, 2),
-    "floordiv": (Operator("floorDiv", "({0} // {1} if {1} else None)"), _widest, 2, 2),
+    "floormod": (Operator("floorMod", "({0} % {1} if {1} else None)"), _widest, "number number"),
+    "floordiv": (Operator("floorDiv", "({0} // {1} if {1} else None)"), _widest, "number number"),
 }
 
 
 def _whole_numbers(kind: DataType, word: str) -> dict[str, Function]:
     return {
-        f"parse{word}": _function("to whole", _whole, kind, 1),
-        "valueof": _function("to whole", lambda value: _whole(str(value)), kind, 1),
+        f"parse{word}": _function("to whole", _whole, kind, "text"),
+        "valueof": _function("to whole", lambda value: _whole(str(value)), kind, "value"),
         "tostring": _TO_TEXT,
         "compare": _COMPARE,
         "max": _MAX,
         "min": _MIN,
-        "sum": (op.ADD, _of(kind), 2, 2),
-        "signum": _function("signum", lambda value: _compared(value, 0), INT, 1),
+        "sum": (op.ADD, _of(kind), "number number"),
+        "signum": _function("signum", lambda value: _compared(value, 0), INT, "number"),
     }
 
 
 _REAL: dict[str, Function] = {
-    "parsedouble": _function("to real", _real, DOUBLE, 1),
-    "parsefloat": _function("to real", _real, DOUBLE, 1),
-    "valueof": _function("to real", lambda value: _real(str(value)), DOUBLE, 1),
+    "parsedouble": _function("to real", _real, DOUBLE, "text"),
+    "parsefloat": _function("to real", _real, DOUBLE, "text"),
+    "valueof": _function("to real", lambda value: _real(str(value)), DOUBLE, "value"),
     "tostring": _TO_TEXT,
     "compare": _COMPARE,
     "max": _MAX,
     "min": _MIN,
-    "sum": (op.ADD, _of(DOUBLE), 2, 2),
-    "isnan": _function("is NaN", math.isnan, BOOL, 1),
-    "isinfinite": _function("is infinite", math.isinf, BOOL, 1),
+    "sum": (op.ADD, _of(DOUBLE), "number number"),
+    "isnan": _function("is NaN", math.isnan, BOOL, "number"),
+    "isinfinite": _function("is infinite", math.isinf, BOOL, "number"),
 }
 _BOOLEAN: dict[str, Function] = {
-    "parseboolean": _function("to boolean", lambda value: value.lower() == "true", BOOL, 1),
-    "valueof": _function("to boolean", lambda value: str(value).lower() == "true", BOOL, 1),
+    "parseboolean": _function("to boolean", lambda value: value.lower() == "true", BOOL, "text"),
+    "valueof": _function("to boolean", lambda value: str(value).lower() == "true", BOOL, "value"),
     "tostring": _TO_TEXT,
 }
 STATIC: dict[str, dict[str, Function]] = {
@@ -229,46 +243,48 @@ STATIC: dict[str, dict[str, Function]] = {
     "Double": _REAL,
     "Float": _REAL,
     "Boolean": _BOOLEAN,
-    "String": {"valueof": (Operator("text of", lambda x: "null" if x is None else text(x), False), _of(STRING), 1, 1)},
+    "String": {
+        "valueof": (Operator("text of", lambda x: "null" if x is None else text(x), False), _of(STRING), "value")
+    },
 }
 """Static methods by class, as Java writes it, and method in lower case."""
 
 _LENGTH = "len({0})"
 TEXTS: dict[str, Function] = {
-    "touppercase": _function("upper", "{0}.upper()", STRING, 1),
-    "tolowercase": _function("lower", "{0}.lower()", STRING, 1),
-    "trim": _function("trim", "{0}.strip()", STRING, 1),
-    "strip": _function("trim", "{0}.strip()", STRING, 1),
-    "length": _function("length", _LENGTH, INT, 1),
-    "substring": _function("substring", _substring, STRING, 2, 3),
-    "charat": _function("sign at", lambda value, at: value[at] if 0 <= at < len(value) else None, STRING, 2),
-    "contains": _function("contains", "({1} in {0})", BOOL, 2),
-    "startswith": _function("starts with", "{0}.startswith({1})", BOOL, 2),
-    "endswith": _function("ends with", "{0}.endswith({1})", BOOL, 2),
-    "indexof": _function("index of", lambda value, *what: value.find(*what), INT, 2, 3),
-    "lastindexof": _function("last index of", "{0}.rfind({1})", INT, 2),
-    "equals": (op.EQUAL, _of(BOOL), 2, 2),
-    "equalsignorecase": _function("equals ignoring case", "({0}.lower() == {1}.lower())", BOOL, 2),
-    "compareto": _function("compare", _compared_texts, INT, 2),
-    "comparetoignorecase": _function("compare", lambda a, b: _compared_texts(a.lower(), b.lower()), INT, 2),
-    "concat": (op.CONCAT, _of(STRING), 2, 2),
-    "isempty": _function("is empty", "(not {0})", BOOL, 1),
-    "isblank": _function("is blank", "(not {0}.strip())", BOOL, 1),
-    "replace": _function("replace", "{0}.replace({1}, {2})", STRING, 3),
-    "repeat": _function("repeat", "({0} * {1})", STRING, 2),
-    "hashcode": _function("hash", _text_hash, INT, 1),
+    "touppercase": _function("upper", "{0}.upper()", STRING, "text"),
+    "tolowercase": _function("lower", "{0}.lower()", STRING, "text"),
+    "trim": _function("trim", "{0}.strip()", STRING, "text"),
+    "strip": _function("trim", "{0}.strip()", STRING, "text"),
+    "length": _function("length", _LENGTH, INT, "text"),
+    "substring": _function("substring", _substring, STRING, "text whole whole?"),
+    "charat": _function("sign at", lambda value, at: value[at] if 0 <= at < len(value) else None, STRING, "text whole"),
+    "contains": _function("contains", "({1} in {0})", BOOL, "text text"),
+    "startswith": _function("starts with", "{0}.startswith({1})", BOOL, "text text"),
+    "endswith": _function("ends with", "{0}.endswith({1})", BOOL, "text text"),
+    "indexof": _function("index of", lambda value, *what: value.find(*what), INT, "text text whole?"),
+    "lastindexof": _function("last index of", "{0}.rfind({1})", INT, "text text"),
+    "equals": (op.EQUAL, _of(BOOL), "text value"),
+    "equalsignorecase": _function("equals ignoring case", "({0}.lower() == {1}.lower())", BOOL, "text text"),
+    "compareto": _function("compare", _compared_texts, INT, "text text"),
+    "comparetoignorecase": _function("compare", lambda a, b: _compared_texts(a.lower(), b.lower()), INT, "text text"),
+    "concat": (op.CONCAT, _of(STRING), "text text"),
+    "isempty": _function("is empty", "(not {0})", BOOL, "text"),
+    "isblank": _function("is blank", "(not {0}.strip())", BOOL, "text"),
+    "replace": _function("replace", "{0}.replace({1}, {2})", STRING, "text text text"),
+    "repeat": _function("repeat", "({0} * {1})", STRING, "text whole"),
+    "hashcode": _function("hash", _text_hash, INT, "text"),
     "tostring": _TO_TEXT,
 }
 """Methods of texts; the text is the first argument."""
 
 NUMBERS: dict[str, Function] = {
-    "intvalue": _function("to int", "int({0})", INT, 1),
-    "longvalue": _function("to long", "int({0})", LONG, 1),
-    "doublevalue": (op.TO_DOUBLE, _of(DOUBLE), 1, 1),
-    "floatvalue": (op.TO_DOUBLE, _of(DOUBLE), 1, 1),
+    "intvalue": _function("to int", lambda value: _cut(value, op.INT_MIN, op.INT_MAX), INT, "number"),
+    "longvalue": _function("to long", lambda value: _cut(value, op.LONG_MIN, op.LONG_MAX), LONG, "number"),
+    "doublevalue": (op.TO_DOUBLE, _of(DOUBLE), "number"),
+    "floatvalue": (op.TO_DOUBLE, _of(DOUBLE), "number"),
     "tostring": _TO_TEXT,
     "compareto": _COMPARE,
-    "equals": (op.EQUAL, _of(BOOL), 2, 2),
+    "equals": (op.EQUAL, _of(BOOL), "number value"),
 }
 """Methods of numbers."""
 
@@ -278,9 +294,9 @@ def _element(types: Sequence[DataType]) -> DataType:
 
 
 MAPS: dict[str, Function] = {
-    "size": _function("size", _LENGTH, INT, 1),
-    "isempty": _function("is empty", "(not {0})", BOOL, 1),
-    "containskey": _function("has key", "({1} in {0})", BOOL, 2),
-    "get": (Operator("value of key", "{0}.get({1})"), _element, 2, 2),
+    "size": _function("size", _LENGTH, INT, "value"),
+    "isempty": _function("is empty", "(not {0})", BOOL, "value"),
+    "containskey": _function("has key", "({1} in {0})", BOOL, "value order"),
+    "get": (Operator("value of key", "{0}.get({1})"), _element, "value order"),
 }
 """Methods of maps, which `toMap` and `groupBy` make."""

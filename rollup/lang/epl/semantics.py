@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from rollup.engine import operators as op
@@ -52,8 +53,28 @@ BITS: dict[str, Operator] = {
     "|": Operator("|", "({0} | {1})"),
     "^": Operator("^", "({0} ^ {1})"),
 }
-DECIMAL_REMAINDER = Operator("% of decimals", "({0} % {1})")
-REGEXP = Operator("regexp", lambda text, pattern: __import__("re").fullmatch(pattern, text) is not None)
+
+
+def _decimal_remainder(a: Decimal, b: Decimal) -> Decimal | None:
+    """The remainder; null by zero, and where the whole quotient has more digits than are kept."""
+    try:
+        return a % b
+    except InvalidOperation:
+        return None
+
+
+DECIMAL_REMAINDER = Operator("% of decimals", _decimal_remainder)
+
+
+def _matches(value: str, pattern: str) -> bool | None:
+    """Whether the whole text is of the pattern; of a pattern that is none nothing is known."""
+    try:
+        return re.fullmatch(pattern, value) is not None
+    except re.error:
+        return None
+
+
+REGEXP = Operator("regexp", _matches)
 
 
 HASHES: dict[str, Callable[..., int]] = {"hash_code": shard_hash, "consistent_hash_crc32": shard_crc32}
@@ -65,7 +86,7 @@ CASTS: dict[Kind, Operator] = {
     Kind.FLOAT: Operator("to float", lambda value: _double(value)),
     Kind.STRING: Operator("to string", text),
     Kind.BOOL: Operator("to boolean", lambda value: value if isinstance(value, bool) else str(value).lower() == "true"),
-    Kind.DECIMAL: op.TO_DECIMAL,
+    Kind.DECIMAL: Operator("to decimal", lambda value: _decimal(value)),
 }
 
 
@@ -75,6 +96,13 @@ def _whole(value: Any, limit: int) -> int | None:
     except (ValueError, OverflowError):
         return None
     return found if -limit <= found < limit else None
+
+
+def _decimal(value: Any) -> Decimal | None:
+    try:
+        return value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation:
+        return None
 
 
 def _double(value: Any) -> float | None:
@@ -87,7 +115,7 @@ def _double(value: Any) -> float | None:
 # aggregates
 
 AGGREGATES: dict[str, agg.Aggregate] = {
-    "count": agg.COUNT,
+    "count": replace(agg.COUNT, leave="{n} -= {n} > 0"),
     "sum": agg.SUM,
     "total": agg.SUM,
     "avg": agg.AVG,
@@ -107,7 +135,7 @@ AGGREGATES: dict[str, agg.Aggregate] = {
     "fminever": agg.MINEVER,
     "fmaxever": agg.MAXEVER,
 }
-"""The aggregates of one value; `total` is our word for `sum` (the document uses it)."""
+"""The aggregates of one value. A count never falls below 0, whatever leaves without having come. `total` is our word for `sum` (the document uses it)."""
 ACCESS = {"first", "last", "window", "nth", "sorted", "minby", "maxby", "minbyever", "maxbyever", "rate"}
 """The aggregates that give back rows or values of them, see `accessing.py`."""
 AGGREGATING = set(AGGREGATES) | ACCESS

@@ -16,6 +16,7 @@ from rollup.engine.expressions import Call, Expr, Field, walk
 from rollup.engine.operators import EQUAL
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
+from rollup.engine.types import Kind
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:
     if not isinstance(part, Call) or part.op is not EQUAL:
         return None
     one, other = part.args
-    if one.type.numeric != other.type.numeric:
+    if one.type.numeric != other.type.numeric or Kind.LIST in (one.type.kind, other.type.kind):
         return None
     for left, right in ((one, other), (other, one)):
         if _inputs(right) == {place} and _inputs(left) and max(_inputs(left) or {place}) < place and _plain(part):

@@ -19,6 +19,7 @@ from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.streams import filter_of, source_filter
 from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.expressions import key as keyed
 from rollup.lang.epl.lowering.values.times import crontab, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -117,7 +118,7 @@ class _Level:
                 raise problem(f"{len(stream.keys)} key(s) of {stream.source.type}, {width} before", stream)
             places: list[int] = []
             for number, key in enumerate(stream.keys, start=1):
-                found = lower(key, replace(self.scope, sources=(Source(stream.source.type, kinds),)))
+                found = keyed(key, replace(self.scope, sources=(Source(stream.source.type, kinds),)))
                 if not isinstance(found, Field):
                     raise problem(f"`{render(key)}` is no property", key, "partition by a property of the event")
                 places.append(found.index)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from rollup.engine.expressions import Expr
 from rollup.lang.epl.catalog import problem
-from rollup.lang.epl.lowering.values.expressions import lower
+from rollup.lang.epl.lowering.values.expressions import key
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, is_aggregate, walk
 from rollup.lang.epl.tree import expressions as ex
@@ -24,7 +24,7 @@ def grouping_sets(
     dimensions: list[Expr] = []
 
     def place(node: ex.Expression) -> int:
-        found = lower(node, scope)
+        found = key(node, scope)
         if found not in dimensions:
             dimensions.append(found)
         return dimensions.index(found)

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Expr, Field, RowOf, walk
 from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.expressions import condition, constant, key
 from rollup.lang.epl.lowering.values.times import crontab, span, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
@@ -181,7 +181,7 @@ class _Patterns:
 
     def _key(self, node: ex.Expression, scope: Scope, own: set[int]) -> Expr:
         """What tells matches of `every-distinct` apart; `own` are the tags of its own part of the pattern."""
-        found = lower(node, scope)
+        found = key(node, scope)
         read = {each.input for each in walk(found) if isinstance(each, (Field, RowOf))}
         if not read:
             raise problem(f"`{render(node)}` names no property of a tag", node, "every-distinct(a.id)")
@@ -235,7 +235,7 @@ def _bound(test: Expr, own: int) -> tuple[int, Expr] | None:
     if not isinstance(test, Call) or test.op is not op.EQUAL:
         return None
     for one, other in (test.args, test.args[::-1]):
-        if isinstance(one, Field) and one.input == own:
+        if isinstance(one, Field) and one.input == own and one.type.kind is not Kind.LIST:
             inside = list(walk(other))
             reads_own = any(isinstance(each, (Field, RowOf)) and each.input == own for each in inside)
             moving = any(isinstance(each, (Ask, Variable, Local)) for each in inside)

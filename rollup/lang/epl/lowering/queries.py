@@ -10,7 +10,7 @@ from rollup.engine.rows.plans import StoreInput, Subquery
 from rollup.engine.types import BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.aggregates import collect
-from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.expressions import condition, key
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
@@ -35,7 +35,7 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
         scope, sources=(*scope.sources, source), outer=len(scope.sources), slots=None, no_aggregates="in this where"
     )
     where = condition(query.where, inner) if query.where is not None else None
-    keys = tuple(lower(value, inner) for grouping in query.group_by for value in grouping.values)
+    keys = tuple(key(value, inner) for grouping in query.group_by for value in grouping.values)
     calls, slots = collect([item.value for item in query.items] + [query.having], inner, 0, keys)
     selecting = replace(inner, slots=slots)
     having = condition(query.having, selecting) if query.having is not None else None

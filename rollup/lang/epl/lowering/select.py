@@ -24,13 +24,13 @@ from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec, Side
 from rollup.engine.rows.selects.selecting import Grouping, Projection
 from rollup.engine.types import INT, RowType
-from rollup.lang.epl.catalog import problem
+from rollup.lang.epl.catalog import ordered, problem
 from rollup.lang.epl.lowering.groups import grouping_sets
 from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
 from rollup.lang.epl.lowering.values.aggregates import collect
-from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.expressions import condition, criterion, lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, Sets
 from rollup.lang.epl.tree import expressions as ex
@@ -292,8 +292,10 @@ def _ordered(
     text = node.value.name if isinstance(node.value, ex.Reference) else render(node.value)
     named = {item.name for item in items if item.name}
     if text in names and (text in named or not scope.fields(text)):
-        return columns[list(names).index(text)]
-    return lower(node.value, scope)
+        found = columns[list(names).index(text)]
+        ordered(found.type, node, text)
+        return found
+    return criterion(node.value, scope)
 
 
 def replaced(expr: Any, places: dict[Expr, Expr]) -> Any:
@@ -317,6 +319,14 @@ def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
     return Finish(
         query.distinct,
         tuple(each.descending for each in query.order_by),
-        lower(limit.rows, bare) if limit is not None else None,
-        lower(limit.offset, bare) if limit is not None and limit.offset is not None else None,
+        _many(limit.rows, bare) if limit is not None else None,
+        _many(limit.offset, bare) if limit is not None and limit.offset is not None else None,
     )
+
+
+def _many(node: ex.Expression, scope: Scope) -> Expr:
+    """How many rows: a whole number, or a variable that holds one."""
+    found = lower(node, scope)
+    if not found.type.integral:
+        raise problem(f"`{render(node)}` is {found.type}, not a whole number", node, "limit 10")
+    return found

@@ -10,11 +10,11 @@ from rollup.engine.expressions import Expr, RowOf, Slot
 from rollup.engine.rows.windows import counted, expressed, external, keyed, ranked, timed
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
-from rollup.engine.types import LONG, RowType
-from rollup.lang.epl.catalog import problem, unknown
+from rollup.engine.types import LONG, Kind, RowType
+from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.deriving import DERIVED, derived_window
-from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
+from rollup.lang.epl.lowering.values.expressions import condition, constant, criterion, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope
@@ -44,7 +44,7 @@ def windows(
         if derived is not None:
             raise problem(f"nothing can follow #{derived.name}", view, "it gives one row of values")
         if view.name == "groupwin":
-            groups.append(found.values(1, None))
+            groups.append(found.keys(1, None))
         elif view.name in DERIVED:
             derived = view
         elif view.name in _WINDOWS:
@@ -57,9 +57,9 @@ def windows(
     if derived is not None:
         keys = tuple(node for view in views if view.name == "groupwin" for node in view.arguments)
         combined, kinds = derived_window(derived, combined or counted.KeepAll(), scope, keys)
-    for key in reversed(groups):
+    for by in reversed(groups):
         assert combined is not None
-        combined = keyed.Grouped(key, combined)
+        combined = keyed.Grouped(by, combined)
     return combined, kinds
 
 
@@ -98,17 +98,25 @@ class _View:
         """An expression over the row."""
         return lower(self.view.arguments[place], self.scope)
 
-    def values(self, least: int, most: int | None) -> tuple[Expr, ...]:
-        """All arguments as expressions."""
+    def moment(self, place: int) -> Expr:
+        """A time, as a number, over the row."""
+        found = self.value(place)
+        if not (found.type.numeric or loose(found.type) or found.type.kind is Kind.TIMESTAMP):
+            node = self.view.arguments[place]
+            raise problem(f"`{render(node)}` is {found.type}, not a time", node, "a number: milliseconds")
+        return found
+
+    def keys(self, least: int, most: int | None) -> tuple[Expr, ...]:
+        """All arguments as values that tell rows apart."""
         self.count(least, most)
-        return tuple(lower(node, self.scope) for node in self.view.arguments)
+        return tuple(key(node, self.scope) for node in self.view.arguments)
 
     def sorting(self, start: int) -> tuple[tuple[Expr, ...], tuple[bool, ...]]:
         """Criteria with their directions."""
         nodes = self.view.arguments[start:]
         if not nodes:
             raise problem(f"#{self.view.name} needs something to sort by", self.view, "price desc")
-        by = tuple(lower(node.value if isinstance(node, ex.Sorted) else node, self.scope) for node in nodes)
+        by = tuple(criterion(node.value if isinstance(node, ex.Sorted) else node, self.scope) for node in nodes)
         return by, tuple(isinstance(node, ex.Sorted) and node.descending for node in nodes)
 
     def keywords(self, start: int) -> set[str]:
@@ -160,22 +168,22 @@ def _external_batch(view: _View) -> WindowSpec:
     origin = (
         constant(view.view.arguments[2], view.scope, "the reference point") if len(view.view.arguments) > 2 else None
     )
-    return external.ExternalTimeBatch(view.value(0), view.span(1), origin)
+    return external.ExternalTimeBatch(view.moment(0), view.span(1), origin)
 
 
 def _external(view: _View) -> WindowSpec:
     view.count(2, 2)
-    return external.ExternalTime(view.value(0), view.span(1))
+    return external.ExternalTime(view.moment(0), view.span(1))
 
 
 def _order(view: _View) -> WindowSpec:
     view.count(2, 2)
-    return external.TimeOrder(view.value(0), view.span(1))
+    return external.TimeOrder(view.moment(0), view.span(1))
 
 
 def _to_live(view: _View) -> WindowSpec:
     view.count(1, 1)
-    return external.TimeOrder(view.value(0))
+    return external.TimeOrder(view.moment(0))
 
 
 def _sort(view: _View) -> WindowSpec:
@@ -185,7 +193,7 @@ def _sort(view: _View) -> WindowSpec:
 
 def _rank(view: _View) -> WindowSpec:
     view.count(3, None)
-    return ranked.Ranked((view.value(0),), view.number(1), *view.sorting(2))
+    return ranked.Ranked((key(view.view.arguments[0], view.scope),), view.number(1), *view.sorting(2))
 
 
 def _none(view: _View, spec: WindowSpec) -> WindowSpec:
@@ -239,8 +247,8 @@ _WINDOWS: dict[str, _Make] = {
     "ttl": _to_live,
     "time_accum": lambda view: _single(view, timed.TimeAccumulating, "time"),
     "keepall": lambda view: _none(view, counted.KeepAll()),
-    "unique": lambda view: keyed.Unique(view.values(1, None)),
-    "firstunique": lambda view: keyed.Unique(view.values(1, None), first=True),
+    "unique": lambda view: keyed.Unique(view.keys(1, None)),
+    "firstunique": lambda view: keyed.Unique(view.keys(1, None), first=True),
     "lastevent": lambda view: _none(view, counted.Length(1)),
     "firstevent": lambda view: _none(view, counted.FirstLength(1)),
     "firstlength": lambda view: _single(view, counted.FirstLength, "length"),

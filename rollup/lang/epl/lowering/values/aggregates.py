@@ -8,14 +8,16 @@ from typing import Any
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
+from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.aggregates.known import COUNT
 from rollup.engine.aggregates.known import rate as RATE
 from rollup.engine.aggregates.known import rate_by as RATE_BY
 from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
 from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
-from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.catalog import ordered, problem, unknown
+from rollup.lang.epl.lowering.values.expressions import condition, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
@@ -56,9 +58,12 @@ def _collected(node: ex.Call, scope: Scope, dimensions: tuple[Expr, ...]) -> Col
     keys: tuple[Expr, ...] | None = None
     if "group_by" in named:
         by = named["group_by"]
-        keys = tuple(lower(each, scope) for each in (by.items if isinstance(by, ex.Group) else (by,)))
+        keys = tuple(key(each, scope) for each in (by.items if isinstance(by, ex.Group) else (by,)))
         keys = None if keys == dimensions else keys
     return Collected(render(node), call, keys)
+
+
+_ORDERED = {"min", "max", "minever", "maxever", "fmin", "fmax", "fminever", "fmaxever", "median"}
 
 
 def _takes_condition(name: str) -> bool:
@@ -76,16 +81,24 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     if name not in AGGREGATES:
         raise unknown("aggregate", node.name, AGGREGATING, node)
     if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
-        return AggregateCall(AGGREGATES[name], (), where=where)
+        return AggregateCall(_function(name, scope), (), where=where)
     if any(isinstance(each, ex.Star) for each in plain):
         raise problem(f"`{render(node)}` needs a property, not `*`", node)
     if name in ("min", "max") and scope.filling and not _windowed(scope):
         hint = f"{name}ever(…) in the table and here, or a window on the stream"
         raise problem(f"`{render(node)}` of a table lets values go, and without a window none leaves", node, hint)
     args = tuple(lower(each, scope) for each in plain)
-    if name == "avg" and args and args[0].type.integral:
-        args = (args[0],)
-    return AggregateCall(AGGREGATES[name], args, node.distinct, where)
+    if name in _ORDERED or node.distinct:
+        for arg in args[:1]:
+            ordered(arg.type, node, render(plain[0]))
+    if name in ("stddev", "avedev") and args and args[0].type == DECIMAL:
+        args = (to_double(args[0]), *args[1:])
+    return AggregateCall(_function(name, scope), args, node.distinct, where)
+
+
+def _function(name: str, scope: Scope) -> Aggregate:
+    """The function; what a table has counted may be reset in between, so that more leaves than has come."""
+    return COUNT if name == "count" and scope.filling else AGGREGATES[name]
 
 
 def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: Scope) -> AggregateCall:
@@ -148,6 +161,8 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem(f"`{node.name}` needs something to sort by", node, f"{node.name}(price)")
     down = [isinstance(each, ex.Sorted) and each.descending for each in plain]
     keys = tuple(lower(each.value if isinstance(each, ex.Sorted) else each, scope) for each in plain)
+    for each in keys:
+        ordered(each.type, node, render(node))
     if name == "sorted" and not (_windowed(scope) or scope.filling):
         raise problem("`sorted` needs a window on the stream", node, "Stream#length(10)")
     if not _windowed(scope) and not name.endswith("ever") and name != "sorted":

@@ -12,7 +12,7 @@ from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Ex
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, LONG, NULL, STRING, DataType, Kind
-from rollup.lang.epl.catalog import loose, problem, unknown
+from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
@@ -64,6 +64,9 @@ class _Lowering(LowerNames):
             return self._arithmetic(replace(node, operator="||"))
         left, right = self._number(node.left), self._number(node.right)
         if node.operator in BITS:
+            for side, value in ((node.left, left), (node.right, right)):
+                if value.type.kind in (Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL):
+                    raise problem(f"`{render(side)}` is {value.type}, not a whole number", side, "cast(x, long)")
             return Call(BITS[node.operator], (left, right), _widest(left, right))
         kind = _widest(left, right)
         if kind.kind is Kind.DECIMAL:
@@ -81,10 +84,13 @@ class _Lowering(LowerNames):
 
     def _comparison(self, node: ex.Comparison) -> Expr:
         left, right = self.lower(node.left), self.lower(node.right)
-        self._comparable(left.type, right.type, node)
+        self._comparable(left.type, right.type, node, node.operator[0] in "<>")
         return Call(COMPARE[node.operator], (left, right), BOOL)
 
-    def _comparable(self, left: DataType, right: DataType, node: ex.Expression) -> None:
+    def _comparable(self, left: DataType, right: DataType, node: ex.Expression, order: bool = False) -> None:
+        for side in (left, right):
+            if order:
+                ordered(side, node, render(node))
         if loose(left) or loose(right) or left.kind is right.kind:
             return
         times = (Kind.TIMESTAMP, Kind.DURATION)
@@ -117,7 +123,9 @@ class _Lowering(LowerNames):
     def _between(self, node: ex.Between) -> Expr:
         value, low, high = self._all((node.value, node.low, node.high))
         for side in (low, high):
-            self._comparable(value.type, side.type, node)
+            self._comparable(value.type, side.type, node, True)
+        if any(side.type.kind is Kind.NULL for side in (value, low, high)):
+            return Const(False, BOOL)
         return Call(within(node.low_closed, node.high_closed, node.negated), (value, low, high), BOOL)
 
     def _like(self, node: ex.Like) -> Expr:
@@ -140,6 +148,10 @@ class _Lowering(LowerNames):
             values: Expr = Call(FLAT if several else LISTED, items, DataType(Kind.LIST, element=ANY))
         else:
             values, several = subquery(node.items, self.scope, "list"), False
+            items = (values,)
+        for item in items:
+            kind = (item.type.element or ANY) if item.type.kind is Kind.LIST else item.type
+            self._comparable(left.type, kind, node, node.operator[0] in "<>")
         return Call(quantifier(node.operator, node.every, several, nothing), (left, values), BOOL)
 
     def _case(self, node: ex.Case) -> Expr:
@@ -251,6 +263,8 @@ class _Lowering(LowerNames):
         return _Lowering(inner).lower(body.body if isinstance(body, ex.Lambda) else body)
 
     def _coalesce(self, node: ex.Call) -> Expr:
+        if not node.arguments:
+            raise problem("coalesce takes values", node, "coalesce(x, 0)")
         values = self._all(node.arguments)
         kind = self._common([value.type for value in values], node)
         return Coalesce(tuple(_widened(value, kind) for value in values), kind)
@@ -261,12 +275,16 @@ class _Lowering(LowerNames):
         kind = self._kind(node.arguments[1])
         if kind.kind not in CASTS:
             raise problem(f"nothing is cast to {kind}", node.arguments[1], "cast(x, int)")
-        return Call(CASTS[kind.kind], (self.lower(node.arguments[0]),), kind)
+        value = self.lower(node.arguments[0])
+        if value.type.kind in (Kind.LIST, Kind.ROW) and kind.kind is not Kind.STRING:
+            raise problem(f"`{render(node.arguments[0])}` is {value.type}, which is not cast to {kind}", node)
+        return Call(CASTS[kind.kind], (value,), kind)
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
         found = LEAST if node.name.lower() == "min" else GREATEST
         kind = self._common([value.type for value in values], node)
+        ordered(kind, node, render(node))
         return Call(found, tuple(_widened(value, kind) for value in values), kind)
 
     def _prev(self, node: ex.Call) -> Expr:
@@ -276,8 +294,8 @@ class _Lowering(LowerNames):
             offset = self.lower(arguments.pop(0) if not isinstance(arguments[1], ex.Constant) else arguments.pop(1))
         elif name == "prev":
             offset = Const(1, INT)
-        if len(arguments) != 1:
-            raise problem(f"`{node.name}` takes a number and a property", node, "prev(1, price)")
+        if len(arguments) != 1 or not (offset is None or offset.type.integral):
+            raise problem(f"`{node.name}` takes a whole number and a property", node, "prev(1, price)")
         value = self.lower(arguments[0])
         place = self._stream_of(value, node)
         if not self.scope.sources[place].windowed:
@@ -315,6 +333,20 @@ def _widest(left: Expr, right: Expr) -> DataType:
     if len(kinds) == 2:
         return kinds[0].widest(kinds[1])
     return kinds[0] if kinds else LONG
+
+
+def key(node: ex.Expression, scope: Scope) -> Expr:
+    """A value by which rows are told apart: of a group, a partition, a window of one row a key."""
+    found = lower(node, scope)
+    keyable(found.type, node, render(node))
+    return found
+
+
+def criterion(node: ex.Expression, scope: Scope) -> Expr:
+    """A value by which rows are put in order."""
+    found = lower(node, scope)
+    ordered(found.type, node, render(node))
+    return found
 
 
 def constant(node: ex.Expression, scope: Scope, what: str) -> Any:

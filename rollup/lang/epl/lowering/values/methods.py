@@ -15,6 +15,7 @@ from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, 
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
+from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Sets
 from rollup.lang.epl.semantics import TYPES
@@ -79,27 +80,29 @@ class LowerMethods:
         return value
 
     def _function(self, node: ex.Call, function: Function, values: tuple[Expr, ...]) -> Expr:
-        found, result, least, most = function
-        if not least <= len(values) <= most:
-            raise problem(f"`{node.name}` takes {least} to {most} arguments, not {len(values)}", node)
+        found, result, wants = function
+        counted(node, wants, len(values))
+        fitting(node, wants, ANY, values)
         return Call(found, values, result([value.type for value in values]))
 
     def _list_method(self, node: ex.Call, value: Expr) -> Expr:
         name = node.name.lower()
         if name not in METHODS:
             raise unknown("method", node.name, METHODS, node)
-        function, result = METHODS[name]
+        function, result, wants = METHODS[name]
+        counted(node, wants, len(node.arguments))
         element = value.type.element or ANY
         arguments: list[Expr] = []
         more: list[int] = []
         for argument in node.arguments:
             if isinstance(argument, ex.Lambda):
-                kinds = [arguments[0].type, element] if name == "aggregate" else [element]
+                kinds = [arguments[0].type, element] if name == "aggregate" and arguments else [element]
                 arguments.append(self._closure(argument, kinds))
                 more.append(len(argument.parameters) - len(kinds))
             else:
                 arguments.append(self.lower(argument))
                 more.append(0)
+        fitting(node, wants, element, arguments)
         kind = self._result(result, value.type, element, arguments)
         found = placed(function, tuple(more)) if any(more) else function
         return Call(Operator(name, _nullable(found), strict=False), (value, *arguments), kind)

@@ -131,7 +131,10 @@ class LowerNames(LowerMethods):
         value = self.lower(node.of)
         if value.type.kind is not Kind.LIST or len(node.keys) != 1:
             raise problem(f"`{render(node.of)}` is {value.type} and has no elements", node, "an array, or a table")
-        return Call(op.ELEMENT, (value, self.lower(node.keys[0])), value.type.element or ANY)
+        place = self.lower(node.keys[0])
+        if not (place.type.integral or loose(place.type)):
+            raise problem(f"`{render(node.keys[0])}` is {place.type}, not a place", node, "a whole number from 0 on")
+        return Call(op.ELEMENT, (value, place), value.type.element or ANY)
 
     def _table_row(self, node: Node, name: str, keys: Sequence[ex.Expression]) -> Expr:
         info = self.scope.catalog.store(name, node)

@@ -1,0 +1,136 @@
+"""EPL: an expression whose types do not fit is refused when it is deployed; one that is deployed has an answer to every event.
+
+Operators, functions and methods over operands of every type, right and wrong ones, at each place where expressions stand.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rollup import Engine
+from rollup.core.errors import PlanError, RollupError
+from rollup.lang.epl.java import NUMBERS, STATIC, TEXTS
+from rollup.lang.epl.lowering.values.enumerating import METHODS
+from rollup.lang.epl.semantics import AGGREGATING
+from tests.profiles import examples
+
+OPERANDS = ["k", "v", "p", "b", "arr", "items", "sub", "d", "null", "'x'", "'('", "3", "2.5", "sub.a", "items[0].b"]
+LAMBDAS = ["", "x => x", "x => x.a", "x => x.b", "x => x > 1", "x => x.a, x => x.b", "0, (r, x) => r + x", "x => null"]
+operand = st.sampled_from(OPERANDS)
+operands = st.lists(operand, max_size=3).map(", ".join)
+operator = st.sampled_from(
+    ["+", "-", "*", "/", "%", "||", "=", "!=", "<", ">=", "is", "is not", "and", "&", "like", "regexp"]
+)
+expressions = st.one_of(
+    st.builds("{} {} {}".format, operand, operator, operand),
+    st.builds("{} between {} and {}".format, operand, operand, operand),
+    st.builds("{} {}in ({}, {})".format, operand, st.sampled_from(["", "not "]), operand, operand),
+    st.builds("{} {} ({})".format, operand, st.sampled_from(["= any", "> any", "<= all", "!= all"]), operand),
+    st.builds("cast({}, {})".format, operand, st.sampled_from(["int", "double", "string", "boolean", "BigDecimal"])),
+    st.builds("{}({})".format, st.sampled_from([*AGGREGATING, "coalesce", "prev", "prior"]), operands),
+    st.builds("{}(distinct {})".format, st.sampled_from(["count", "sum", "min", "max", "avg"]), operand),
+    st.sampled_from([f"{name}.{method}" for name, methods in STATIC.items() for method in methods]).flatmap(
+        lambda name: operands.map(lambda given: f"{name}({given})")
+    ),
+    st.builds("k.{}({})".format, st.sampled_from([*TEXTS]), operands),
+    st.builds("{}.{}({})".format, st.sampled_from(["v", "p", "d"]), st.sampled_from([*NUMBERS]), operands),
+    st.builds(
+        "{}.{}({})".format,
+        st.sampled_from(["arr", "items", "{k, 'x'}"]),
+        st.sampled_from([*METHODS]),
+        st.one_of(operands, st.sampled_from(LAMBDAS)),
+    ),
+    st.builds("{}[{}]".format, operand, operand),
+)
+places = st.sampled_from(
+    [
+        "select {} as x from S#length(2)",
+        "select k from S#length(2) where {}",
+        "select k from S({})",
+        "select count(*) as c from S#length(2) group by {}",
+        "select k from S#length_batch(2) order by {}",
+        "select k from S#unique({})",
+        "select k from S#sort(2, {})",
+        "select k from S#ext_timed({}, 3 sec)",
+        "select * from pattern [every a=S -> b=S({})]",
+        "select a.k as k from S#keepall as a, S#keepall as b where a.arr = b.arr and ({}) is not null",
+    ]
+)
+EVENTS = [
+    {"k": "a", "v": 3, "p": 2.5, "b": True, "arr": [1, 2], "items": [{"a": 1, "b": "x"}, {"a": 2}], "sub": {"a": 1}, "d": 2},
+    {},
+    {"k": "(", "v": 0, "p": 0.0, "b": False, "arr": [], "items": [], "sub": {}, "d": 0},
+    {"k": "x", "v": -(2**31), "p": 1e308, "b": True, "arr": [None, 3], "items": [{"b": "y"}], "sub": {"a": 0}, "d": 7},
+]  # fmt: skip
+
+
+def _engine() -> Engine:
+    engine = Engine()
+    engine.deploy("create schema I(a int, b string)")
+    engine.deploy("create schema S(k string, v int, p double, b boolean, arr int[], items I[], sub I, d BigDecimal)")
+    return engine
+
+
+@given(places, expressions)
+@example("select {} as x from S#length(2)", "k > all (5, v)")
+@example("select {} as x from S#length(2)", "3 % d")
+@example("select {} as x from S#length(2)", "stddev(d)")
+@example("select {} as x from S#length(2)", "Math.exp(p)")
+@example("select {} as x from S#length(2)", "p.intValue()")
+@example("select {} as x from S#length(2)", "k regexp k")
+@example("select {} as x from S#length(2)", "cast(k, BigDecimal)")
+@example("select {} as x from S#length(2)", "arr.takeLast(v)")
+@examples(60)
+def test_what_is_deployed_answers_every_event(place: str, expression: str) -> None:
+    engine = _engine()
+    try:
+        engine.deploy(place.format(expression), "s")
+    except RollupError as refused:
+        assert refused.message
+        return
+    for event in EVENTS:
+        with suppress(RollupError):
+            engine.send("S", [event])
+
+
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("select items.sumOf(x => x.b) as x from S", "needs numbers"),
+        ("select items.where(x => x.a) as x from S", "needs a condition"),
+        ("select arr.take('a') as x from S", "needs a whole number"),
+        ("select arr.where() as x from S", "takes 1 argument"),
+        ("select Math.sqrt(k) as x from S", "needs a number"),
+        ("select k.contains(v) as x from S", "needs a text"),
+        ("select sub < sub as x from S", "has no order"),
+        ("select max(items) as x from S#length(2)", "has no order"),
+        ("select v & p as x from S", "not a whole number"),
+        ("select cast(arr, int) as x from S", "not cast"),
+        ("select k from S#length_batch(2) order by sub", "has no order"),
+        ("select count(*) as c from S group by arr", "not told apart"),
+        ("select k from S#unique(arr)", "not told apart"),
+        ("create context C partition by arr from S", "not told apart"),
+        ("create table T(arr int[] primary key, n int)", "not told apart"),
+        ("select * from pattern [every-distinct(a.arr) a=S]", "not told apart"),
+        ("select k from S#timetolive(k)", "not a time"),
+        ("select k from S limit 'a'", "not a whole number"),
+        ("select arr[k] as x from S", "not a place"),
+        ("select prev(k, v) as x from S#length(2)", "whole number"),
+    ],
+)
+def test_a_type_that_does_not_fit_is_named(statement: str, word: str) -> None:
+    with pytest.raises(PlanError, match=word) as refused:
+        _engine().deploy(statement)
+    assert refused.value.line == 1
+    assert refused.value.column
+
+
+def test_nothing_is_between_null_and_a_value() -> None:
+    engine = _engine()
+    engine.deploy("select 0 between null and v as inside, 0 not between null and v as outside from S", "s")
+    engine.send("S", [{"v": 3}])
+    assert [delivery.new for delivery in engine.heard()] == [[{"inside": False, "outside": False}]]
