@@ -176,7 +176,7 @@ define aggregation Agg from Trade select symbol, sum(price) as total group by sy
 
 def test_an_app_with_an_aggregation_and_other_languages_runs_whole(tmp_path: Path) -> None:
     lines = [{"stream": "Trade", "symbol": "A", "price": price, "ts": ts} for price, ts in ((1, 1000), (2, 2000))]
-    asked = {"query": "from Agg within '1970-01-01 00:00:**' per 'seconds' select total"}
+    asked = {"query": "from Agg within '1970-01-01 00:00:**' per 'seconds' select total order by AGG_TIMESTAMP"}
     printed, said, code = tried(tmp_path, "a.siddhi", APP, [*lines, {**lines[0], "price": "x"}, asked])
     assert printed == [
         {"statement": "Beside", "at": 2000, "insert": [{"symbol": "A", "price": 2.0, "total": 1.0}]},

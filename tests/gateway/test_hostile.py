@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 ALLOWED = 0.1
 """Seconds that one client may delay another."""
 
-QUESTIONS = 40
+QUESTIONS = 24
 LONG = f"SELECT total FROM TradeAgg WITHIN {JANUARY} PER 'days' WHERE 1 IN ({', '.join(['1'] * 400_000)})"
 """1.2 MB: seconds of reading."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.calendar import Duration
@@ -16,6 +16,7 @@ from rollup.hosts.local import LocalHost
 from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
 from rollup.retrieval.questions import plan
+from tests.profiles import examples
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, grouped
 
 PROGRAM = compile_app(app("correct"))
@@ -38,7 +39,7 @@ def cut(rows: list[Event], sizes: list[int]) -> list[list[Event]]:
     return [batch for batch in [*batches, rows[at:]] if batch]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(36)
 @given(
     events,
     st.lists(st.integers(1, 5), max_size=4),

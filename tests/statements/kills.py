@@ -99,8 +99,8 @@ def main() -> None:
     given = options.parse_args()
     warm(given.folder / "warm")
     found, number = dict[str, Any](), 0
-    points = POINTS if given.shards is None else (IN_SHARDS, *POINTS)
-    for point in (*points, *MORE) if given.all else points:
+    points = POINTS if given.shards is None else (IN_SHARDS, "statements.record")
+    for point in dict.fromkeys((*points, *POINTS, *MORE)) if given.all else points:
         for count in given.counts:
             number += 1
             found[f"{point}:{count}"] = differing(given.folder / f"{number}", [f"{point}:{count}"], shards=given.shards)

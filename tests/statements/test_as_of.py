@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.errors import PlanError
@@ -18,6 +18,7 @@ from rollup.hosts.statements.commits import Commits
 from rollup.program import Program, compile_app
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
+from tests.profiles import examples
 
 STREAMS = "define stream S (k string, v double, ts long);\n@time('ts') define stream Q (k string, ts long);\n"
 AGGREGATION = "define aggregation A from S select k, sum(v) as total group by k aggregate by ts every sec ... hour;\n"
@@ -126,7 +127,7 @@ def program(buffer: int) -> Program:
     return compile_app(app(QUERY.format("LEFT JOIN"), f"@BufferSize('{buffer}') " if buffer else ""))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12)
 @given(EVENTS, st.sampled_from([0, 2]))
 def test_it_is_what_all_events_at_once_say(steps: list[tuple[str, str, int, str]], buffer: int) -> None:
     at, events = NOON, list[tuple[str, tuple[Any, ...], str]]()
