@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rollup.engine.state import State
 from rollup.lang.sections import Section
@@ -20,7 +20,7 @@ Key = tuple[int, ...]
 """The place of an event: its number in the batch, and for what an event causes that of its cause and one of its own."""
 Streams = Mapping[str, StreamDef]
 ELSEWHERE = ""
-"""Instead of its stream, for an event that another shard takes: only its time is told."""
+"""Instead of its stream, for an event that another shard takes: its time is told, its values where they close windows."""
 
 _UNSAID = Keys(reason="by what they could be divided is not said")
 
@@ -78,6 +78,15 @@ class Component(Protocol):
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """One batch, of all streams of the app; None is the state before the first event."""
+        ...
+
+
+@runtime_checkable
+class Showing(Protocol):
+    """A component whose windows close by what events of any key hold."""
+
+    def shown(self, events: Sequence[Event]) -> Sequence[int]:
+        """The places of the events that every shard must see, among those of a batch: the first, and what may close a window."""
         ...
 
 

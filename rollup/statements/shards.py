@@ -22,14 +22,14 @@ import numpy as np
 
 from rollup.core.errors import ConfigError
 from rollup.engine.state import State, packed
-from rollup.statements.component import ELSEWHERE, Component, Described, Event, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Component, Described, Event, Showing, Streams, Taken
 
 SHARDS, _CLOCK = "__shards", "__clock"
 
 
 @dataclass(frozen=True)
 class Divided:
-    """A batch: the events of each shard, and those that tell all of them what time it is."""
+    """A batch: the events of each shard, and those that tell all of them what time it is, or what closes their windows."""
 
     own: Sequence[Sequence[Event]]
     told: Sequence[Event]
@@ -77,7 +77,8 @@ class Sharded:
         clock = list(accumulate((event.at for event in events), max, initial=begun))[1:]
         after, taken = self.run(state, self._divided(events, clock, keys.instants))
         own = {_CLOCK: clock[-1], SHARDS: self.shards}
-        return State(after.tables, {**after.scalars, **own}), united(taken, events, clock)
+        together = united(taken, events, None if keys.instants else clock)
+        return State(after.tables, {**after.scalars, **own}), together
 
     def _divided(self, events: Sequence[Event], clock: Sequence[int], instants: bool) -> Divided:
         """Where not every instant is told, a shard's own clock may be behind: its events come at the time of all."""
@@ -87,6 +88,8 @@ class Sharded:
             if places is not None:
                 key = tuple(event.values[place] for place in places) if places else event.key
                 own[shard_of(key, self.shards)].append(event if instants else event._replace(at=at))
+        if isinstance(self.component, Showing):
+            return Divided(own, [events[n]._replace(stream=ELSEWHERE) for n in self.component.shown(events)])
         return Divided(own, [Event(events[n].key, clock[n], ELSEWHERE, ()) for n in _told(clock, instants)])
 
 
@@ -163,10 +166,13 @@ def _alike(value: Any) -> Any:
 # rows together
 
 
-def united(taken: Sequence[Taken], events: Sequence[Event], clock: Sequence[int]) -> Taken:
-    """What all shards gave, in the order of the events that caused it."""
-    numbers = {event.key: number for number, event in enumerate(events)}
-    given = [_behind(each, numbers, events, clock) for one in taken for each in one.events]
+def united(taken: Sequence[Taken], events: Sequence[Event], clock: Sequence[int] | None) -> Taken:
+    """What all shards gave, in the order of the events that caused it; `clock` has the times at those, where shards may
+    have heard of a time later than it came."""
+    given = [each._replace(key=each.key[:-1]) for one in taken for each in one.events]
+    if clock is not None:
+        numbers = {event.key: number for number, event in enumerate(events)}
+        given = [_behind(each, numbers, events, clock) for each in given]
     given.sort(key=attrgetter("key"))  # which keeps the order of shards, and in each that of its rows
     refused = sorted((each for one in taken for each in one.refused), key=lambda each: each.event.key)
     return Taken(list(_numbered(given)), refused, sum(one.beyond for one in taken))
@@ -174,7 +180,7 @@ def united(taken: Sequence[Taken], events: Sequence[Event], clock: Sequence[int]
 
 def _behind(event: Event, numbers: Mapping[Any, int], events: Sequence[Event], clock: Sequence[int]) -> Event:
     """A row right behind the first event by whose time it was due; its shard may have heard of that time later."""
-    cause = numbers[event.key[:-1]]
+    cause = numbers[event.key]
     if event.at < clock[cause]:
         cause = min(cause, int(np.searchsorted(clock, event.at)))
     return event._replace(key=events[cause].key)

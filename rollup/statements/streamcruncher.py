@@ -19,16 +19,15 @@ from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.reader import read_query
-from rollup.plan.dividing import Keys
+from rollup.plan.dividing import common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME
 from rollup.statements.component import Described, Event, Names, Streams, Taken
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import plain_row
+from rollup.statements.values import comparable, plain_row
 
 _TOGETHER = 32
 """From batches of so many events on, tables cost less than events one by one."""
-_KEYS = Keys(reason="a cycle is one of all events")
 _TYPES = {Type.STRING: "str", Type.OBJECT: "str"}
 
 
@@ -70,12 +69,14 @@ class CruncherBlock(OnRows[Running]):
         if count != len(self._target.attributes):
             raise PlanError(f"the query selects {count} columns, {section.into} has {len(self._target.attributes)}")
         super().__init__(names.reads, {section.into: self._target})
-        (self._placed,) = self.begun(0).cruncher.plan()
+        cruncher = self.begun(0).cruncher
+        (self._placed,) = cruncher.plan()
+        self._keys = comparable(common([cruncher.need(self._text)], instants=True), streams)
 
     @property
     def described(self) -> Described:
         reason = self._placed.reason or "one cycle an instant"
-        return Described(self._placed.executor, reason, "the rows of each partition", _KEYS)
+        return Described(self._placed.executor, reason, "the rows of each partition", self._keys)
 
     def begun(self, start: int) -> Running:
         running = Running(Cruncher(start), start)

@@ -6,9 +6,12 @@ Every stream has a field `rowtime`, the time of its events; windows of the wall 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
+import numpy as np
 import pyarrow as pa
 
+from rollup.engine.dividing import Need
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.uql.catalog import Catalog, Kind
@@ -17,10 +20,11 @@ from rollup.lang.uql.ingress import WIDE, text_of
 from rollup.lang.uql.plan import plan
 from rollup.lang.uql.reader import parse
 from rollup.plan.app import StreamDef
-from rollup.plan.dividing import Keys
+from rollup.plan.dividing import common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of
-from rollup.statements.component import Described, Event, Names, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Described, Event, Names, Streams, Taken
+from rollup.statements.values import comparable
 
 _FIELDS: Mapping[Type, str] = {
     Type.INT: "integer32",
@@ -40,7 +44,6 @@ _ATTRIBUTES: Mapping[Kind, Type] = {
     Kind.SPAN: Type.LONG,
 }
 _PLACE = "place"
-_KEYS = Keys(reason="windows close for all groups together")
 
 
 class Uql:
@@ -66,10 +69,32 @@ class UqlBlock:
         kinds = {output.name: _ATTRIBUTES[output.kind] for output in self._plans[-1].outputs}
         target = StreamDef(self._plans[-1].query.target.text, kinds)
         self._target = by_place(target, streams)
+        self._keys = comparable(common([self._need()], instants=True, own=True), streams)
+
+    def _need(self) -> Need | str:
+        first, *more = self._plans
+        if more:
+            return "a query reads what another gives for all groups"
+        names = first.query.group_by
+        shared = tuple(name.text for name in names if name.text in self._stream.attributes)
+        if shared:
+            return {self._stream.name: shared}
+        return "its groups are times of events" if names else "its windows are over all events"
 
     @property
     def described(self) -> Described:
-        return Described("columns", "steps over Arrow", "the open windows of each query", _KEYS)
+        return Described("columns", "steps over Arrow", "the open windows of each query", self._keys)
+
+    def shown(self, events: Sequence[Event]) -> Sequence[int]:
+        """See `rollup.statements.component.Showing`; where windows go by the wall's clock, what lets it go on is shown."""
+        mine = [place for place, event in enumerate(events) if event.stream == self._stream.name]
+        if not mine:
+            return []
+        found = [events[place] for place in mine]
+        now = list(accumulate((event.at for event in found), max))
+        closing = self._chain.closing(self._batch(found), [at * 1000 for at in now])
+        later = np.flatnonzero(np.diff(now)) + 1 if self._chain.wall_clock else []
+        return [mine[place] for place in sorted({0, *map(int, closing), *map(int, later)})]
 
     @property
     def writes(self) -> Streams:
@@ -77,8 +102,8 @@ class UqlBlock:
         return {self._target.name: self._target}
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
-        """One batch."""
-        mine = [event for event in events if event.stream == self._stream.name]
+        """One batch; events of other shards only close windows."""
+        mine = [event for event in events if event.stream in (self._stream.name, ELSEWHERE)]
         if not mine:
             return state, Taken()
         start = mine[0].at if state is None else int(state.scalars["start"])
@@ -100,7 +125,8 @@ class UqlBlock:
 
         Which event that was the step does not say; a batch that gives rows is halved until one event is left.
         """
-        after, output = self._chain.step(states, self._batch(events), arrivals)
+        own = np.array([event.stream != ELSEWHERE for event in events])
+        after, output = self._chain.step(states, self._batch(events), arrivals, None if own.all() else own)
         if not output.num_rows:
             return after, []
         if len(events) == 1:
@@ -114,7 +140,8 @@ class UqlBlock:
 
     def _batch(self, events: Sequence[Event]) -> pa.Table:
         """As the reader of rows gives them: times in microseconds, with their texts where a query prints them."""
-        found, table = batch_of(self._stream, events, 0, _PLACE).drop_columns([_PLACE]), self._plans[0].table
+        named = [event._replace(stream=self._stream.name) for event in events]
+        found, table = batch_of(self._stream, named, 0, _PLACE).drop_columns([_PLACE]), self._plans[0].table
         columns = {field.name: found.column(field.name).cast(WIDE[field.kind]) for field in table.fields}
         for name in self._plans[0].texts:
             texts = [value.isoformat(timespec="milliseconds") + "Z" for value in found.column(name).to_pylist()]

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from rollup.core.errors import ConfigError
+from rollup.engine.state import State
 from rollup.hosts.spark.tasks.statement_step import StepSpec, leave_events, step_of_shard, taken_in
 from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import Declaration, compile_app
 from rollup.statements.compiled import Statements
-from rollup.statements.component import Event, Streams
+from rollup.statements.component import Event, Streams, Taken
 from rollup.statements.flow import Flow, States
 from rollup.statements.shards import Divided, Sharded, in_process, refuse_other_shards, shard_of
 
@@ -58,7 +59,40 @@ SQL = {
     }""",
 }
 SHARED = compile_app(STREAM + EPL["groups that live for ever"]).streams
-APPS = {**EPL, **SIDDHI, **SQL}
+UQL = {
+    "slices of UQL": "from S group by k where v >= 10 window slice 2 seconds based on rowtime "
+    "aggregate sum(v) as s, count() as n where n > 0 append s, n to Out",
+    "slides of UQL": "from S group by k window slide 3 seconds advance every 1 seconds based on rowtime "
+    "aggregate max(v) as m append m to Out",
+    "row windows of UQL": "from S group by k where v < 90 window slice 9 rows aggregate count() as n append n to Out",
+    "rows of UQL that grow": "from S group by k window slide 9 rows advance every 0 rows aggregate count() as n append n to Out",
+    "sessions of UQL": "from S group by k window session begin when v > 30 end when v > 80 expire after 2 seconds "
+    "aggregate sum(v) as s append s to Out",
+    "sessions of UQL that do not expire": "from S group by k window session begin when v > 20 end when v > 50 "
+    "aggregate sum(v) as s append s to Out",
+    "the wall's clock in UQL": "from S group by k window slice 1 seconds aggregate count() as n append n to Out",
+}
+CRUNCHER = {
+    "a sliding partition": "select k, v from S (partition by k store last 3) as w where w.$row_status is dead;",
+    "a time partition with aggregates": "select k, total from S (partition by k store last 2 seconds max 3 "
+    "with pinned sum(v) as total) as w where w.$row_status is new;",
+    "the highest": "select k, v from S (partition by k store highest 2 using v) as w where w.$row_status is new;",
+    "chained partitions": "select k, total from S (partition by k store last 2 seconds) to (partition by k store last 4 "
+    "with sum(v) as total where $row_status is new) as w where w.$row_status is new;",
+    "rows of a time": "select k, v from S (partition store last 2 seconds) as w where w.$row_status is dead;",
+    "an alert": "select k, early from alert a.v as early, a.k as k using S (partition by k store last 1 seconds where v < 50) as a "
+    "correlate on k, S (partition by k store last 2 seconds where v > 60) as b correlate on k when present(a and b);",
+}
+APPS = {
+    **EPL,
+    **SIDDHI,
+    **SQL,
+    **{name: f"@lang('uql') {{ {text} }}" for name, text in UQL.items()},
+    **{
+        name: f"define stream Out (a string, b double);\n@lang('streamcruncher', into='Out') {{ {text} }}"
+        for name, text in CRUNCHER.items()
+    },
+}
 
 
 def statements(app: str) -> tuple[Statements, Mapping[str, str]]:
@@ -69,11 +103,13 @@ def statements(app: str) -> tuple[Statements, Mapping[str, str]]:
 
 
 def in_shards(found: Statements, shards: int, streams: Streams | None = None) -> Statements:
-    """The same statements, each component in shards."""
+    """The same statements, each component that has keys in shards."""
     parts = [
         replace(
             part, component=Sharded.of(part.component, streams or SHARED, shards, in_process(part.component, shards))
         )
+        if part.component.described.keys
+        else part
         for part in found.parts
     ]
     return replace(found, parts=tuple(parts))
@@ -124,7 +160,7 @@ def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool,
         batches = list(cut(events(seed, late), seed))
         whole, refused = given(found, times, batches, again=False)
         divided, divided_refused = given(in_shards(statements(APPS[name])[0], shards), times, batches, again=True)
-        assert sum(map(len, whole.values())) > 20
+        assert sum(map(len, whole.values())) > 10
         assert {each: Counter(rows) for each, rows in divided.items()} == {
             each: Counter(r) for each, r in whole.items()
         }
@@ -140,7 +176,42 @@ def test_shards_give_the_same_whatever_the_batches(name: str) -> None:
     assert {each: Counter(rows) for each, rows in many.items()} == {each: Counter(rows) for each, rows in one.items()}
 
 
+OUT = "define stream Out (a string, b double); "
 ONE = {
+    "a chain of UQL": (
+        "@lang('uql') { from S group by k window slice 9 rows aggregate sum(v) as s append s to T "
+        "from T group by k window slice 2 rows aggregate count() as n append n to Out }",
+        "a query reads what another gives for all groups",
+    ),
+    "a window of UQL": (
+        "@lang('uql') { from S window slice 9 rows aggregate sum(v) as s append s to Out }",
+        "its windows are over all events",
+    ),
+    "groups of UQL that are times": (
+        "@lang('uql') { from S group by rowtime window slice 9 rows aggregate sum(v) as s append s to Out }",
+        "its groups are times of events",
+    ),
+    "a partition over all": (
+        f"{OUT}@lang('streamcruncher', into='Out') {{ select k, v from S (partition store last 3) as w where w.$row_status is dead; }}",
+        "its partitions have no column of the stream in common",
+    ),
+    "a select over all keys": (
+        f"{OUT}@lang('streamcruncher', into='Out') {{ select k, max(v) as m from S (partition by k store last 3) as w group by k; }}",
+        "its select is over the rows of all keys",
+    ),
+    "rows that stay": (
+        f"{OUT}@lang('streamcruncher', into='Out') {{ select k, v from S (partition by k store last 3) as w where w.$row_status is not dead; }}",
+        "its select gives the rows that stay, with every cycle",
+    ),
+    "a tumbling partition": (
+        f"{OUT}@lang('streamcruncher', into='Out') {{ select k, v from S (partition by k store latest 3) as w where w.$row_status is dead; }}",
+        "its rows leave with whatever cycle comes next",
+    ),
+    "rows that left and time": (
+        f"{OUT}@lang('streamcruncher', into='Out') {{ select k, v from S (partition by k store last 3) "
+        "to (partition by k store last 2 seconds where $row_status is dead) as w where w.$row_status is dead; }",
+        "what has left one of its partitions leaves the next with whatever cycle comes next",
+    ),
     "a window over all groups": (
         "@lang('epl') { @name('A') select k, sum(v) as t from S#length(9) group by k; }",
         "one window is over all groups",
@@ -204,7 +275,7 @@ def test_what_is_over_all_keys_is_not_divided_and_says_why(name: str) -> None:
 @pytest.mark.parametrize("name", APPS)
 def test_the_key_is_said(name: str) -> None:
     (part,) = statements(APPS[name])[0].parts
-    assert str(part.component.described.keys) == "k of S"
+    assert str(part.component.described.keys) == ("events as they come" if name == "rows of a time" else "k of S")
 
 
 def test_a_shard_is_of_the_value_and_not_of_its_type() -> None:
@@ -245,3 +316,23 @@ def _spec(app: str, folder: Path, batch: Sequence[Event]) -> StepSpec:
     """The step of an app's only component, all in one shard."""
     events = leave_events(folder, Divided([batch], []))
     return StepSpec(Declaration(app), "sql block", 0, str(folder), 1, 1, events, ())
+
+
+@pytest.mark.parametrize("name", ["slices of UQL", "a sliding partition", "windows of time"])
+def test_shards_give_the_same_through_the_files_of_tasks(name: str, tmp_path: Path) -> None:
+    found, times = statements(APPS[name])
+    (part,), batches = found.parts, list(cut(events(3, late=False), 3))
+    steps = list[int]()
+
+    def run(state: State | None, batch: Divided) -> tuple[State, list[Taken]]:
+        files, steps[:] = () if state is None else tuple(state.scalars["files"]), [*steps, len(steps)]
+        said = leave_events(tmp_path, batch)
+        spec = StepSpec(Declaration(STREAM + APPS[name]), part.name, 0, str(tmp_path), 2, len(steps), said, files)
+        made = [step_of_shard(spec, shard) for shard in range(2)]
+        return State({}, {"files": [file for _, file, _ in made]}), [taken_in(blob) for *_, blob in made]
+
+    divided = replace(found, parts=(replace(part, component=Sharded.of(part.component, SHARED, 2, run)),))
+    whole, tasks = given(found, times, batches, again=False), given(divided, times, batches, again=False)
+    assert steps and {each: Counter(rows) for each, rows in tasks[0].items()} == {
+        each: Counter(rows) for each, rows in whole[0].items()
+    }

@@ -14,6 +14,7 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.passes import CELLS, compiled
 
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
+Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.groups import Ints, grouped, joined
+from rollup.engine.columns.groups import Bools, Ints, grouped, joined
 
-Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
 EndsAt = Callable[[int, Ints], int | None]
 """`ends(opening row, later rows of its key)`: the place in the later rows of the first that ends the session."""
 

@@ -7,13 +7,15 @@ reached its end. A row whose windows have all closed is late: it goes into the o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from rollup.core.errors import PlanError
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Bools, Ints
 from rollup.engine.columns.passes import PLACES, compiled
+
+Clock = TypeVar("Clock", int, Ints)
 
 
 class Placed(NamedTuple):
@@ -26,6 +28,12 @@ class Placed(NamedTuple):
     windows: Ints
     clock: int | None
     late: int
+
+    def of(self, own: Bools) -> Placed:
+        """The entries of some rows alone, after the clock of all."""
+        places = np.flatnonzero(own) if self.rows is None else np.flatnonzero(own[self.rows])
+        rows = places if self.rows is None else self.rows[places]
+        return Placed(rows, self.windows[places], self.clock, self.late)
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,11 @@ class Slices:
         """Windows with a number below this one have closed."""
         return self._open(clock) if clock is not None else -(2**62)
 
+    def closing(self, numbers: Ints) -> Ints:
+        """The places of the rows, the first among them, with which a window closes if no number went before them."""
+        reached = self._open(np.maximum.accumulate(numbers))
+        return np.flatnonzero(np.diff(reached, prepend=reached[:1] - 1))
+
     def bounds(self, windows: Ints) -> tuple[Ints, Ints]:
         """The start and the end of each window."""
         start = windows * self.every + self.origin
@@ -75,7 +88,7 @@ class Slices:
         """The next number after the clock at which a window closes."""
         return (self._open(clock) * self.every) + self.origin + self.width
 
-    def _open(self, clock: int) -> int:
+    def _open(self, clock: Clock) -> Clock:
         return (clock - self.origin - self.width) // self.every + 1
 
     def _single(self, numbers: Ints, before: Ints, after: int) -> Placed:

@@ -4,6 +4,9 @@
 
 The state is two tables, `cells` (the open groups of the open windows) and `sessions` (the open sessions), and a few
 numbers. However the rows are cut into batches, the outputs put together are the same.
+
+A shard, which has the groups of some keys, takes rows of others too: `own` says which are its own. The others close its
+windows and are in none; `closing` chooses those that must be taken.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from rollup.engine.columns import sessions as session_steps
 from rollup.engine.columns.cells import Aggregate
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing, plain
 from rollup.engine.columns.folds import WholeSumFold
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Bools, Ints
 from rollup.engine.columns.sessions import Sessions
 from rollup.engine.columns.slices import Slices
 from rollup.engine.expressions import Expr
@@ -76,18 +79,32 @@ class Windowed:
             {"clock": None, "rows": 0, "late": 0, "unplaced": 0, "beyond": 0},
         )
 
-    def step(self, state: State, batch: pa.Table) -> tuple[State, pa.Table]:
-        """The rows of a batch, in order of arrival, and what closes by them."""
+    def step(self, state: State, batch: pa.Table, own: Bools | None = None) -> tuple[State, pa.Table]:
+        """The rows of a batch, in order of arrival, and what closes by them; `own`: not all are folded, see the module."""
         columns = [_whole(column) for column in batch.columns]
         taken = passing(self.where, columns, batch.num_rows)
         if taken is not None and not pc.all(taken).as_py():
             columns = [column.filter(taken) for column in columns]
+            own = own if own is None else own[np.asarray(taken)]
         rows = len(columns[0]) if columns else 0
         if not rows:
             return state, self.schema.empty_table()
         if isinstance(self.window, Sessioned):
-            return _SessionStep(self, self.window).step(state, columns, rows)
-        return _SliceStep(self, self.window).step(state, columns, rows)
+            return _SessionStep(self, self.window, own).step(state, columns, rows)
+        return _SliceStep(self, self.window, own).step(state, columns, rows)
+
+    def closing(self, batch: pa.Table) -> Ints:
+        """The places of the rows that may close a window of another key than theirs."""
+        columns = [_whole(column) for column in batch.columns]
+        taken = passing(self.where, columns, batch.num_rows)
+        places = np.arange(batch.num_rows) if taken is None else np.flatnonzero(taken)
+        if isinstance(self.window, Sessioned):  # whose life is over with any row that comes after it
+            return places if self.window.shape.life is not None else places[:0]
+        if self.window.numbers is None:
+            return places
+        numbers = evaluate(self.window.numbers, columns, batch.num_rows).take(pa.array(places))
+        places, numbers = places[np.asarray(pc.is_valid(numbers))], numbers.drop_null().to_numpy(zero_copy_only=False)
+        return places[self.window.shape.closing(numbers)]
 
     def advance(self, state: State, now: int) -> tuple[State, pa.Table]:
         """The clock has reached `now` without a row."""
@@ -155,12 +172,14 @@ def _concat(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
 class _SliceStep:
     plan: Windowed
     window: Sliced
+    own: Bools | None = None
 
     def step(self, state: State, columns: Columns, rows: int) -> tuple[State, pa.Table]:
-        state, columns, numbers = self._numbered(state, columns, rows)
+        state, columns, numbers, own = self._numbered(state, columns, rows)
         if self.window.growing:
-            return self._grow(state, columns, numbers)
+            return self._grow(state, columns, numbers, own)
         placed = self.window.shape.place(numbers, state.scalars["clock"])
+        placed = placed if own is None else placed.of(own)
         clock = state.scalars["rows"] if self.window.numbers is None else placed.clock
         cells = self.plan.aggregate.add(state.tables["cells"], placed.rows, placed.windows, columns, len(numbers))
         return self.close(_with(state, clock=clock, late=state.scalars["late"] + placed.late), cells)
@@ -172,19 +191,21 @@ class _SliceStep:
         done, open_ = self.plan.aggregate.closed(cells, self.window.shape.closed(state.scalars["clock"]))
         return self.plan.emit(State({"cells": open_}, state.scalars), done)
 
-    def _numbered(self, state: State, columns: Columns, rows: int) -> tuple[State, Columns, Ints]:
+    def _numbered(self, state: State, columns: Columns, rows: int) -> tuple[State, Columns, Ints, Bools | None]:
+        own = self.own
         if self.window.numbers is None:
             count = state.scalars["rows"]
-            return _with(state, rows=count + rows), columns, np.arange(count, count + rows)
+            return _with(state, rows=count + rows), columns, np.arange(count, count + rows), own
         numbers = evaluate(self.window.numbers, columns, rows)
         if numbers.null_count:  # without a number a row lies in no window: it is counted, not guessed
             known = pc.is_valid(numbers)
             columns = [column.filter(known) for column in columns]
+            own = own if own is None else own[np.asarray(known)]
             state = _with(state, unplaced=state.scalars["unplaced"] + numbers.null_count)
             numbers = numbers.drop_null()
-        return state, columns, numbers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return state, columns, numbers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), own
 
-    def _grow(self, state: State, columns: Columns, numbers: Ints) -> tuple[State, pa.Table]:
+    def _grow(self, state: State, columns: Columns, numbers: Ints, own: Bools | None) -> tuple[State, pa.Table]:
         """One window that only grows: the batch is taken in parts, one up to each multiple of the width."""
         if not len(numbers):
             return state, self.plan.schema.empty_table()
@@ -200,8 +221,9 @@ class _SliceStep:
                 state, output = self.plan.emit(state, state.tables["cells"])
                 outputs.append(output)
             part = [column.slice(begin, end - begin) for column in columns]
-            zeros = np.zeros(end - begin, np.int64)
-            cells = self.plan.aggregate.add(state.tables["cells"], None, zeros, part, end - begin)
+            mine = None if own is None else np.flatnonzero(own[begin:end])
+            zeros = np.zeros(end - begin if mine is None else len(mine), np.int64)
+            cells = self.plan.aggregate.add(state.tables["cells"], mine, zeros, part, end - begin)
             state = State({"cells": cells}, {**state.scalars, "grown": True, "clock": int(reached[end - 1])})
         if self.window.numbers is None and (state.scalars["rows"] - shape.origin) % shape.width == 0:
             state, output = self.plan.emit(state, state.tables["cells"])  # the last row before the multiple is here
@@ -214,6 +236,7 @@ class _SliceStep:
 class _SessionStep:
     plan: Windowed
     window: Sessioned
+    own: Bools | None = None
 
     def step(self, state: State, columns: Columns, rows: int) -> tuple[State, pa.Table]:
         open_ = state.tables.get("sessions", self._schema(columns).empty_table()).combine_chunks()
@@ -221,9 +244,10 @@ class _SessionStep:
         keys = [plain(evaluate(key, columns, rows)) for key in self.plan.aggregate.keys]
         arrays = [_whole(column) for column in open_.columns]
         old_keys = arrays[2 : 2 + len(keys)]
-        batch = session_steps.Rows(
-            times, self._mask(self.window.begins, columns, rows), self._ends(arrays, columns, rows), keys
-        )
+        begins = self._mask(self.window.begins, columns, rows)
+        if self.own is not None:  # where another key's session does not begin, none of its rows is in one
+            begins = begins & self.own
+        batch = session_steps.Rows(times, begins, self._ends(arrays, columns, rows), keys)
         numbers = (arrays[0].to_numpy(), arrays[1].to_numpy())
         placed = self.window.shape.place(batch, old_keys, numbers, state.scalars["clock"], state.scalars["rows"])
         cells = self.plan.aggregate.add(state.tables["cells"], placed.rows, placed.sessions, columns, rows, alone=True)

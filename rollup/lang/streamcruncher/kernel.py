@@ -18,6 +18,7 @@ from rollup.engine.aggregates.known import custom
 from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.columns.cycles.planning import core_of
 from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.dividing import Need
 from rollup.engine.rows.cycles.relating import Projected, Relation
 from rollup.engine.rows.cycles.running import Batch, Policy, RunningQuery
 from rollup.engine.rows.runner import Runner
@@ -26,6 +27,7 @@ from rollup.engine.types import RowType
 from rollup.lang.fitting import fitting, fitting_columns
 from rollup.lang.streamcruncher import semantics
 from rollup.lang.streamcruncher.direct import direct
+from rollup.lang.streamcruncher.dividing import need_of
 from rollup.lang.streamcruncher.lowering import Known, Stream, lower
 from rollup.lang.streamcruncher.queries import Placed, Queries, pieces
 from rollup.lang.streamcruncher.reader import read_query
@@ -115,6 +117,16 @@ class Cruncher:
         core = core_of(lowered.spec, [kinds[chain.stream] for chain in lowered.spec.chains], projection)
         self._queries.add(RunningQuery(lowered.spec, self._runner, select, exact), listener, core, kinds)
         return relation.columns
+
+    def need(self, text: str) -> Need | str:
+        """What a running query needs of a key to be divided by it, or why it has none."""
+        query = read_query(text)
+        tables = lower(query, Known(self._streams, self._customs, self._answer), Policy()).tables
+        columns = {
+            name: [column for place, column in enumerate(stream.rows.fields) if place != stream.time]
+            for name, stream in self._streams.items()
+        }
+        return need_of(query, direct(query.select, tables), columns)
 
     def columns(self, stream: str) -> dict[str, pa.DataType]:
         """The columns of a stream, with the Arrow types that its tables have. Raises QueryError for an unknown stream."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rollup.engine.columns.groups import Bools, Ints
 from rollup.engine.columns.slices import Slices
 from rollup.engine.state import State
 from rollup.lang.uql.ingress import text_of
@@ -38,9 +39,19 @@ class Chain:
         """The states before the first row."""
         return tuple(plan.step.start() for plan in self.plans)
 
-    def step(self, states: States, batch: pa.Table, arrival: int | Sequence[int]) -> tuple[States, pa.Table]:
-        """One batch, and when its rows arrived: microseconds since the start of the query, one for all or one each."""
-        return self._through(states, 0, batch, arrival)
+    def step(
+        self, states: States, batch: pa.Table, arrival: int | Sequence[int], own: Bools | None = None
+    ) -> tuple[States, pa.Table]:
+        """One batch, and when its rows arrived: microseconds since the start of the query, one for all or one each.
+
+        `own`, of a chain of one query: which rows are in windows, the others only close them.
+        """
+        return self._through(states, 0, batch, arrival, own)
+
+    def closing(self, batch: pa.Table, arrival: Sequence[int]) -> Ints:
+        """The places of the rows of a batch that may close a window of another key than theirs, of a chain of one query."""
+        (plan,) = self.plans
+        return plan.step.closing(batch.append_column(ARRIVAL, self._times(plan, arrival, batch.num_rows)))
 
     def advance(self, states: States, now: int) -> tuple[States, pa.Table]:
         """Time has passed without rows."""
@@ -68,12 +79,12 @@ class Chain:
         return states, pa.concat_tables(outputs)
 
     def _through(
-        self, states: States, first: int, batch: pa.Table, arrival: int | Sequence[int]
+        self, states: States, first: int, batch: pa.Table, arrival: int | Sequence[int], own: Bools | None = None
     ) -> tuple[States, pa.Table]:
         """A batch for the query `first`, and what it gives for the ones after it."""
         for place in range(first, len(self.plans)):
             times = self._times(self.plans[place], arrival, batch.num_rows)
-            state, output = self.plans[place].step.step(states[place], batch.append_column(ARRIVAL, times))
+            state, output = self.plans[place].step.step(states[place], batch.append_column(ARRIVAL, times), own)
             states = (*states[:place], state, *states[place + 1 :])
             if place + 1 == len(self.plans):
                 return states, output

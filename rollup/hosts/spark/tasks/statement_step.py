@@ -21,7 +21,7 @@ from rollup.core.errors import StoreError
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import Declaration
-from rollup.statements.component import ELSEWHERE, Component, Event, Refused, Taken
+from rollup.statements.component import Component, Event, Refused, Taken
 from rollup.statements.shards import Divided, events_of_shard
 
 _EVENTS = pa.schema([("events", pa.large_binary())])
@@ -50,7 +50,7 @@ def leave_events(folder: Path, batch: Divided) -> str:
     """Write a batch into a file of the folder: a record batch a shard, and one of what is told to all."""
     file = folder / f"{uuid.uuid4().hex}.arrow"
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, _EVENTS) as writer:
-        for blob in (*map(_packed, batch.own), packed([[list(event.key), event.at] for event in batch.told])):
+        for blob in (*map(_packed, batch.own), _packed(batch.told)):
             writer.write_batch(pa.record_batch([pa.array([blob], pa.large_binary())], schema=_EVENTS))
     return str(file)
 
@@ -101,8 +101,7 @@ def _events(file: str, shard: int) -> list[Event]:
     with pa.OSFile(file) as source:
         batches = pa.ipc.open_file(source)
         own, told = (batches.get_batch(n).column(0)[0].as_py() for n in (shard, batches.num_record_batches - 1))
-    ticks = [Event(tuple(key), at, ELSEWHERE, ()) for key, at in unpacked(told)]
-    return events_of_shard([_event(each) for each in unpacked(own)], ticks)
+    return events_of_shard([_event(each) for each in unpacked(own)], [_event(each) for each in unpacked(told)])
 
 
 def _event(each: Sequence[object]) -> Event:
