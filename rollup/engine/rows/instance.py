@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.row import NOTHING, Delta, Row, Rows
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput
 from rollup.engine.rows.runner import Environment
+from rollup.engine.rows.running import running_of
 from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
@@ -21,10 +22,19 @@ if TYPE_CHECKING:
 
 
 class Instance:
-    """A statement in one partition. Inputs are numbered: those of the statement, then those of its sub-queries."""
+    """A statement in one partition. Inputs are numbered: those of the statement, then those of its sub-queries.
+
+    `width`: with how many rows look-ups are asked, where that is always the same.
+    """
 
     def __init__(
-        self, name: str, inputs: Sequence[Input], lookups: Sequence[Lookup], where: Partition, order: Order
+        self,
+        name: str,
+        inputs: Sequence[Input],
+        lookups: Sequence[Lookup],
+        where: Partition,
+        order: Order,
+        width: int = 0,
     ) -> None:
         self.name, self.order, self.partition = name, order, where
         self.component: Component = where.component
@@ -35,7 +45,9 @@ class Instance:
         self._remembers = any(state.remembers for state in self.inputs)
         self._timed = [state.window for state in self.inputs if state.window is not None and state.window.timed]
         """The windows that may ask for an instant."""
-        self.environment.ask = [ask(lookup, self) for lookup in lookups]
+        running = running_of(lookups, inputs, width, self.environment) if width else [None] * len(lookups)
+        self._running = [each for each in running if each is not None]
+        self.environment.ask = [ask(lookup, self, kept) for lookup, kept in zip(lookups, running, strict=True)]
         self._listening = Listening(self.runner)
         self._matchers: dict[int, Matcher] = {}
         self._gone: list[tuple[int, Delta]] = []
@@ -166,6 +178,8 @@ class Instance:
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:
             self._forget()
+        for each in self._running:
+            each.change(deltas.get(each.input, NOTHING))
         self.changed(deltas)
         if self._remembers:
             self._gone += deltas.items()
@@ -247,11 +261,14 @@ class Instance:
         """Inputs and patterns."""
         matchers = [[number, matcher.snapshot()] for number, matcher in self._matchers.items()]
         gone = [[number, list(delta.new), list(delta.old)] for number, delta in self._gone]
-        return [[state.snapshot() for state in self.inputs], matchers, self.kept(), gone]
+        running = [each.snapshot() for each in self._running]
+        return [[state.snapshot() for state in self.inputs], matchers, self.kept(), gone, running]
 
     def restore(self, state: Any) -> None:
         """Go on, instead of `start`."""
-        inputs, matchers, kept, gone = state
+        inputs, matchers, kept, gone, running = state
+        for each, inner in zip(self._running, running, strict=True):
+            each.restore(inner)
         self._gone = [(number, Delta(new, old)) for number, new, old in gone]
         for each, inner in zip(self.inputs, inputs, strict=True):
             each.restore(inner)

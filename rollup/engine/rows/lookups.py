@@ -13,6 +13,7 @@ from rollup.engine.rows.inputs import InputState
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Lookup, Previous, Subquery, TableRow
 from rollup.engine.rows.runner import Ask, Environment
+from rollup.engine.rows.running import Running
 
 
 class Asked(Protocol):
@@ -40,11 +41,11 @@ class Asked(Protocol):
         ...
 
 
-def ask(lookup: Lookup, home: Asked) -> Ask:
-    """The function of a look-up."""
+def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
+    """The function of a look-up; `running` keeps its aggregates, where something does."""
     match lookup:
         case Subquery():
-            return _subquery(lookup, home)
+            return _subquery(lookup, home, running)
         case Previous():
             return _previous(lookup, home)
         case Earlier():
@@ -67,7 +68,7 @@ def _table_row(plan: TableRow, home: Asked) -> Ask:
     return evaluate
 
 
-def _subquery(plan: Subquery, home: Asked) -> Ask:
+def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
     where, having = predicate(plan.where), predicate(plan.having)
     columns, keys = compiled_row(plan.columns), compiled_row(plan.keys)
     fold = Fold(plan.calls) if plan.calls or plan.keys else None
@@ -81,9 +82,12 @@ def _subquery(plan: Subquery, home: Asked) -> Ask:
         return [(*r, row) for row in held(r) if where((*r, row), (), e)]
 
     def answers(r: Rows, e: Environment) -> list[Any]:
-        rows = found(r, e)
-        if fold is None:
-            pairs: list[tuple[Rows, Any]] = [(each, ()) for each in rows]
+        rows = found(r, e) if running is None else []
+        pairs: list[tuple[Rows, Any]]
+        if running is not None:
+            pairs = [((*r, None), running.values())]
+        elif fold is None:
+            pairs = [(each, ()) for each in rows]
         else:
             rows.sort(key=lambda each: each[-1].id if each[-1] is not None else 0)  # as they came
             pairs = _folded(fold, keys, rows, bool(plan.keys), r, e)

@@ -27,7 +27,8 @@ class SelectInstance(Instance):
     """A select at work."""
 
     def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
-        super().__init__(name, (*plan.inputs, *plan.own_inputs), plan.lookups, where, order)
+        width = len(plan.inputs) if type(self) is SelectInstance else 0
+        super().__init__(name, (*plan.inputs, *plan.own_inputs), plan.lookups, where, order, width)
         self.plan = plan
         self._width = len(plan.inputs)
         self._where = predicate(plan.where) if plan.where is not None else None
