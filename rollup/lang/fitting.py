@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +33,17 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     wrong_bool = isinstance(value, bool) and kind.kind is not Kind.BOOL
     if not isinstance(value, allowed) or wrong_bool or (bits and not -(2**bits) <= value < 2**bits):
         raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
-    return float(value) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
+    if kind.kind is Kind.FLOAT:
+        return single(value)
+    return float(value) if kind.kind is Kind.DOUBLE else value
+
+
+def single(value: float) -> float:
+    """The nearest 32-bit float; beyond its range infinity."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:

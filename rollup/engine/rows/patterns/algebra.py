@@ -59,14 +59,15 @@ class OrNode:
 
 @dataclass(frozen=True)
 class NotNode:
-    """True until its child is, then false for good."""
+    """True until its child is, then false for good; one that `lingers` says so only when the rest of its `and` is true."""
 
     child: Node
+    lingers: bool = False
 
 
 @dataclass(frozen=True)
 class EveryNode:
-    """A new instance of its child whenever one is true or false.
+    """A new instance of its child whenever one is true or, with `retry`, false.
 
     `keys`: a match whose values were seen already (in the last `span`, where there is one) does not count.
     """
@@ -74,6 +75,7 @@ class EveryNode:
     child: Node
     keys: tuple[Expr, ...] | None = None
     span: int | None = None
+    retry: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,15 @@ class CountNode:
 
 @dataclass(frozen=True)
 class AbsentNode:
-    """True when `span` has passed without an event of the filter; `again`: an event starts the time anew, else fails."""
+    """True when `span` has passed without an event of the filter; `again`: an event starts the time anew, else fails.
+
+    `late`: one that an alarm begins counts from the clock, which may have jumped over that alarm.
+    """
 
     child: FilterNode
     span: int
     again: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,9 @@ class AndState(State):
         results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
         if not results:
             return
+        if any(isinstance(state, NotState) and state.over for state in self.active):
+            self.fail()
+            return
         over = all(state is None or isinstance(state, NotState) for state in self.active)
         if over:
             self.quit()
@@ -215,9 +218,10 @@ class OrState(State):
 
 
 class NotState(One):
-    """True at once; false for good when its child is over with a match."""
+    """True at once; false for good when its child is over with a match. `over`: it is false and has not said so."""
 
     node: NotNode
+    over = False
 
     def start(self, begin: Match) -> None:
         self.begin = begin
@@ -228,7 +232,16 @@ class NotState(One):
     def true(self, match: Match, child: State, quit: bool) -> None:
         if quit:
             self.child = None
-            self.fail()
+            self.over = True
+            if not self.node.lingers:
+                self.fail()
 
     def false(self, child: State) -> None:
         self.child = None
+
+    def own(self) -> Any:
+        return self.over
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        super().restore(own, children)
+        self.over = own

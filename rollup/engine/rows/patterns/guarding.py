@@ -21,7 +21,7 @@ class AbsentState(One):
 
     def start(self, begin: Match) -> None:
         self.begin = begin
-        self.at = self.matcher.instant + self.node.span
+        self.at = (self.matcher.now if self.node.late else self.matcher.instant) + self.node.span
         self.matcher.alarm(self, self.at)
         self.begin_child(begin)
 

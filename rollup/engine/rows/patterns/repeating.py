@@ -116,7 +116,9 @@ class EveryState(State):
     def false(self, child: State) -> None:
         if child in self.active and not self.dead:
             self.active.remove(child)
-            if not (isinstance(child, CountState) and child.followed):
+            if not self.node.retry and not self.active:
+                self.fail()
+            elif self.node.retry and not (isinstance(child, CountState) and child.followed):
                 self._again(True)
 
     def own(self) -> Any:

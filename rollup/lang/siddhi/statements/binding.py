@@ -99,6 +99,8 @@ def _name(node: tree.Name, scope: Scope) -> Expr:
     if node.stream is None and node.attribute in scope.aliases:
         return scope.aliases[node.attribute]
     found = [(place, given) for place, given in enumerate(scope.inputs) if _means(node, given)]
+    if node.index is not None:
+        found = [each for each in found if each[1].many] or found
     if scope.preferred is not None and len(found) > 1:
         found = [each for each in found if each[0] == scope.preferred] or found
     if len(found) != 1 or node.attribute is None:
@@ -108,8 +110,24 @@ def _name(node: tree.Name, scope: Scope) -> Expr:
     kind = given.type.fields[node.attribute]
     if not given.many:
         return Field(place, index, kind, given.optional)
-    row = Call(NTH, (RowOf(place, ANY), Const(node.index or 0, LONG)), ANY)
-    return Call(ROW_FIELD, (row, Const(index, LONG)), kind)
+    return Call(ROW_FIELD, (_nth_of(place, node.index), Const(index, LONG)), kind)
+
+
+def _nth_of(place: int, index: int | None) -> Expr:
+    return Call(NTH, (RowOf(place, ANY), Const(index or 0, LONG)), ANY)
+
+
+def _event(node: tree.Expression, scope: Scope) -> Expr | None:
+    """The event that `e1` or `e1[0]` means, for `is null`; None: it is no event but an attribute or a value."""
+    if not isinstance(node, tree.Name) or (node.attribute is not None and node.stream is not None):
+        return None
+    wanted = node.stream or node.attribute
+    if node.stream is None and any(_means(node, given) for given in scope.inputs):
+        return None
+    for place, given in enumerate(scope.inputs):
+        if wanted in given.names:
+            return _nth_of(place, node.index) if given.many else RowOf(place, ANY)
+    return None
 
 
 def _means(node: tree.Name, given: Input) -> bool:
@@ -129,6 +147,8 @@ def _operation(node: tree.Operation, scope: Scope) -> Expr:
         return All(sides) if node.sign == "and" else Any_(sides)
     if node.sign == "not":
         return Call(op.NOT, (condition(node.operands[0], scope, "the operand of `not`"),), BOOL)
+    if node.sign == "is null" and (event := _event(node.operands[0], scope)) is not None:
+        return Call(op.IS_NULL, (event,), BOOL)
     values = tuple(bind(each, scope) for each in node.operands)
     if node.sign == "is null":
         return Call(op.IS_NULL, values, BOOL)
@@ -170,6 +190,8 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
         return special(node, scope)
     instance = _named(node.name, semantics.INSTANCES)
     arguments = tuple(bind(each, scope) for each in node.arguments)
+    if instance is not None and len(arguments) != 1:
+        raise PlanError(f"{node.name} takes 1 argument, not {len(arguments)}")
     if instance is not None:
         same = bool(arguments) and arguments[0].type == semantics.TYPES[instance]
         return Call(semantics.INSTANCE_OF[instance], arguments, BOOL) if same else Const(False, BOOL)

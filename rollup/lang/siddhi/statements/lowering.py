@@ -61,13 +61,24 @@ def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared:
 
 
 def _primary_key(made: tree.Definition, rows: RowType) -> tuple[int, ...]:
-    given = next((a for a in made.annotations if a.name.lower() == "primarykey"), None)
-    if given is None:
-        return ()
-    for _, column in given.values:
-        if column not in rows.index:
-            raise PlanError(f"@PrimaryKey names {column!r}, which {made.name} has not").at(*given.place)
-    return tuple(rows.index[column] for _, column in given.values)
+    keys = _annotated(made, "PrimaryKey", rows)
+    if len(keys) > 1:
+        raise PlanError(f"{made.name} has two @PrimaryKey", hint="@PrimaryKey('a', 'b')").at(*keys[1].place)
+    indexes = _annotated(made, "Index", rows)
+    for place, given in enumerate(indexes):
+        if len(given.values) > 1 or given.values in [each.values for each in indexes[:place]]:
+            raise PlanError("an @Index is of one attribute, and there is one of each").at(*given.place)
+    return tuple(rows.index[column] for given in keys for _, column in given.values)
+
+
+def _annotated(made: tree.Definition, name: str, rows: RowType) -> list[tree.Annotation]:
+    """The annotations of that name; what they name must be attributes."""
+    found = [given for given in made.annotations if given.name.lower() == name.lower()]
+    for given in found:
+        for column in [column for _, column in given.values] or [""]:
+            if column not in rows.index:
+                raise PlanError(f"@{name} names {column!r}, which {made.name} has not").at(*given.place)
+    return found
 
 
 def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
@@ -86,7 +97,7 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
 
 def _query(made: tree.Query, names: Names) -> QuerySpec:
     source, inputs = _input(made.input, names)
-    scope = Scope(inputs, [], preferred=None)
+    scope = Scope(inputs, [], ask=lambda node, inside: _ask(node, inside, names))
     selection, columns = lower_selection(made.selection, scope, made.output.kind)
     rate = None
     if made.rate is not None:
@@ -164,24 +175,30 @@ def _input(made: tree.Stream | tree.Join | tree.Pattern, names: Names) -> tuple[
                 raise PlanError(f"{made.name} is a table and never triggers", hint="join it with a stream").at(
                     *made.place
                 )
-            return stream_spec(made, names, rows), [Input((qualified(made), made.name), rows)]
+            return stream_spec(made, names, rows), [_known(made, None, rows)]
         case tree.Join():
             return _join(made, names)
         case tree.Pattern():
             return lower_pattern(made, names)
 
 
+def _known(made: tree.Stream, alias: str | None, rows: RowType, optional: bool = False) -> Input:
+    """A stream by the names that it has in a query: its alias, or its own, with the sign of an inner one and without."""
+    names = (alias,) if alias else (made.name,) if not made.inner else (made.name, qualified(made))
+    return Input(names, rows, optional)
+
+
 def stream_spec(made: tree.Stream, names: Names, rows: RowType) -> StreamSpec:
     """A stream with the filters before and after its window."""
-    scope = Scope([Input((made.name,), rows)], ask=lambda node, inside: _ask(node, inside, names))
+    scope = Scope([_known(made, None, rows)], ask=lambda node, inside: _ask(node, inside, names))
     before, after, kept = list[Expr](), list[Expr](), None
     for handler in made.handlers:
         if handler.kind == "filter":
             (before if kept is None else after).append(condition(handler.expression, scope, "a filter"))
         elif handler.kind == "log":
             (before if kept is None else after).append(_log(handler.expression, rows))
-        elif kept is not None:
-            raise PlanError("a stream has one window").at(*handler.expression.place)
+        elif kept is not None or made.name in names.shared:
+            raise PlanError("a stream has one window, and a shared window none").at(*handler.expression.place)
         elif isinstance(handler.expression, tree.Function):
             kept = window(handler.expression, rows)
     return StreamSpec(qualified(made), _all(before), kept, _all(after), made.name in names.shared)
@@ -224,7 +241,7 @@ def _join(made: tree.Join, names: Names) -> tuple[JoinSpec, list[Input]]:
         if spec.window is None and not stored:
             spec = replace(spec, window=Length(0))  # it holds nothing: a row is matched as it comes and as it leaves
         sides.append(SideSpec(spec, triggers, stored))
-        inputs.append(Input((side.alias or side.stream.name, side.stream.name), rows, optional=outer[1 - place]))
+        inputs.append(_known(side.stream, side.alias, rows, outer[1 - place]))
     on = None if made.on is None else condition(made.on, Scope(inputs), "the condition of a join")
     return JoinSpec(sides[0], sides[1], on, outer), inputs
 

@@ -38,9 +38,11 @@ class Lowered:
         return Input(names, rows, optional=True, many=basic.count is not None)
 
     def filter(self, basic: tree.Basic) -> FilterNode:
-        """The filter of an element; its condition sees all bound events, and its own event without a name."""
+        """The filter of an element; its condition sees all bound events, and its own event without a name, or by the name
+        of the element: of a counted one the name alone is the event, with a number those that came before."""
         rows = self._names.rows(basic.stream)
-        own = Input((basic.stream.name,), rows)
+        counted = basic.name is not None and basic.count is not None
+        own = Input((basic.stream.name, *((basic.name,) if counted else ())), rows)
         scope = Scope([*self.inputs, own], preferred=len(self.inputs))
         tests = [condition(h.expression, scope, "a filter") for h in basic.stream.handlers if h.kind == "filter"]
         if len(tests) < len(basic.stream.handlers):
@@ -52,7 +54,8 @@ class Lowered:
         """The engine's node of a step; `last`: nothing follows, so a count is over at its least."""
         match step:
             case tree.Every():
-                return EveryNode(self.node(step.step, last, first))
+                inside = self.node(step.step, last, first)
+                return EveryNode(inside, retry=first or not _absent(inside))
             case tree.Group():
                 return self.chain(step.steps, last, first)
             case tree.Logical():
@@ -82,7 +85,7 @@ class Lowered:
         found = self.filter(basic)
         if not basic.absent:
             return found
-        return NotNode(found) if basic.span is None else AbsentNode(found, basic.span)
+        return NotNode(found, lingers=True) if basic.span is None else AbsentNode(found, basic.span, late=True)
 
     def step(self, step: tree.Step) -> Step:
         """A step of a sequence."""
@@ -107,6 +110,12 @@ class Lowered:
             problem = "of a sequence's `not` only `not X and e=Y` and `not X for` can be steps"
             raise PlanError(problem, hint="use a pattern with ->").at(*absent[0].stream.place)
         return Step(present, never=(self.filter(absent[0]),))
+
+
+def _absent(node: Node) -> bool:
+    """Whether a step is, or has, something that must not come."""
+    children = node.children if isinstance(node, AndNode | OrNode) else (node,)
+    return any(isinstance(child, AbsentNode | NotNode) for child in children)
 
 
 def _basics(step: tree.Step) -> list[tree.Basic]:

@@ -11,6 +11,7 @@ from lark.exceptions import VisitError
 from lark.tree import Meta
 
 from rollup.core.errors import RollupError, SyntaxProblem
+from rollup.lang.fitting import single
 from rollup.lang.siddhi.statements import tree
 from rollup.plan.types import Type, parse_type
 
@@ -85,6 +86,19 @@ def _selection(parts: list[Any]) -> tree.Selection:
     return tree.Selection(**{name: value for name, value in _clauses(parts).items() if name in known})
 
 
+def _unfolded(step: tree.Step) -> tuple[tree.Step, ...]:
+    """The steps of a sequence: parentheses around some, or around one, say nothing there."""
+    match step:
+        case tree.Group(strict=True):
+            return tuple(inner for each in step.steps for inner in _unfolded(each))
+        case tree.Group(steps=(only,)):
+            return _unfolded(only)
+        case tree.Every(step=tree.Group(steps=(first, *rest), strict=strict)) if strict or not rest:
+            return tuple(inner for each in (tree.Every(first), *rest) for inner in _unfolded(each))
+        case _:
+            return (step,)
+
+
 @v_args(meta=True)
 class _ReadExpressions(Transformer[Token, Any]):
     """Constants, names, operations."""
@@ -103,7 +117,7 @@ class _ReadExpressions(Transformer[Token, Any]):
         return tree.Constant(int(parts[0][:-1]), Type.LONG, _place(meta))
 
     def float_(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(float(parts[0][:-1]), Type.FLOAT, _place(meta))
+        return tree.Constant(single(float(parts[0][:-1])), Type.FLOAT, _place(meta))
 
     def double(self, meta: Meta, parts: list[Token]) -> tree.Constant:
         return tree.Constant(float(parts[0].rstrip("dD")), Type.DOUBLE, _place(meta))
@@ -131,8 +145,9 @@ class _ReadExpressions(Transformer[Token, Any]):
     def reference(self, meta: Meta, parts: list[str]) -> tree.Name:
         return tree.Name(parts[0], None, None, _place(meta))
 
-    def qualified(self, meta: Meta, parts: list[str]) -> tree.Name:
-        return tree.Name(parts[1], parts[0], None, _place(meta))
+    def qualified(self, meta: Meta, parts: list[Any]) -> tree.Name:
+        stream = parts[-2] if parts[0] is None else f"#{parts[-2]}"
+        return tree.Name(parts[-1], stream, None, _place(meta))
 
     def indexed(self, meta: Meta, parts: list[Any]) -> tree.Name:
         return tree.Name(parts[2], parts[0], parts[1], _place(meta))
@@ -275,6 +290,9 @@ class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues,
     def group(self, meta: Meta, parts: list[Any]) -> tree.Group:
         return tree.Group(tuple(part for part in parts if not isinstance(part, Clause)))
 
+    def strict_group(self, meta: Meta, parts: list[Any]) -> tree.Group:
+        return tree.Group(tuple(part for part in parts if not isinstance(part, Clause)), strict=True)
+
     def within(self, meta: Meta, parts: list[Any]) -> Clause:
         return Clause(("span", parts[0].value))
 
@@ -286,6 +304,8 @@ class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues,
 
     def _steps(self, meta: Meta, parts: list[Any], strict: bool) -> tree.Pattern:
         steps = tuple(part for part in parts if not isinstance(part, Clause))
+        if strict:
+            steps = tuple(inner for step in steps for inner in _unfolded(step))
         return tree.Pattern(steps, _clauses(parts).get("span"), strict, _place(meta))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import struct
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from rollup.engine import operators as op
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
+from rollup.lang.fitting import single
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type
@@ -43,15 +43,7 @@ COMPARISONS: Mapping[str, Operator] = {
 }
 
 
-def _float32(value: float) -> float:
-    """The nearest float; beyond its range infinity."""
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-FIT_FLOAT = Operator("fits float", _float32)
+FIT_FLOAT = Operator("fits float", single)
 FITS: Mapping[Kind, Operator] = {Kind.INT: op.FIT_INT, Kind.LONG: op.FIT_LONG, Kind.FLOAT: FIT_FLOAT}
 """What a result of each type goes through, so that numbers never wrap."""
 
@@ -82,7 +74,7 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "int": _whole(op.INT_MIN, op.INT_MAX),
     "long": _whole(op.LONG_MIN, op.LONG_MAX),
-    "float": lambda value: _float32(float(value)),
+    "float": lambda value: single(float(value)),
     "double": float,
     "bool": lambda value: value.lower() == "true" if isinstance(value, str) else value == 1,
     "string": lambda value: ("true" if value else "false") if isinstance(value, bool) else str(value),

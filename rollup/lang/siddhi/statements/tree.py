@@ -21,7 +21,8 @@ class Constant:
 
 @dataclass(frozen=True)
 class Name:
-    """`attribute`, `stream.attribute`, `e1[0].attribute`, `e1[last - 1].attribute`; `index` counts from the end if negative."""
+    """`attribute`, `stream.attribute`, `e1[0].attribute`, `e1[last - 1].attribute`; `index` counts from the end if
+    negative. Without attribute: the event `e1[0]`."""
 
     attribute: str | None
     stream: str | None
@@ -151,9 +152,10 @@ class Every:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps in parentheses."""
+    """Steps in parentheses; `strict`: of a sequence."""
 
     steps: tuple[Step, ...]
+    strict: bool = False
 
 
 Step = Basic | Logical | Every | Group

@@ -16,7 +16,7 @@ from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch,
 from rollup.engine.rows.windows.ranked import Frequent, LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Delay, Time, TimeBatch
-from rollup.engine.types import BOOL, RowType
+from rollup.engine.types import BOOL, LONG, STRING, RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
 from rollup.lang.siddhi.statements.reader import read_expression
@@ -96,9 +96,17 @@ def _time_batch(given: Arguments) -> WindowSpec:
     return TimeBatch(given.number(0), given.given(1) if early != 1 else None, each=True, early=given.flag(early))
 
 
+def _event_time(given: Arguments) -> Expr:
+    """The attribute that is the time of a row."""
+    time = given.value(0)
+    if not isinstance(time, Field) or time.type != LONG:
+        raise PlanError(f"argument 1 of {given.call.name} is a long attribute, the time").at(*given.call.place)
+    return time
+
+
 def _external_time_batch(given: Arguments) -> WindowSpec:
     """`externalTimeBatch(time, span[, start][, timeout][, stamp])`: the start may be an attribute of the first row."""
-    time, span = given.value(0), given.number(1)
+    time, span = _event_time(given), given.number(1)
     start = given.call.arguments[2] if len(given.call.arguments) > 2 else None
     origin = given.value(2) if isinstance(start, tree.Name) else given.given(2)
     if len(given.call.arguments) <= 3:
@@ -120,7 +128,10 @@ def _session(given: Arguments) -> WindowSpec:
     if late:
         problem = f"{given.call.name} does not wait for late rows (allowed latency)"
         raise PlanError(problem, hint="session(gap) or session(gap, key)").at(*late[0].place)
-    return Session(given.number(0), given.values(1))
+    keys = given.values(1)
+    if any(not isinstance(key, Field) or key.type != STRING for key in keys):
+        raise PlanError(f"the key of {given.call.name} is a string attribute").at(*given.call.place)
+    return Session(given.number(0), keys)
 
 
 def _condition(given: Arguments) -> tuple[Expr, tuple[AggregateCall, ...]]:
@@ -153,7 +164,7 @@ WINDOWS: Mapping[str, Known] = {
     "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.number(1))),
     "delay": Known(1, 1, lambda given: Delay(given.number(0))),
     "timeBatch": Known(1, 3, _time_batch),
-    "externalTime": Known(2, 2, lambda given: ExternalTime(given.value(0), given.number(1))),
+    "externalTime": Known(2, 2, lambda given: ExternalTime(_event_time(given), given.number(1))),
     "externalTimeBatch": Known(2, 5, _external_time_batch),
     "sort": Known(2, None, _sorted),
     "session": Known(1, 3, _session),
