@@ -66,7 +66,7 @@ def same(wanted: Any, found: Any) -> bool:
     """Equal; doubles to 12 digits, NaN equals NaN."""
     if not isinstance(wanted, float) and not isinstance(found, float):
         return wanted == found
-    if wanted is None or found is None:
+    if not isinstance(wanted, (int, float)) or not isinstance(found, (int, float)):
         return False
     if math.isnan(wanted) or math.isnan(found):
         return math.isnan(wanted) and math.isnan(found)

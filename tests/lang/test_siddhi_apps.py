@@ -104,3 +104,31 @@ def test_an_aggregate_whose_values_do_not_leave_is_of_aggregations(name: str) ->
 def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggregations(call: str, said: str) -> None:
     with pytest.raises(RollupError, match=said):
         SiddhiApp(f"define stream S (x int); from S#window.length(3) select {call} as y insert into Out;")
+
+
+TIMED = "define stream S (k string, v int, ts long); define stream A (k string, v int); define table T (k string, v int);"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("from S#window.externalTime(v, 2 sec) select k insert into Out;", "a long attribute, the time"),
+        ("from S#window.externalTimeBatch('ts', 2 sec) select k insert into Out;", "a long attribute, the time"),
+        ("from S#window.session(2 sec, v) select k insert into Out;", "key of session is a string attribute"),
+        ("define window W (k string, v int) time(1 sec); from W#window.length(2) insert into Out;", "one window"),
+        ("@Index('w') define table U (k string);", "@Index names 'w'"),
+        ("@Index('k', 'v') define table U (k string, v int);", "an @Index is of one attribute"),
+        ("@Index('k') @Index('k') define table U (k string);", "there is one of each"),
+        ("@PrimaryKey('k') @PrimaryKey('v') define table U (k string, v int);", "has two @PrimaryKey"),
+        ("@PrimaryKey() define table U (k string);", "@PrimaryKey names ''"),
+        ("from A select k update or insert into T on T.k == k;", "selects no v"),
+        ("from A as a join S#window.length(2) as s on A.k == s.k select a.k insert into Out;", "'A.k' is not known"),
+        ("from S select instanceOfLong(v, ts) as x insert into Out;", "takes 1 argument"),
+        ("from every T select * insert into Out;", "is a table"),
+    ],
+)
+def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, problem: str) -> None:
+    """Each of these texts was given to 5.1.21, which creates no app of it."""
+    with pytest.raises(RollupError, match=problem) as refusal:
+        SiddhiApp(f"{TIMED}\n{text}")
+    assert refusal.value.line == 2

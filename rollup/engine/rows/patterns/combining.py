@@ -66,6 +66,9 @@ class FollowedState(State):
             over = not self.at
             if over:
                 self.quit()
+            if origin is not None:
+                self.matcher.count(origin)
+            self.matcher.begins(since)
             self.parent.true(match, self, over)
         elif self._room(place + 1):
             self._begin(place + 1, match, since, origin)
@@ -101,11 +104,11 @@ class FollowedState(State):
             self.fail()
 
     def own(self) -> Any:
-        return [list(self.at.values()), list(self.since.items()), list(self.origin.items())]
+        return [list(self.at.values()), list(self.since.items()), list(self.origin.items()), self.followed]
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.at = dict(zip(children, own[0], strict=True))
-        self.since, self.origin = dict(own[1]), dict(own[2])
+        self.since, self.origin, self.followed = dict(own[1]), dict(own[2]), own[3]
         for state in children:
             if state.id in self.since:
                 self.matcher.expire(state, self.since[state.id])

@@ -189,6 +189,11 @@ class Matcher:
         number, self._counting = self._counting, None
         return number
 
+    @property
+    def counted(self) -> bool:
+        """Whether the match that is being told is that of a count."""
+        return self._counting is not None
+
     def begins(self, at: int | None) -> None:
         """The match that is told next has a first event that came at this instant."""
         self._begins = at

@@ -97,8 +97,8 @@ class EveryState(State):
             self.parent.true(match, self, False)
 
     def _ends(self, child: State, quit: bool) -> bool:
-        """Whether another instance begins: a count makes room for the next group once it has its least."""
-        if not isinstance(child, CountState):
+        """Whether another instance begins: a count, or what ends in one, makes room for the next once it has its least."""
+        if not self.matcher.counted:
             return quit or not isinstance(child, FilterState)
         first, child.followed = not child.followed, True
         return first
@@ -118,7 +118,7 @@ class EveryState(State):
             self.active.remove(child)
             if not self.node.retry and not self.active:
                 self.fail()
-            elif self.node.retry and not (isinstance(child, CountState) and child.followed):
+            elif self.node.retry and not child.followed:
                 self._again(True)
 
     def own(self) -> Any:
@@ -231,7 +231,6 @@ class CountState(One):
         super().__init__(matcher, node, parent)
         self.rows: list[Row] = []
         self.began: int | None = None
-        self.followed = False
 
     def start(self, begin: Match) -> None:
         self.begin = begin

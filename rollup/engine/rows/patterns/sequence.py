@@ -24,7 +24,7 @@ class Step:
     """`low` to `high` events of one of the filters; `many`: the tag is bound to a list.
 
     `together`: one event of each filter, in any order. `never`: an event that one of these takes does not belong here.
-    `silence`: no event, but so many ms without one; the filters are those of `never` then.
+    `silence`: so many ms without an event that `never` takes; with filters, both are wanted (`together`) or one of them.
     """
 
     filters: tuple[FilterNode, ...]
@@ -95,12 +95,14 @@ class Sequencer:
         for place in reversed(range(len(self._spec.steps))):
             for each in [each for each in tries if place in each.waits]:
                 taken = self._taken(place, each, (stream, row))
-                if taken is not None:
+                if taken is not None and self._keeps_silence(each):
+                    tries[tries.index(each)] = each._replace(many=1, match=taken[0], waits=[])
+                elif taken is not None:
                     tries.remove(each)
-                    self._went(place, taken, each.since, found)
+                    self._went(place, (taken[0], taken[1] + self._silent(place)), each.since, found)
                     if place and each.at == 0 and self._spec.every and not self._spec.steps[0].low:
                         tries.append(self._fresh(time, [0]))  # a first step that may be passed over can have it as well
-        self._tries += [each for each in tries if self._half(each) or self._unbroken(each, stream, row)]
+        self._tries += [each for each in tries if self._kept(each, (stream, row))]
         self._begin_silence(time)
         return found
 
@@ -109,8 +111,11 @@ class Sequencer:
         over = [each for each in self._tries if each.due is not None and each.due <= now]
         self._tries, found = [each for each in self._tries if each not in over], list[Match]()
         for each in over:
+            if self._silent(each.at) and not each.many:
+                self._tries.append(each._replace(due=None))  # the event may come now
+                continue
             self._open = self._open and (self._spec.every or each.at > 0)
-            self._went(each.at, (each.match, 1), each.since, found)
+            self._went(each.at, (each.match, each.many + 1), each.since, found)
             self._begin_silence(each.due or now)
         return found
 
@@ -119,17 +124,35 @@ class Sequencer:
         silence = self._spec.steps[0].silence
         if silence is None or not self._open or any(each.at == 0 for each in self._tries):
             return
-        self._tries.append(self._fresh(time, [])._replace(due=time + silence))
+        self._tries.append(self._fresh(time, self._waits(0))._replace(due=time + silence))
 
     def _half(self, each: Try) -> bool:
-        """Whether a try has one side of an `and`."""
-        return self._spec.steps[each.at].together and each.many == 1
+        """Whether a try has one side of an `and`: an event, or the silence."""
+        step = self._spec.steps[each.at]
+        return step.together and (each.many == 1 or (self._silent(each.at) and each.many == 0 and each.due is None))
 
-    def _unbroken(self, each: Try, stream: str, row: Row) -> bool:
-        """Whether a silence goes on: the event is of a stream that no step takes, and not of those that must not be."""
-        never = self._spec.steps[each.at].never
-        concerned = each.due is not None and stream not in self._taking
-        return concerned and not any(self._fits(node, each.match, (stream, row)) for node in never)
+    def _silent(self, at: int) -> bool:
+        """Whether a silence is one side of the `and` of a step."""
+        step = self._spec.steps[at]
+        return step.together and step.silence is not None
+
+    def _keeps_silence(self, each: Try) -> bool:
+        """Whether a try that an event fits has yet to wait for the end of a silence."""
+        return self._spec.steps[each.at].together and each.due is not None
+
+    def _kept(self, each: Try, event: tuple[str, Row]) -> bool:
+        """Whether a try goes on that an event adds nothing to.
+
+        A silence goes on when the event is of a stream that no step takes, and not of those that must not be.
+        """
+        step = self._spec.steps[each.at]
+        broken = each.due is not None and any(self._fits(node, each.match, event) for node in step.never)
+        goes_on = each.due is not None and event[0] not in self._taking
+        return not broken and (goes_on or self._half(each))
+
+    def _waits(self, at: int) -> list[int]:
+        """The steps that an event may belong to while a silence is kept."""
+        return [at] if self._spec.steps[at].filters else []
 
     def _fresh(self, time: int, waits: list[int]) -> Try:
         return Try(0, 0, (None,) * self._spec.tags, time, waits)
@@ -186,7 +209,7 @@ class Sequencer:
             self._open = self._spec.every
         elif rest and count >= step.low and rest[0].silence is not None:
             now = self._host.environment.now
-            self._tries.append(Try(at + 1, 0, match, since, [], now + rest[0].silence))
+            self._tries.append(Try(at + 1, 0, match, since, self._waits(at + 1), now + rest[0].silence))
         elif (waits := self._free(at, count, self._tries)) or (step.together and count == 1):
             self._tries.append(Try(at, count, match, since, waits or [at]))
 

@@ -31,7 +31,9 @@ class Parent(Protocol):
 
 
 class State:
-    """An active instance of a node."""
+    """An active instance of a node; `followed`: under `every`, another has begun while this one's count goes on."""
+
+    followed = False
 
     def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
         self.matcher, self.node, self.parent = matcher, node, parent

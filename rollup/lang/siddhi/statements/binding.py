@@ -12,7 +12,7 @@ from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Cons
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
-from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
+from rollup.engine.types import ANY, BOOL, FLOAT, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
@@ -257,8 +257,10 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
     value, target = node.arguments if len(node.arguments) == 2 else (None, None)
     if value is None or not isinstance(target, tree.Constant) or not isinstance(target.value, str):
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="convert(x, 'double')")
-    kind = semantics.TYPES[parse_type(target.value)]
-    return Call(semantics.CONVERT, (bind(value, scope), Const(target.value.lower(), STRING)), kind)
+    kind, given = semantics.TYPES[parse_type(target.value)], bind(value, scope)
+    if kind == STRING and given.type == FLOAT:
+        return Call(semantics.FLOAT_WORDS, (given,), STRING)
+    return Call(semantics.CONVERT, (given, Const(target.value.lower(), STRING)), kind)
 
 
 _SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {

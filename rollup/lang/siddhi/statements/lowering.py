@@ -236,7 +236,8 @@ def _join(made: tree.Join, names: Names) -> tuple[JoinSpec, list[Input]]:
         rows = names.rows(side.stream)
         stored = side.stream.name in names.tables or side.stream.name in names.shared
         table = side.stream.name in names.tables
-        triggers = not table and (side.unidirectional or not unidirectional)
+        itself = stored and place == 1 and made.left.stream.name == side.stream.name  # once is enough
+        triggers = not table and (side.unidirectional or not (unidirectional or itself))
         spec = stream_spec(side.stream, names, rows)
         if spec.window is None and not stored:
             spec = replace(spec, window=Length(0))  # it holds nothing: a row is matched as it comes and as it leaves
@@ -327,6 +328,9 @@ def _change(made: tree.Output, target: str, given: RowType, table: RowType, alwa
 
 def _check_columns(made: tree.Output, given: RowType, table: RowType) -> None:
     """Refuse a column that the table has not, or has of another type: rows go into it by the names of their columns."""
+    missing = [name for name in table.fields if name not in given.fields] if made.action == "upsert" else []
+    if missing:
+        raise PlanError(f"the query selects no {missing[0]}, which a new row of {made.target} has").at(*made.place)
     for name, kind in given.fields.items():
         wanted = table.fields.get(name)
         if wanted is None or not (kind in (wanted, NULL, ANY) or wanted == ANY):

@@ -20,7 +20,7 @@ from rollup.engine.rows.patterns.algebra import (
 from rollup.engine.rows.patterns.sequence import Sequence, Step
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, condition
-from rollup.lang.siddhi.statements.names import Names
+from rollup.lang.siddhi.statements.names import Names, qualified
 
 
 class Lowered:
@@ -34,15 +34,16 @@ class Lowered:
 
     def _as_input(self, basic: tree.Basic) -> Input:
         rows = self._names.rows(basic.stream)
+        if qualified(basic.stream) in self._names.tables:
+            raise PlanError(f"{basic.stream.name} is a table and never triggers").at(*basic.stream.place)
         names = (basic.name,) if basic.name else (f"__{self._tags[id(basic)]}",)
         return Input(names, rows, optional=True, many=basic.count is not None)
 
     def filter(self, basic: tree.Basic) -> FilterNode:
         """The filter of an element; its condition sees all bound events, and its own event without a name, or by the name
-        of the element: of a counted one the name alone is the event, with a number those that came before."""
+        of the element: of a counted one the name alone is the event, with a number those that came before it."""
         rows = self._names.rows(basic.stream)
-        counted = basic.name is not None and basic.count is not None
-        own = Input((basic.stream.name, *((basic.name,) if counted else ())), rows)
+        own = Input((basic.stream.name, *((basic.name,) if basic.name else ())), rows)
         scope = Scope([*self.inputs, own], preferred=len(self.inputs))
         tests = [condition(h.expression, scope, "a filter") for h in basic.stream.handlers if h.kind == "filter"]
         if len(tests) < len(basic.stream.handlers):
@@ -106,10 +107,13 @@ class Lowered:
         absent = [each for each in (left, right) if each.absent]
         if not absent:
             return Step(present, 2, 2, together=True) if word == "and" else Step(present)
-        if word == "or" or len(absent) == 2 or absent[0].span is not None:
-            problem = "of a sequence's `not` only `not X and e=Y` and `not X for` can be steps"
+        spans, never = {each.span for each in absent}, tuple(self.filter(each) for each in absent)
+        if len(spans) > 1 or (spans == {None} and (word == "or" or not present)):
+            problem = "beside a `not` without `for` a sequence takes `and` with an event, beside one with `for` no other time"
             raise PlanError(problem, hint="use a pattern with ->").at(*absent[0].stream.place)
-        return Step(present, never=(self.filter(absent[0]),))
+        both = bool(present) and spans != {None} and word == "and"
+        count = 2 if both else 1
+        return Step(present, count, count, together=both, never=never, silence=spans.pop())
 
 
 def _absent(node: Node) -> bool:

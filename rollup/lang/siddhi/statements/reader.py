@@ -15,8 +15,17 @@ from rollup.lang.fitting import single
 from rollup.lang.siddhi.statements import tree
 from rollup.plan.types import Type, parse_type
 
-UNITS = {"millisec": 1, "sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
-"""Milliseconds of a unit, by the word it begins with; months and years are not lengths."""
+UNITS = {
+    "millisec": 1,
+    "sec": 1000,
+    "min": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+    "month": 2_630_000_000,
+    "year": 31_556_900_000,
+}
+"""Milliseconds of a unit, by the word it begins with; a month and a year are mean ones."""
 
 
 def read_app(text: str) -> tree.App:
@@ -134,12 +143,7 @@ class _ReadExpressions(Transformer[Token, Any]):
     def time(self, meta: Meta, parts: list[Token]) -> tree.Constant:
         total = 0
         for amount, unit in zip(parts[::2], parts[1::2], strict=True):
-            length = next((ms for word, ms in UNITS.items() if unit.lower().startswith(word)), None)
-            if length is None:
-                raise SyntaxProblem(
-                    f"a {unit} is no fixed length of time", line=unit.line, column=unit.column, hint="use days"
-                )
-            total += int(amount) * length
+            total += int(amount) * next(ms for word, ms in UNITS.items() if unit.lower().startswith(word))
         return tree.Constant(total, Type.LONG, _place(meta))
 
     def reference(self, meta: Meta, parts: list[str]) -> tree.Name:

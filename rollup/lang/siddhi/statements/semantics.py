@@ -192,7 +192,13 @@ def _log(words: str, values: tuple[Any, ...]) -> bool:
     return True
 
 
+def _words(value: float) -> str:
+    """A 32-bit float in the fewest digits that mean it."""
+    return repr(next(short for digits in range(1, 10) if single(short := float(f"{value:.{digits}g}")) == value))
+
+
 CONVERT = Operator("convert", _convert)
+FLOAT_WORDS = Operator("words of a float", lambda value: _words(value) if math.isfinite(value) else str(value))
 INSTANCE_OF: Mapping[Type, Operator] = {
     kind: Operator(f"instance of {kind}", _instance(str(kind)), strict=False) for kind in INSTANCES.values()
 }
