@@ -106,7 +106,9 @@ def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggreg
         SiddhiApp(f"define stream S (x int); from S#window.length(3) select {call} as y insert into Out;")
 
 
-TIMED = "define stream S (k string, v int, ts long); define stream A (k string, v int); define table T (k string, v int);"
+TIMED = (
+    "define stream S (k string, v int, ts long); define stream A (k string, v int); define table T (k string, v int);"
+)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,9 @@ class Lowered:
             return Step(present, 2, 2, together=True) if word == "and" else Step(present)
         spans, never = {each.span for each in absent}, tuple(self.filter(each) for each in absent)
         if len(spans) > 1 or (spans == {None} and (word == "or" or not present)):
-            problem = "beside a `not` without `for` a sequence takes `and` with an event, beside one with `for` no other time"
+            problem = (
+                "beside a `not` without `for` a sequence takes `and` with an event, beside one with `for` no other time"
+            )
             raise PlanError(problem, hint="use a pattern with ->").at(*absent[0].stream.place)
         both = bool(present) and spans != {None} and word == "and"
         count = 2 if both else 1
