@@ -16,6 +16,7 @@ from sqlglot import exp
 from rollup.aggregation.closings import PASSED, UNTIL
 from rollup.core.errors import PlanError
 from rollup.engine.dividing import Need
+from rollup.engine.flows.beyond import beyond
 from rollup.engine.flows.flow import AT
 from rollup.engine.flows.source import Arrivals
 from rollup.engine.state import State
@@ -138,19 +139,17 @@ class SqlBlock:
         first = 0 if state is None else int(state.scalars["position"])
         arrivals = {name.lower(): _arrivals(stream, mine, first) for name, stream in self._streams.items()}
         before = [query.standing.start() for query in self._queries] if state is None else _queries(state)
-        after, given, refused = dict[str, State](), list[Event](), dict[int, Refused]()
-        known = self._session.engine.beyond
+        after, given, refused, lost = dict[str, State](), list[Event](), dict[int, Refused](), 0
         for place, query in enumerate(self._queries):
             states, output, worse = query.standing.step(before[place], arrivals, self._session.engine)
             after[str(place)] = State.holding(states, {})
+            lost += beyond(states.values()) - beyond(before[place].values())
             refused |= {each.at: Refused(mine[each.at - first], each.reason) for each in worse}
             at = output.column(AT).to_pylist()
             causes = [mine[min(position - first, len(mine) - 1)] for position in at]
             given += events_of(query.stream, output.drop_columns([AT]), causes, len(given))
         given.sort(key=lambda event: event.key)
-        return State.holding(after, {"position": first + len(mine)}), Taken(
-            given, list(refused.values()), self._session.engine.beyond - known
-        )
+        return State.holding(after, {"position": first + len(mine)}), Taken(given, list(refused.values()), lost)
 
 
 def _model(streams: Streams) -> Model:

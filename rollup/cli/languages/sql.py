@@ -66,6 +66,7 @@ def sql(
 
 def _run(session: Session, answer: Answer, bound: bool) -> int:
     """Run the standing statements to the end of their input; how many rows were refused."""
+    from rollup.engine.flows.beyond import beyond
     from rollup.engine.flows.flow import AT
 
     standings = [*answer.before, *([answer.standing] if answer.standing is not None else [])]
@@ -89,8 +90,9 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
         _show(answer.names, session.engine.connection.sql(f"FROM {table}").to_arrow_table().to_pylist())
     if refused:
         print(f"rollup sql: {len(refused)} events refused", file=sys.stderr)
-    if session.engine.beyond:
-        print(f"rollup sql: {session.engine.beyond} sums beyond 64 bits, given as null", file=sys.stderr)
+    lost = sum(beyond(each.values()) for each in states)
+    if lost:
+        print(f"rollup sql: {lost} sums beyond 64 bits, given as null", file=sys.stderr)
     return len(refused)
 
 

@@ -1,15 +1,19 @@
-"""Sums of whole numbers that 64 bits do not hold: they are null, and counted, since a null alone says nothing."""
+"""Sums of whole numbers that 64 bits do not hold: they are null, and counted, since a null alone says nothing.
+
+Each node that sums up has their number in its state, under `BEYOND`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.untyped import pc
-from rollup.engine.flows.flow import Relational
+from rollup.engine.state import State
 
+BEYOND = "beyond"
 _LOST = "__lost"
 
 
@@ -35,9 +39,13 @@ def _is_null(value: exp.Expr) -> exp.Expr:
     return exp.Is(this=value.copy(), expression=exp.Null())
 
 
-def counted(rows: pa.Table, engine: Relational) -> pa.Table:
-    """The answer of a query without that item, whose sum is counted in `engine.beyond`."""
+def counted(rows: pa.Table) -> tuple[pa.Table, int]:
+    """The answer of a query without that item, and the sum of it."""
     if _LOST not in rows.column_names:
-        return rows
-    engine.beyond += pc.sum(rows.column(_LOST)).as_py() or 0
-    return rows.drop_columns([_LOST])
+        return rows, 0
+    return rows.drop_columns([_LOST]), pc.sum(rows.column(_LOST)).as_py() or 0
+
+
+def beyond(states: Iterable[State]) -> int:
+    """How many such sums there were before some states."""
+    return sum(state.scalars.get(BEYOND, 0) for state in states)

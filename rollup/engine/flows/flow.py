@@ -81,13 +81,9 @@ class Node(Protocol):
 
 
 class Relational:
-    """DuckDB: the tables that there are, and questions over them and over tables at hand.
-
-    `beyond` counts the sums of steps that 64 bits did not hold, and which are null therefore.
-    """
+    """DuckDB: the tables that there are, and questions over them and over tables at hand."""
 
     def __init__(self) -> None:
-        self.beyond = 0
         self.connection = duckdb.connect(config={"threads": 2, "preserve_insertion_order": True})
         self.connection.execute("SET TimeZone = 'UTC'")
         self.strict(False)

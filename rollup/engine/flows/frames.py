@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.untyped import pc
-from rollup.engine.flows.beyond import counted, with_lost
+from rollup.engine.flows.beyond import BEYOND, beyond, counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -79,7 +79,7 @@ class Frames:
 
     def start(self) -> State:
         """No rows are kept."""
-        return State({}, {})
+        return State({}, {BEYOND: 0})
 
     def step(self, state: State, inputs: Sequence[Flow], engine: Relational) -> tuple[State, Flow]:
         """One batch."""
@@ -92,11 +92,12 @@ class Frames:
         final = at.copy() if rows.num_rows else np.empty(0, np.int64)
         for wait in self.waits:
             final = _later(final, self._waited(wait, rows, line, flow.ended, engine))
-        given = self._given(rows, np.where(done, -1, final), engine)
+        given, lost = self._given(rows, np.where(done, -1, final), engine)
         rows = rows.set_column(rows.schema.get_field_index(_DONE), _DONE, pa.array(done | (final >= 0)))
         kept = rows if flow.ended or not rows.num_rows else self._kept(rows, line, engine)
         tables = {"rows": kept, "marks": line.slice(max(0, line.num_rows - 1))}
-        return State(tables, {}), Flow(given, self._marks(rows, np.where(done, 0, final), flow), flow.ended)
+        after = State(tables, {BEYOND: beyond([state]) + lost})
+        return after, Flow(given, self._marks(rows, np.where(done, 0, final), flow), flow.ended)
 
     def _waited(self, wait: Wait, rows: pa.Table, marks: pa.Table, ended: bool, engine: Relational) -> Ints:
         """For each row the position at which the wait is over, -1 when it is not."""
@@ -130,8 +131,9 @@ class Frames:
         when = np.where((own[place] < 0) & (wait.line is not None), -1, when)
         return np.where(missing, END if ended else -1, when)
 
-    def _given(self, rows: pa.Table, final: Ints, engine: Relational) -> pa.Table:
-        """The rows that are final, by the position at which they became so, then as they came."""
+    def _given(self, rows: pa.Table, final: Ints, engine: Relational) -> tuple[pa.Table, int]:
+        """The rows that are final, by the position at which they became so, then as they came; and how many of their
+        sums were lost."""
         inputs = self.columns[: len(self.columns) - len(self.windows)]
         outputs = self.columns[len(inputs) :]
         ready = np.flatnonzero(final >= 0)
@@ -144,10 +146,10 @@ class Frames:
         places = np.empty(rows.num_rows, np.int64)  # DuckDB gives the rows of a partition together
         places[values.column(NUMBER).to_numpy()] = np.arange(rows.num_rows)
         own = _picked(rows.select([c.name for c in inputs]), ready)
-        mine = counted(values.take(pa.array(places[ready])), engine)
+        mine, lost = counted(values.take(pa.array(places[ready])))
         computed = mine.select([c.name for c in outputs])
         columns = [*own.columns, *computed.columns, pa.chunked_array([pa.array(final[ready])])]
-        return pa.table(columns, names=[*(c.name for c in self.columns), AT])
+        return pa.table(columns, names=[*(c.name for c in self.columns), AT]), lost
 
     def _kept(self, rows: pa.Table, marks: pa.Table, engine: Relational) -> pa.Table:
         """The rows that are not final, and those that their frames or later ones can reach."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.engine.flows.beyond import counted, with_lost
+from rollup.engine.flows.beyond import BEYOND, beyond, counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -72,11 +72,11 @@ class Group:
 
     def start(self) -> State:
         """No rows are open."""
-        return State({}, {})
+        return State({}, {BEYOND: 0})
 
     def step(self, state: State, inputs: Sequence[Flow], engine: Relational) -> tuple[State, Flow]:
         """One batch."""
-        flow = inputs[0]
+        flow, lost = inputs[0], beyond([state])
         marks = self._marks(flow.marks, engine)
         line = latest(state.tables.get("marks"), marks)
         fresh = self._keyed(flow.rows, engine)
@@ -87,10 +87,11 @@ class Group:
             closes = self._closes(rows, set_, line, flow.ended)
             done = closes >= 0
             if done.any():
-                outputs.append(self._given(rows.filter(pa.array(done)), closes[done], set_, engine))
+                given, more = self._given(rows.filter(pa.array(done)), closes[done], set_, engine)
+                outputs, lost = [*outputs, given], lost + more
             tables[f"open{place}"] = rows.filter(pa.array(~done)) if done.any() else rows
         rows = outputs[0] if len(outputs) == 1 else self._ordered(outputs, engine)
-        return State(tables, {}), Flow(rows, marks, flow.ended)
+        return State(tables, {BEYOND: lost}), Flow(rows, marks, flow.ended)
 
     def _keyed(self, rows: pa.Table, engine: Relational) -> pa.Table:
         """The rows with their keys; with hops once for each window that they are in."""
@@ -131,7 +132,8 @@ class Group:
         # A row may come after the mark that its group waits for (the input is ordered only by its marks).
         return np.where(found > END, -1, np.maximum(found, rows.column(AT).to_numpy()))
 
-    def _given(self, rows: pa.Table, closes: Ints, set_: Set, engine: Relational) -> pa.Table:
+    def _given(self, rows: pa.Table, closes: Ints, set_: Set, engine: Relational) -> tuple[pa.Table, int]:
+        """The groups of rows, and how many of their sums were lost."""
         keys = [column(out.name) for out in self._key_columns]
         mine = [keys[place] for place in set_.keys]
         first = [exp.alias_(column(WINDOW), self.columns[0].name, quoted=True)] if self.hops is not None else []
@@ -144,7 +146,7 @@ class Group:
         order = [exp.Max(this=column(_CLOSES)), *(self._lead(set_)), exp.Min(this=column(NUMBER))]
         query = exp.select(*items, closed, *with_lost(self.aggregates)).from_("input")
         query = query.group_by(*groups).order_by(*order)
-        return counted(engine.ask(query, input=numbered(rows.append_column(_CLOSES, pa.array(closes)))), engine)
+        return counted(engine.ask(query, input=numbered(rows.append_column(_CLOSES, pa.array(closes)))))
 
     def _lead(self, set_: Set) -> list[exp.Expr]:
         """Groups that close together come by window: by the keys that they close by."""

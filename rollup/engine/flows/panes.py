@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.engine.columns.groups import grouped
-from rollup.engine.flows.beyond import counted, with_lost
+from rollup.engine.flows.beyond import BEYOND, beyond, counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
     END,
@@ -53,7 +53,7 @@ class Merged:
 
     def start(self) -> State:
         """No pane is kept, no window was given."""
-        return State({}, {"next": None})
+        return State({}, {"next": None, BEYOND: 0})
 
     def step(self, state: State, inputs: Sequence[Flow], engine: Relational) -> tuple[State, Flow]:
         """One batch."""
@@ -63,10 +63,11 @@ class Merged:
         starts = panes.column(0).combine_chunks().to_numpy() if panes.num_rows else np.empty(0, np.int64)
         low = state.scalars["next"]
         after = self._first_open(line, starts, flow.ended, low)
-        rows = self._given(panes, starts, low, after, line, flow.ended, engine)
+        rows, lost = self._given(panes, starts, low, after, line, flow.ended, engine)
         kept = panes if after is None else panes.filter(pa.array(starts >= after))
         tables = {"panes": kept, "marks": line.slice(max(0, line.num_rows - 1))}
-        return State(tables, {"next": after}), Flow(rows, self._marks(flow.marks), flow.ended)
+        scalars = {"next": after, BEYOND: beyond([state]) + lost}
+        return State(tables, scalars), Flow(rows, self._marks(flow.marks), flow.ended)
 
     def _first_open(self, marks: pa.Table, starts: Ints, ended: bool, before: int | None) -> int | None:
         """The start of the first window that is not complete; None before any time has been told."""
@@ -97,15 +98,17 @@ class Merged:
     def _given(
         self, panes: pa.Table, starts: Ints, low: int | None, high: int | None, marks: pa.Table, ended: bool,
         engine: Relational,
-    ) -> pa.Table:  # fmt: skip
-        """The groups of the windows that start from `low` on and before `high`, in order."""
+    ) -> tuple[pa.Table, int]:  # fmt: skip
+        """The groups of the windows that start from `low` on and before `high`, in order; and how many sums were lost."""
         keys = [panes.column(1 + place).combine_chunks() for place in range(self.keys)]
         groups = grouped(np.zeros(len(starts), np.int64), keys, 0)
         if high is None:
             starts, groups = starts[:0], grouped(np.empty(0, np.int64), [], 0)
         rows, lasts = self._spread(starts, groups.codes, low, high)
         window = lasts + self.pane - self.width
-        merged = self._merged(panes.slice(0, len(starts)), starts, groups.codes, groups.codes[rows], lasts, engine)
+        merged, lost = self._merged(
+            panes.slice(0, len(starts)), starts, groups.codes, groups.codes[rows], lasts, engine
+        )
         ends = pa.chunked_array([pa.array(np.unique(window) + self.width)])
         at = positions(marks, self._pane_name, ends, True, reached=True, ended=ended) if len(window) else window
         starts_of = merged.column(_LAST).to_numpy() + self.pane - self.width
@@ -114,7 +117,7 @@ class Merged:
         out += [merged.column(c.name) for c in self._values]
         when = at[np.searchsorted(ends.to_numpy() - self.width, starts_of)] if len(window) else window
         names = [*(c.name for c in self.columns), AT]
-        return pa.table([*out, pa.array(np.where(when < 0, END, when))], names=names)
+        return pa.table([*out, pa.array(np.where(when < 0, END, when))], names=names), lost
 
     @property
     def _values(self) -> tuple[Column, ...]:
@@ -138,7 +141,7 @@ class Merged:
 
     def _merged(
         self, panes: pa.Table, starts: Ints, codes: Ints, keys: Ints, lasts: Ints, engine: Relational
-    ) -> pa.Table:
+    ) -> tuple[pa.Table, int]:
         """The merged values by key and last pane: panes, and after them a row without values for each group to give."""
         partial = panes.select(range(1 + self.keys, panes.num_columns)).drop_columns([AT])
         blank = pa.table([pa.nulls(len(keys), field.type) for field in partial.schema], schema=partial.schema)
@@ -153,7 +156,7 @@ class Merged:
         shown = [column(_KEY), column(_LAST), *(column(c.name) for c in self._values)]
         shown += [column(each.alias) for each in lost]
         query = exp.select(*shown).from_(inner.subquery("s")).where(column(_GIVEN))
-        return counted(engine.ask(query.order_by(column(_LAST), column(_CAME), column(_KEY)), input=both), engine)
+        return counted(engine.ask(query.order_by(column(_LAST), column(_CAME), column(_KEY)), input=both))
 
     def _over(self, merge: exp.Expr) -> exp.Expr:
         """A merge with each of its aggregates taken over the panes of a window."""
