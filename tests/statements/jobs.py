@@ -44,6 +44,13 @@ context PerSymbol insert into Jumps select b.symbol as symbol, b.price as price,
 from pattern [every a=Trades -> b=Trades(price > a.price + 5) where timer:within(10 sec)];
 """
 """The same of each symbol apart."""
+HELD = """@sink(type='file', path='held') define stream Held (price double, total double);
+@lang('sql', into='Held') {
+  SELECT STREAM q.price, m.total FROM Trades AS q
+  LEFT JOIN Agg_MINUTES FOR SYSTEM_TIME AS OF q.rowtime AS m ON q.symbol = m.symbol WHERE q.symbol = 'a'
+}
+"""
+"""Each event of a with the total of the minute before."""
 MINUTES = """INSERT INTO Minutes
 SELECT STREAM TUMBLE_END(rowtime, INTERVAL '1' MINUTE) AS ended, symbol, SUM(price) AS total FROM Trades
 GROUP BY TUMBLE(rowtime, INTERVAL '1' MINUTE), symbol
@@ -62,8 +69,8 @@ def write_events(folder: Path, files: int) -> None:
         os.utime(file, (1_600_000_000 + minute, 1_600_000_000 + minute))
 
 
-def job(folder: Path, files: int, per_batch: int = 1, shards: int | None = None) -> Job:
-    """The job in a folder, over so many files; with `shards`, jumps and minutes are found in shards."""
+def job(folder: Path, files: int, per_batch: int = 1, shards: int | None = None, more: str = "") -> Job:
+    """The job in a folder, over so many files; with `shards`, jumps and minutes are found in shards. `more`: of the app."""
     folder.mkdir(parents=True, exist_ok=True)
     write_events(folder / "in", files)
     (folder / "jumps.epl").write_text(JUMPS if shards is None else BY_SYMBOL)
@@ -71,14 +78,12 @@ def job(folder: Path, files: int, per_batch: int = 1, shards: int | None = None)
     source = {"kind": "parquet", "path": "in", "max_files_per_batch": per_batch}
     sink = f'[sinks.Minutes]\nkind = "postgres"\nurl = "sqlite:///{folder / "out.db"}"\ntable = "minutes"'
     top = 'statements = ["jumps.epl", "minutes.sql"]' + ("" if shards is None else f"\nstatement_shards = {shards}")
-    return Job(folder, source, app=APP, top=top, more=sink)
+    return Job(folder, source, app=APP + more, top=top, more=sink)
 
 
 def results(found: Job) -> dict[str, Any]:
     """What the sinks and the aggregations have."""
-    rising = [
-        row for file in sorted((found.folder / "rising").glob("*.parquet")) for row in pq.read_table(file).to_pylist()
-    ]
+    rising = in_files(found, "rising")
     means = DeltaTable(str(found.folder / "means")).to_pyarrow_table().to_pylist()
     with sqlite3.connect(found.folder / "out.db") as database:
         minutes = database.execute("select ended, symbol, total from minutes").fetchall()
@@ -89,6 +94,12 @@ def results(found: Job) -> dict[str, Any]:
         "jumps": _rows(found, "symbol, n", "JumpAgg"),
         "totals": _rows(found, "symbol, total", "Agg"),
     }
+
+
+def in_files(found: Job, sink: str) -> list[dict[str, Any]]:
+    """What a sink of files has."""
+    files = sorted((found.folder / sink).glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
 def _rows(found: Job, columns: str, name: str) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.job.jobs import ROOT
-from tests.statements.jobs import expected, job, results
+from tests.statements.jobs import HELD, expected, in_files, job, results
 
 
 def killed(folder: Path, *options: str) -> dict[str, Any]:
@@ -59,10 +59,12 @@ def test_run_on_spark_in_shards_gives_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_run_on_spark_fills_every_sink_and_ends_without_a_word_of_a_library(tmp_path: Path) -> None:
-    found = job(tmp_path, files=6, per_batch=2)
+    found = job(tmp_path, files=6, per_batch=2, more=HELD)
     code, said = found.finish("--once")
     assert (code, results(found)) == (0, expected(6)), said
     assert "leaked" not in said
+    held = sorted((row["price"], row["total"]) for row in in_files(found, "held"))
+    assert held == [(1.0, None), *((minute + 1.0, float(minute)) for minute in range(1, 6))]
 
 
 def test_plan_says_of_each_statement_how_it_runs_and_where_it_goes(tmp_path: Path) -> None:
