@@ -50,6 +50,8 @@ COVERED = {
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
     "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",
+    "asking": "select symbol, price - (select avg(price) from S(volume < 3)#length(3)) as d from S(volume >= 1)",
+    "asking two": "select symbol, (select sum(price) from R#time(20 msec)) as r, (select count(*) from S#keepall) as n from S",
 }
 UNCOVERED = {
     "last": "select median(price) as m, last(volume) as v from S#length(2)",
@@ -66,6 +68,7 @@ SEVERAL = [
     ["keyed"],
     ["partitions", "a", "last"],
     ["members"],
+    ["asking", "asking two", "removed"],
     ["last", "keyed", "grouped", "filter"],
 ]
 

@@ -106,6 +106,13 @@ EACH = [
     "context C select context.key1 as k, count(*) as c, avg(volume) as a from S having count(*) > 1",
     "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
 ]
+ASKING = [
+    "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
+    "select * from S where price > (select avg(price) * 0.5 from S(flag)#time(25 msec))",
+    "select id, (select count(*) from S#time(40 msec) where volume > 1) as n, "
+    "(select max(price) from S(price < 60)#length(4)) as m from S having id > 0",
+    "select symbol, (select sum(volume) from S#unique(symbol)) as u, (select sum(price) from S#sort(2, price)) as s from S",
+]
 JOINS = [
     "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
     "where a.symbol = b.symbol",
@@ -115,7 +122,7 @@ JOINS = [
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *JOINS]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -305,6 +312,12 @@ REFUSED = {
     "context C select count(*) as c from S(price > 2) output last every 1 sec": (
         "a filter, or a row a row, with an output rate in a context"
     ),
+    "select (select price from S#lastevent) as p from S": "a sub-query other than aggregates over a window, or that asks "
+    "for the row outside",
+    "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": "a sub-query other "
+    "than aggregates over a window, or that asks for the row outside",
+    "select symbol from S where exists (select * from S#length(3))": "a sub-query other than one value",
+    "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
     "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
     "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",
     "context C select sum(price) as s from S#length(3)": "an input that is not a plain stream, in a context",

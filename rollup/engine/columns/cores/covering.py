@@ -82,7 +82,6 @@ def general(plan: Select) -> str | None:
     """The first reason against what surrounds a statement: routes, orders, limits."""
     rate = plan.rate
     reasons = (
-        (bool(plan.own_inputs), "a sub-query"),
         (plan.target is not None or plan.into is not None, "insert into"),
         (plan.finish != Finish(), "distinct, order by or limit"),
         (bool(plan.projection.order), "order by"),

@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.folded import whole
 from rollup.engine.columns.cores.projecting import accepted
-from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.cores.rewriting import inside, of_one_event
 from rollup.engine.columns.evaluate import arrow, evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
@@ -270,7 +270,7 @@ def joined(plan: Select, reads: Mapping[str, RowType]) -> Joined | str:
     used = [each for expr in (*rest, *projection.columns) for each in walk(expr) if isinstance(each, Field)]
     fields = [sorted({each.index for each in used if each.input == number}) for number in range(2)]
     sides = [
-        _side(input, [_own(pair[number]) for pair in keys], fields[number], reads)
+        _side(input, [of_one_event(pair[number]) for pair in keys], fields[number], reads)
         for number, input in enumerate(plan.inputs)
     ]
     places = {(number, index): len(fields[0]) * number + place
@@ -303,16 +303,11 @@ def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapp
 def _key(part: Expr) -> tuple[Expr, Expr] | None:
     """What must be equal on the left and on the right, where a hash can tell."""
     pair = equality(part, 1)
-    if pair is None or any(against(_own(each)) for each in pair):
+    if pair is None or any(against(of_one_event(each)) for each in pair):
         return None
     one, other = (each.type.kind for each in pair)
     whole_numbers = (Kind.INT, Kind.LONG)
     return pair if one in KEYS and (one is other or (one in whole_numbers and other in whole_numbers)) else None
-
-
-def _own(expr: Expr) -> Expr:
-    """An expression over the fields of one event, whichever side it is on."""
-    return Field(0, expr.index, expr.type) if isinstance(expr, Field) else inside(expr, _own)
 
 
 def _flat(expr: Expr, places: Mapping[tuple[int, int], int]) -> Expr:

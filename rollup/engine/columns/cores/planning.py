@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import folded
@@ -27,6 +28,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return reason
     if plan.emitted != "new" and (plan.join is not None or context is not None or not _aggregates(plan)):
         return "the remove stream"
+    if plan.own_inputs:
+        return "a sub-query in a context" if context is not None else asking(plan, reads)
     if plan.join is not None or len(plan.inputs) != 1:
         return "a join in a context" if context is not None else joined(plan, reads)
     if len(reads) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Expr
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Expr, Field
 
 
 def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -18,3 +18,8 @@ def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return replace(expr, branches=branches, otherwise=change(expr.otherwise))
         case _:
             return expr
+
+
+def of_one_event(expr: Expr) -> Expr:
+    """An expression over the fields of one event, whichever input it was of."""
+    return Field(0, expr.index, expr.type) if isinstance(expr, Field) else inside(expr, of_one_event)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
@@ -25,7 +26,7 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_INPUTS, _MATCHERS, _KEPT = range(3)
+_INPUTS, _MATCHERS, _KEPT, _GONE, _RUNNING = range(5)
 _PENDING = -3
 
 
@@ -42,6 +43,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return _folded(core, component.root.instances[name].snapshot(), stream, now)
         case Joined():
             return _joined(core, component.root.instances[name].snapshot(), now), held
+        case Asking():
+            return _asking(core, component.root.instances[name].snapshot(), now), held
         case Matched():
             return _matched(core, component.root.instances[name].snapshot(), stream, now), held
         case _:
@@ -75,6 +78,15 @@ def _folded(core: Folded, kept: Any, stream: RowType, now: int) -> tuple[State, 
         "groups": pa.table(columns, schema=schema),
     }
     return State(tables, {"now": now}), rows
+
+
+def _asking(core: Asking, kept: Any, now: int) -> State:
+    """Windows and aggregates of the sub-queries."""
+    parts = list[tuple[State, pa.Array]]()
+    for each, groups in zip(core.asked, kept[_RUNNING], strict=True):
+        inner, _ = _folded(each.core, [[kept[_INPUTS][each.input]], None, [[groups]]], each.type, now)
+        parts.append((inner, each.answer(groups[0][1] if groups else None)))
+    return core.state(parts, now)
 
 
 def _joined(core: Joined, kept: Any, now: int) -> State:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rollup.core.packing import pack, unpack
+from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
@@ -71,9 +72,9 @@ class ColumnInstance(Instance):
     def listen(self) -> None:
         """Hear of single events."""
         match self.plan.inputs:
-            case (StreamInput(filter=filter),) if not isinstance(self.core, KeyedRows):  # others begin partitions
+            case (StreamInput(filter=filter),) if not isinstance(self.core, KeyedRows | Asking):
                 self._listening.add(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))
-            case _:
+            case _:  # events that do not pass the statement's filter begin partitions, or concern sub-queries
                 for place, stream in enumerate(self._streams):
                     self._listening.add(stream, Entry(self, place))
 

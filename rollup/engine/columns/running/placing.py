@@ -53,8 +53,6 @@ class Placing:
         plan = deployed.plan
         if not isinstance(plan, Select):
             return "a store" if plan is None else f"the statement {type(plan).__name__}"
-        if plan.own_inputs:
-            return "a sub-query"
         streams = streams_of(plan)
         if not streams:
             return "an input that is not a stream"
@@ -129,13 +127,13 @@ class Placing:
 
 
 def streams_of(plan: object) -> tuple[str, ...]:
-    """The streams that a statement reads; none when it also reads a store, or asks a sub-query."""
+    """The streams that a statement reads, those of its sub-queries last; none when it also reads a store."""
     match plan:
         case Select(inputs=(PatternInput(pattern=pattern),), own_inputs=()):
             return tuple(dict.fromkeys(node.stream for node in nodes(pattern.root) if isinstance(node, FilterNode)))
-        case Select(inputs=inputs, own_inputs=()):
-            streams = [each.filter.stream for each in inputs if isinstance(each, StreamInput)]
-            return tuple(dict.fromkeys(streams)) if len(streams) == len(inputs) else ()
+        case Select(inputs=inputs, own_inputs=own):
+            streams = [each.filter.stream for each in (*inputs, *own) if isinstance(each, StreamInput)]
+            return tuple(dict.fromkeys(streams)) if len(streams) == len(inputs) + len(own) else ()
         case _:
             return ()
 
