@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from rollup.core.errors import PlanError
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
@@ -97,6 +98,16 @@ class Names:
     reads: frozenset[str]
     writes: frozenset[str]
     columns: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+
+def refuse_own(names: Names, into: str | None) -> None:
+    """Raise PlanError for a block whose queries stand side by side and of which one reads what it inserts: a batch goes
+    through a component once, so nothing of it would come."""
+    for name in sorted(names.reads & (names.writes if into is None else names.writes | {into})):
+        raise PlanError(
+            f"{name} is read and inserted into by one block, which would get nothing of what it inserts",
+            hint="a block of its own for the query that reads it, or another stream for what it gives",
+        )
 
 
 class Language(Protocol):

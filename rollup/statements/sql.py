@@ -28,8 +28,9 @@ from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import Keys, common
 from rollup.plan.types import Type
+from rollup.statements import sql_names
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of, stream_of
-from rollup.statements.component import ELSEWHERE, Described, Event, Names, Refused, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Described, Event, Names, Refused, Streams, Taken, refuse_own
 from rollup.statements.values import comparable
 
 _TYPES: Mapping[Type, str] = {
@@ -51,18 +52,17 @@ class Sql:
         statements = parse(section.placed)
         own, writes, reads = set[str](), set[str](), set[str]()
         for statement in statements:
-            own |= {each.alias for each in statement.find_all(exp.CTE)}
-            own |= {statement.this.find(exp.Table).name} if isinstance(statement, exp.Create) else set()
-            target = _target(statement)
+            own |= sql_names.defined(statement)
+            target = sql_names.target(statement)
             writes |= set() if target is None else {target}
-            queries = statement.expression if isinstance(statement, (exp.Insert, exp.Create)) else statement
-            tables = list(queries.find_all(exp.Table))
+            tables = list(sql_names.read(statement))
             reads |= {table.name for table in tables}
             reads |= {table.name + PASSED for table in tables if table.args.get("version") is not None}
         return Names(frozenset(reads - own), frozenset(writes))
 
     def compile(self, section: Section, streams: Streams, names: Names) -> SqlBlock:
         """The queries over the streams. Raises SyntaxProblem or PlanError with the place."""
+        refuse_own(names, section.into)
         return SqlBlock(section, streams, names)
 
 
@@ -94,9 +94,10 @@ class SqlBlock:
         self._keys = comparable(alone, streams)
 
     def _prepared(self, section: Section) -> Sequence[_Query]:
-        found = list[_Query]()
-        for statement in parse(section.placed):
-            target = _target(statement) or section.into
+        found, statements = list[_Query](), parse(section.placed)
+        sql_names.check(statements, self._known)
+        for statement in statements:
+            target = sql_names.target(statement) or section.into
             if isinstance(statement, (exp.Create, exp.Update, exp.Delete)):
                 self._session.statement(statement)
                 continue
@@ -180,12 +181,6 @@ def _arrivals(stream: StreamDef, mine: Sequence[Event], first: int) -> Arrivals:
 def _table(stream: StreamDef, moving: str) -> Mapping[str, Any]:
     columns = {name: _TYPES[kind] for name, kind in stream.attributes.items()}
     return {"kind": "stream", "columns": {**columns, ROWTIME: "TIMESTAMP"}, "monotonic": {moving: "increasing"}}
-
-
-def _target(statement: exp.Expr) -> str | None:
-    if not isinstance(statement, exp.Insert):
-        return None
-    return (statement.this.this if isinstance(statement.this, exp.Schema) else statement.this).name
 
 
 def _like_a_rollup(query: exp.Expr) -> bool:

@@ -22,7 +22,7 @@ from rollup.lang.streamcruncher.reader import read_query
 from rollup.plan.dividing import common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME
-from rollup.statements.component import Described, Event, Names, Streams, Taken
+from rollup.statements.component import Described, Event, Names, Streams, Taken, refuse_own
 from rollup.statements.rows import Emitted, OnRows
 from rollup.statements.values import comparable, plain_row
 
@@ -40,6 +40,7 @@ class StreamCruncher:
 
     def compile(self, section: Section, streams: Streams, names: Names) -> CruncherBlock:
         """The query over the streams. Raises SyntaxProblem or PlanError with the place."""
+        refuse_own(names, section.into)
         return CruncherBlock(section, streams, names)
 
 

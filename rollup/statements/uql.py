@@ -23,7 +23,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of
-from rollup.statements.component import ELSEWHERE, Described, Event, Names, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Described, Event, Names, Streams, Taken, refuse_own
 from rollup.statements.values import comparable
 
 _FIELDS: Mapping[Type, str] = {
@@ -56,6 +56,7 @@ class Uql:
 
     def compile(self, section: Section, streams: Streams, names: Names) -> UqlBlock:
         """The chain over the streams. Raises SyntaxProblem or PlanError with the place."""
+        refuse_own(names, section.into)
         return UqlBlock(section, streams)
 
 
