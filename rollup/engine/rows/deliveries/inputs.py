@@ -72,25 +72,26 @@ class StreamInput:
         batches = isinstance(self.window, Batches) and not isinstance(spec.window, ExpressedBatch)
         self._batches = batches or isinstance(spec.window, ArrivalBatch)
         self._early = early(spec.window)
+        one_by_one = isinstance(self.window, Batches) or isinstance(spec.window, ExpressedBatch)
+        self._one_by_one = one_by_one and not isinstance(spec.window, TimeBatch)
 
     @property
     def due(self) -> int | None:
         return None if self.window is None else self.window.due
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
-        one_by_one = isinstance(self.window, Batches) or isinstance(self.spec.window, ExpressedBatch)
-        pieces = [[item] for item in chunk] if one_by_one and not isinstance(self.spec.window, TimeBatch) else [chunk]
-        for piece in pieces:
+        for piece in [[item] for item in chunk] if self._one_by_one else (chunk,):
             items = self.items(piece)
             if items:
                 self._emit(items)
 
     def items(self, chunk: Sequence[Item]) -> Chunk:
         """What a delivery lets through: of each arrival first what it pushes out, then the arrival."""
-        e = self._host.environment
-        passing = [item for item in chunk if self._before(item.rows, (item.time,), e)]
+        e, before = self._host.environment, self._before
+        passing = chunk if self.spec.before is None else [i for i in chunk if before(i.rows, (i.time,), e)]
         if self.window is None:
-            found = passing if self.spec.keeps_kinds else [item._replace(expired=False) for item in passing]
+            kept = self.spec.keeps_kinds
+            found = [item if kept or not item.expired else item._replace(expired=False) for item in passing]
         elif isinstance(self.spec.window, ArrivalBatch):
             found = self._moved(self.window.enter(rows_of(passing), e.now)) if passing else []
         else:
@@ -107,6 +108,8 @@ class StreamInput:
         return [] if self.window is None else self._passing(self._moved(self.window.fire(now)))
 
     def _passing(self, chunk: Chunk) -> Chunk:
+        if self.spec.after is None:
+            return chunk
         e = self._host.environment
         return [item for item in chunk if item is RESET or self._after(item.rows, (item.time,), e)]
 

@@ -85,6 +85,7 @@ class Query:
         self._selector = Selector(spec.selection, runner)
         self._rates = self._rate()
         self._input = self._built(stored)
+        self._asked = False
 
     def _rate(self) -> Rates | Snapshots | None:
         rate, selection = self.spec.rate, self.spec.selection
@@ -127,9 +128,12 @@ class Query:
 
     def ask(self) -> None:
         """Tell the timers what is due next."""
-        if not isinstance(self._input, PatternInput):
-            self._runner.timers.ask(self, Phase.WINDOW, self._input.due)
-        self._runner.timers.ask(self, Phase.OUTPUT, None if self._rates is None else self._rates.due)
+        due = None if isinstance(self._input, PatternInput) else self._input.due
+        if due is not None or self._asked:
+            self._asked = due is not None
+            self._runner.timers.ask(self, Phase.WINDOW, due)
+        if self._rates is not None:
+            self._runner.timers.ask(self, Phase.OUTPUT, self._rates.due)
 
     def _emit(self, chunk: Chunk) -> None:
         self._emit_each([chunk])

@@ -43,6 +43,7 @@ class SiddhiApp:
         self.spec = lower(app)
         self.playback = any(annotation.name == "app:playback" for annotation in app.annotations)
         self._emitted: list[Emitted] = []
+        self._fields: dict[str, list[tuple[str, DataType]]] = {}
         self._app = DeliveryApp(self.spec, self._note, start)
 
     @property
@@ -122,14 +123,18 @@ class SiddhiApp:
         return self.spec.stored[name]
 
     def _fitting(self, stream: str, row: Sequence[Any]) -> tuple[Any, ...]:
+        fields = self._fields.get(stream) or self._fields_of(stream)
+        if len(row) != len(fields):
+            raise QueryError(f"{stream} takes {len(fields)} values, not {len(row)}")
+        return tuple([fitting(stream, name, kind, value) for (name, kind), value in zip(fields, row, strict=True)])
+
+    def _fields_of(self, stream: str) -> list[tuple[str, DataType]]:
         rows = self.spec.streams.get(stream) or self.spec.stored.get(stream)
         if rows is None:
             known = ", ".join([*self.spec.streams, *self.spec.stored])
             raise QueryError(f"stream {stream!r} is not defined", hint=f"defined are {known}")
-        fields = [(name, kind) for name, kind in rows.fields.items() if name != TIME]
-        if len(row) != len(fields):
-            raise QueryError(f"{stream} takes {len(fields)} values, not {len(row)}")
-        return tuple(fitting(stream, name, kind, value) for (name, kind), value in zip(fields, row, strict=True))
+        found = self._fields[stream] = [(name, kind) for name, kind in rows.fields.items() if name != TIME]
+        return found
 
 
 def _table(rows: Iterable[Row], columns: dict[str, DataType]) -> pa.Table:
