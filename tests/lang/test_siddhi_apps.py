@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from rollup.core.errors import RollupError
-from rollup.lang.siddhi.statements.app import SiddhiApp
+from rollup.lang.siddhi.statements.app import Emitted, SiddhiApp
 
 
 def values(app: SiddhiApp, stream: str) -> list[tuple[object, ...]]:
@@ -32,10 +32,53 @@ def test_a_trigger_at_start_ticks_once_when_the_app_begins() -> None:
     assert values(app, "Out") == [(7,)]
 
 
-def test_a_trigger_by_a_calendar_is_refused_with_its_place() -> None:
-    with pytest.raises(RollupError, match="is not supported") as refusal:
-        SiddhiApp("define stream S (k int);\ndefine trigger T at '*/5 * * * * ?';")
+def test_a_trigger_ticks_by_a_calendar_and_a_restored_one_goes_on() -> None:
+    text = "define trigger T at '*/5 * * * * ?'; from T select triggered_time as t insert into Out;"
+    app = SiddhiApp(text, 1300)
+    app.advance(10_000)
+    assert values(app, "Out") == [(5000,), (10_000,)]
+    again = SiddhiApp(text)
+    again.restore(app.snapshot())
+    again.advance(16_000)
+    assert values(again, "Out") == [(15_000,)]
+
+
+def test_a_window_by_a_calendar_lets_its_rows_out_in_batches_and_each_with_the_next_one() -> None:
+    """The reference engine ties this window to the clock on the wall, ours to the events' time."""
+    text = (
+        "define stream S (v int);"
+        "from S#window.cron('*/5 * * * * ?') select v insert all events into Out;"
+        "from S#window.cron('*/5 * * * * ?') select sum(v) as s insert into Sum;"
+    )
+    app, taken = SiddhiApp(text), list[Emitted]()
+    for at, value in ((1000, 1), (4900, 2), (5000, 3), (21_000, 4)):
+        app.send("S", [(value,)], at)
+        taken += app.taken()
+        app, old = SiddhiApp(text), app  # a new process between any two events
+        app.restore(old.snapshot())
+    app.advance(30_000)
+    taken += app.taken()
+    assert [row.values[0] for row in taken if row.stream == "Out"] == [1, 2, 1, 2, 3, 3, 4]
+    assert [row.values[0] for row in taken if row.stream == "Sum"] == [3, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("*/5 * * * *", "it has 5 parts, not 6"),
+        ("*/5 * * * * 8", "'8' is no day of the week"),
+        ("61 * * * * ?", "'61' is no second"),
+        ("0 0 9-5 * * ?", "'9-5' is no run of a hour"),
+        ("0 0/0 * * * ?", "'0/0' is no run of a minute"),
+        ("0 0 9 ? MAI *", "'MAI' is no month"),
+    ],
+)
+def test_a_text_that_is_no_crontab_is_refused_with_its_place(text: str, problem: str) -> None:
+    with pytest.raises(RollupError, match=problem) as refusal:
+        SiddhiApp(f"define stream S (k int);\ndefine trigger T at '{text}';")
     assert (refusal.value.line, refusal.value.column) == (2, 1)
+    with pytest.raises(RollupError, match=problem):
+        SiddhiApp(f"define stream S (k int);\nfrom S#window.cron('{text}') select k insert into Out;")
 
 
 def test_log_writes_each_row_that_comes_by_and_lets_it_pass(caplog: pytest.LogCaptureFixture) -> None:

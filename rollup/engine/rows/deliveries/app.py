@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from rollup.core.crontabs import Crontab
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
@@ -43,7 +44,7 @@ class PartitionSpec:
 class AppSpec:
     """What an app runs, in its order; `tables` by the places of their keys, `stored` the rows of tables and windows.
 
-    `triggers`: streams that get a row with its time every so often, or, None, once at the start.
+    `triggers`: streams that get a row with its time every so often, by a calendar, or, None, once at the start.
     """
 
     streams: dict[str, RowType]
@@ -52,7 +53,7 @@ class AppSpec:
     shared: dict[str, SharedSpec] = field(default_factory=dict[str, SharedSpec])
     queries: tuple[QuerySpec | PartitionSpec, ...] = ()
     asks: tuple[tuple[str, Expr], ...] = ()
-    triggers: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    triggers: dict[str, int | Crontab | None] = field(default_factory=dict[str, int | Crontab | None])
 
 
 Emitted = Callable[[str, Sequence[Selected]], None]
@@ -163,7 +164,7 @@ class DeliveryApp:
 class Trigger:
     """A stream of ticks."""
 
-    def __init__(self, app: DeliveryApp, name: str, every: int | None) -> None:
+    def __init__(self, app: DeliveryApp, name: str, every: int | Crontab | None) -> None:
         self._app, self._name, self._every = app, name, every
         self._due: int | None = None
         self.order: Order = (-2, list(app.spec.triggers).index(name))
@@ -173,14 +174,19 @@ class Trigger:
         if self._every is None:
             self._tick(self._app.runner.now)
         else:
-            self.restore(self._app.runner.now + self._every)
+            self.restore(self._after(self._app.runner.now))
 
     def fire(self, phase: Phase, now: int) -> None:
         """A tick is due; those that a jump of the clock has passed over are one."""
         while self._due is not None and self._due <= now:
-            self._due += self._every or 1
+            self._due = self._after(self._due if isinstance(self._every, int) else now)
         self._tick(now)
         self.restore(self._due)
+
+    def _after(self, instant: int) -> int:
+        """The tick after that instant."""
+        every = self._every
+        return instant + (every or 1) if every is None or isinstance(every, int) else every.after(instant)
 
     def _tick(self, now: int) -> None:
         self._app.write(self._name, [Selected(None, self._app.runner.row((now, now)), False)])

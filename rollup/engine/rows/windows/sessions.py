@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Window, key_of
 
 
@@ -15,20 +15,24 @@ from rollup.engine.rows.windows.base import Host, Window, key_of
 class Session:
     """The rows of a key until nothing of it has come for `span`; then all of it leave together. No key: one session.
 
-    Sessions that end at one instant leave together; those of two instants one after the other, also after a jump.
+    Sessions that end at one instant leave together; those of two instants one after the other, also after a jump. With
+    `latency` a session that has ended leaves so much later; what comes of its key meanwhile is another session.
     """
 
     span: int
     key: tuple[Any, ...] = ()
+    latency: int = 0
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
-        return _Session(self.span, key_of(self.key, host))
+        return _Session(self.span, key_of(self.key, host), self.latency)
 
 
 class _Session(Window):
-    def __init__(self, span: int, key: Any) -> None:
-        self._span, self._key = span, key
+    def __init__(self, span: int, key: Any, latency: int) -> None:
+        self._span, self._key, self._latency = span, key, latency
+        self._ended: list[tuple[int, list[Row]]] = []
+        """Sessions that have ended and have yet to leave, with the instant at which they do, in its order."""
         self._rows: dict[Any, list[Row]] = {}
         self._last: dict[Any, int] = {}
         self._numbers: dict[Any, int] = {}
@@ -38,6 +42,11 @@ class _Session(Window):
 
     @property
     def due(self) -> int | None:
+        end = self._end_next()
+        return end if not self._ended or (end is not None and end < self._ended[0][0]) else self._ended[0][0]
+
+    def _end_next(self) -> int | None:
+        """When the next session ends."""
         while self._heap:
             last, number, key = self._heap[0]
             if self._numbers.get(key) != number:  # it has ended
@@ -70,14 +79,19 @@ class _Session(Window):
 
     def fire(self, now: int) -> Delta:
         out, instant = list[Row](), self.due
-        while instant is not None and instant <= now and self.due == instant:
-            out += self._end(self._heap[0][2])
+        if instant is None or instant > now:
+            return NOTHING
+        while self._end_next() == instant:
+            self._ended.append((instant + self._latency, self._end(self._heap[0][2])))
+        while self._ended and self._ended[0][0] == instant:
+            out += self._ended.pop(0)[1]
         return Delta((), out)
 
     def content(self) -> Iterable[Row]:
-        return (row for rows in self._rows.values() for row in rows)
+        return (row for rows in (*(rows for _, rows in self._ended), *self._rows.values()) for row in rows)
 
     def remove(self, row: Row) -> None:
+        self._ended = [(at, [each for each in rows if each is not row]) for at, rows in self._ended]
         key = self._key(row)
         rows = [each for each in self._rows.get(key, []) if each is not row]
         if rows:
@@ -86,9 +100,10 @@ class _Session(Window):
             self._end(key)
 
     def snapshot(self) -> Any:
-        return [[key, rows, self._last[key]] for key, rows in self._rows.items()]
+        return [[[key, rows, self._last[key]] for key, rows in self._rows.items()], self._ended]
 
     def restore(self, state: Any) -> None:
-        for key, rows, last in state:
+        self._ended = [(at, rows) for at, rows in state[1]]
+        for key, rows, last in state[0]:
             self._begin(key, last)
             self._rows[key], self._last[key] = rows, last

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollup.core.crontabs import Crontab
 from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Kept, Window
 from rollup.engine.rows.windows.counted import Batches
@@ -306,6 +307,45 @@ class _TimeLengthBatch(Batches):
         goes_on = delta.new or delta.old or self._spec.forced
         self._due = now + self._spec.span if goes_on else None
         return delta
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._due]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._due = state[1]
+
+
+@dataclass(frozen=True)
+class ScheduledBatch:
+    """Rows in batches that a calendar lets out; an instant without rows lets nothing out, and nothing leave."""
+
+    schedule: Crontab
+
+    def build(self, host: Host) -> Window:
+        """The window, empty."""
+        return _ScheduledBatch(self.schedule)
+
+
+class _ScheduledBatch(Batches):
+    def __init__(self, schedule: Crontab) -> None:
+        super().__init__()
+        self._schedule = schedule
+        self._due: int | None = None
+
+    @property
+    def due(self) -> int | None:
+        return self._due
+
+    def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        if self._due is None:
+            self._due = self._schedule.after(now)
+        self.current += rows
+        return NOTHING
+
+    def fire(self, now: int) -> Delta:
+        self._due = None
+        return self.release()
 
     def snapshot(self) -> Any:
         return [super().snapshot(), self._due]

@@ -18,6 +18,7 @@ from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
+from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
 from rollup.lang.siddhi.statements.windows import window
@@ -35,12 +36,9 @@ def lower(app: tree.App) -> AppSpec:
         elif isinstance(statement, tree.Partition):
             queries.append(_partition(statement, names))
     stored = {**names.tables, **names.shared}
-    triggers = {each.name: each.every for each in app.statements if isinstance(each, tree.Definition) and _ticks(each)}
+    ticking = [each for each in app.statements if isinstance(each, tree.Definition) and each.kind == "trigger"]
+    triggers = {each.name: crontab(each.at, each.place) if each.at is not None else each.every for each in ticking}
     return AppSpec(names.streams, stored, tables, shared, tuple(queries), tuple(names.asks), triggers)
-
-
-def _ticks(made: tree.Definition) -> bool:
-    return made.kind == "trigger"
 
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -419,11 +420,8 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         return tree.Definition("trigger", parts[0], (), (), _place(meta), every=parts[-1].value)
 
     def trigger_at(self, meta: Meta, parts: list[Any]) -> tree.Definition:
-        line, column = _place(meta)
-        if str(parts[-1])[1:-1].lower() != "start":
-            problem = f"a trigger at {parts[-1]} is not supported"
-            raise SyntaxProblem(problem, line=line, column=column, hint="at every 5 sec, at 'start'")
-        return tree.Definition("trigger", parts[0], (), (), _place(meta))
+        text = str(parts[-1])[1:-1]
+        return tree.Definition("trigger", parts[0], (), (), _place(meta), at=None if text.lower() == "start" else text)
 
     def _defined(self, meta: Meta, parts: list[Any], kind: Any) -> tree.Definition:
         attributes = tuple(part for part in parts[1:] if isinstance(part, tuple) and not isinstance(part, Clause))
@@ -433,9 +431,7 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
 
     def definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         made: tree.Definition = parts[-1]
-        return tree.Definition(
-            made.kind, made.name, made.attributes, tuple(parts[:-1]), made.place, made.window, made.output, made.every
-        )
+        return replace(made, annotations=tuple(parts[:-1]))
 
     def dotted(self, meta: Meta, parts: list[Any]) -> str:
         return ".".join(parts)

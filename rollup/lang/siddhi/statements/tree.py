@@ -73,7 +73,7 @@ class Annotation:
 @dataclass(frozen=True)
 class Definition:
     """`define stream|table|window|trigger`: a window has its kind as `window` and which rows it gives as `output`, a
-    trigger the time from tick to tick as `every`; without, it ticks once, at the start."""
+    trigger the time from tick to tick as `every` or a crontab as `at`; without, it ticks once, at the start."""
 
     kind: Literal["stream", "table", "window", "trigger"]
     name: str
@@ -83,6 +83,7 @@ class Definition:
     window: Function | None = None
     output: str = "all"
     every: int | None = None
+    at: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from rollup.engine.rows.windows.expressed import AGGREGATES, Expressed, Expresse
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
 from rollup.engine.rows.windows.ranked import Frequent, LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
-from rollup.engine.rows.windows.timed import Delay, Time, TimeBatch
+from rollup.engine.rows.windows.timed import Delay, ScheduledBatch, Time, TimeBatch
 from rollup.engine.types import BOOL, LONG, STRING, RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
+from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.reader import read_expression
 
 
@@ -123,15 +124,22 @@ def _lossy(given: Arguments) -> WindowSpec:
     return LossyFrequent(support, error, given.values(2) or _whole(given.row))
 
 
+def _cron(given: Arguments) -> WindowSpec:
+    node = given.call.arguments[0]
+    if not isinstance(node, tree.Constant) or not isinstance(node.value, str):
+        raise PlanError(f"{given.call.name} takes a crontab in quotes").at(*given.call.place)
+    return ScheduledBatch(crontab(node.value, node.place))
+
+
 def _session(given: Arguments) -> WindowSpec:
-    late = [node for node in given.call.arguments[1:] if isinstance(node, tree.Constant)]
-    if late:
-        problem = f"{given.call.name} does not wait for late rows (allowed latency)"
-        raise PlanError(problem, hint="session(gap) or session(gap, key)").at(*late[0].place)
-    keys = given.values(1)
+    """`session(gap[, key[, latency]])`."""
+    keys = given.values(1)[:1]
     if any(not isinstance(key, Field) or key.type != STRING for key in keys):
         raise PlanError(f"the key of {given.call.name} is a string attribute").at(*given.call.place)
-    return Session(given.number(0), keys)
+    gap, latency = given.number(0), given.given(2) or 0
+    if latency > gap:
+        raise PlanError(f"the latency of {given.call.name} is longer than its gap").at(*given.call.place)
+    return Session(gap, keys, latency)
 
 
 def _condition(given: Arguments) -> tuple[Expr, tuple[AggregateCall, ...]]:
@@ -164,6 +172,7 @@ WINDOWS: Mapping[str, Known] = {
     "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.number(1))),
     "delay": Known(1, 1, lambda given: Delay(given.number(0))),
     "timeBatch": Known(1, 3, _time_batch),
+    "cron": Known(1, 1, _cron),
     "externalTime": Known(2, 2, lambda given: ExternalTime(_event_time(given), given.number(1))),
     "externalTimeBatch": Known(2, 5, _external_time_batch),
     "sort": Known(2, None, _sorted),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rollup.core.crontabs import Crontab, Days
 from rollup.engine import operators as op
 from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.operators import Operator
@@ -73,79 +72,6 @@ _FIELDS = (
     ("day of the week", 0, 6),
     ("second", 0, 59),
 )
-_Days = frozenset[int] | tuple[str, int | None] | None
-
-
-@dataclass(frozen=True)
-class Crontab:
-    """Instants by a crontab, in UTC; `second` clock units make a second."""
-
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: _Days
-    months: frozenset[int]
-    weekdays: _Days
-    seconds: frozenset[int]
-    second: int
-
-    def after(self, instant: int) -> int:
-        """The first instant after the second of that one, as far behind its full second as that one is.
-
-        A calendar that is asked at half past a second goes on at half past seconds: the reference's does, everywhere.
-
-        >>> every = frozenset
-        >>> Crontab(every({5}), every(range(24)), None, every(range(1, 13)), None, every({0}), 1000).after(300_000)
-        3900000
-        """
-        rest = instant % self.second
-        at = datetime.fromtimestamp(instant // self.second, UTC).replace(microsecond=0) + timedelta(seconds=1)
-        for _ in range(366 * 9):
-            if at.month in self.months and self._day(at):
-                found = self._in_day(at)
-                if found is not None:
-                    return int(found.timestamp()) * self.second + rest
-            at = at.replace(hour=0, minute=0, second=0) + timedelta(days=1)
-        return 2**62
-
-    def _in_day(self, at: datetime) -> datetime | None:
-        for hour in sorted(h for h in self.hours if h >= at.hour):
-            for minute in sorted(m for m in self.minutes if hour > at.hour or m >= at.minute):
-                same = (hour, minute) == (at.hour, at.minute)
-                for second in sorted(s for s in self.seconds if not same or s >= at.second):
-                    return at.replace(hour=hour, minute=minute, second=second)
-        return None
-
-    def _day(self, at: datetime) -> bool:
-        by_day, by_week = _matches_day(self.days, at), _matches_weekday(self.weekdays, at)
-        if self.days is not None and self.weekdays is not None:
-            return by_day or by_week
-        return by_day and by_week
-
-
-def _matches_day(days: _Days, at: datetime) -> bool:
-    if days is None or isinstance(days, frozenset):
-        return days is None or at.day in days
-    last = (at.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-    kind, day = days
-    if kind == "last":
-        return at.day == last.day
-    wanted = last.day if day is None else min(day, last.day)
-    aim = at.replace(day=wanted)
-    shift = {5: -1, 6: 1}.get(aim.weekday(), 0)
-    moved = aim + timedelta(days=shift)
-    if moved.month != aim.month:
-        moved = aim + timedelta(days=-2 if shift == 1 else 2)
-    return at.day == moved.day
-
-
-def _matches_weekday(days: _Days, at: datetime) -> bool:
-    sunday_first = (at.weekday() + 1) % 7
-    if days is None or isinstance(days, frozenset):
-        return days is None or sunday_first in days
-    _, day = days
-    if day is None:
-        return sunday_first == 6
-    return sunday_first == day and (at + timedelta(days=7)).month != at.month
 
 
 def crontab(node: ex.Crontab, scope: Scope) -> Crontab:
@@ -160,7 +86,7 @@ def crontab(node: ex.Crontab, scope: Scope) -> Crontab:
     return Crontab(every[0], every[1], days, every[3], weekdays, every[5], scope.catalog.second)
 
 
-def _field(node: ex.Expression, place: int, scope: Scope) -> _Days:
+def _field(node: ex.Expression, place: int, scope: Scope) -> Days:
     name, low, high = _FIELDS[place]
 
     def number(part: ex.Expression) -> int:
