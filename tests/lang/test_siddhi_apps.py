@@ -149,6 +149,22 @@ def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggreg
         SiddhiApp(f"define stream S (x int); from S#window.length(3) select {call} as y insert into Out;")
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("define function f[javascript] return int { return 1; };", r"scripts \(define function\) are not supported"),
+        ("from !S select k insert into Out;", r"streams of faults \(!S\) are not supported"),
+        ("from S select k return;", "queries that return are not supported"),
+        ("from S#pol2Cart(v, v) select k insert into Out;", r"#pol2Cart\(…\) is not supported"),
+        ("from S#window.hopping(1 sec, 2 sec) select k insert into Out;", "unknown window 'hopping'"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_its_name_and_place(text: str, problem: str) -> None:
+    with pytest.raises(RollupError, match=problem) as refusal:
+        SiddhiApp(f"define stream S (k string, v int);\n{text}")
+    assert refusal.value.line == 2
+
+
 TIMED = (
     "define stream S (k string, v int, ts long); define stream A (k string, v int); define table T (k string, v int);"
 )

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark import Lark, Token, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 from lark.tree import Meta
 
 from rollup.core.errors import RollupError, SyntaxProblem
-from rollup.lang.fitting import single
 from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
 from rollup.plan.types import Type, parse_type
-
-UNITS = {
-    "millisec": 1,
-    "sec": 1000,
-    "min": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": 604_800_000,
-    "month": 2_630_000_000,
-    "year": 31_556_900_000,
-}
-"""Milliseconds of a unit, by the word it begins with; a month and a year are mean ones."""
 
 
 def read_app(text: str) -> tree.App:
@@ -68,19 +57,32 @@ def _read(text: str, start: str) -> Any:
         raise
 
 
+_REFUSED = {
+    r"function\s+\w+\s*\[": (
+        "scripts (define function) are",
+        "an expression in its place, or a statement of another language",
+    ),
+    r"!\s*[a-z_]": (
+        "streams of faults (!S) are",
+        "what does not fit is refused by its source, or a dead letter of the job",
+    ),
+    r"return\b": ("queries that return are", "insert into a stream"),
+}
+"""What SiddhiQL has and is not read, by how it begins: refused by its name."""
+
+
 def _explained(text: str, problem: UnexpectedInput) -> SyntaxProblem:
     place = problem.pos_in_stream if problem.pos_in_stream is not None else len(text)
     ended = place < 0 or place >= len(text)
     before = text if ended else text[:place]
     found = "end of the text" if ended else repr(text[place:].split(None, 1)[0][:20])
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    for word, (what, cure) in _REFUSED.items():
+        if not ended and re.match(word, text[place:], re.IGNORECASE):
+            return SyntaxProblem(f"{what} not supported", line=line, column=column, hint=cure)
     expected = getattr(problem, "expected", None) or getattr(problem, "allowed", None) or ()
     words = sorted(str(name).lower() for name in expected if not str(name).startswith("__"))[:12]
     return SyntaxProblem(f"unexpected {found}", line=line, column=column, hint=f"expected {', '.join(words)}")
-
-
-def _place(meta: Meta) -> tree.Place:
-    return (getattr(meta, "line", 1), getattr(meta, "column", 1))
 
 
 class Clause(tuple[str, Any]):
@@ -110,101 +112,7 @@ def _unfolded(step: tree.Step) -> tuple[tree.Step, ...]:
 
 
 @v_args(meta=True)
-class _ReadExpressions(Transformer[Token, Any]):
-    """Constants, names, operations."""
-
-    def name(self, meta: Meta, parts: list[Token]) -> str:
-        return str(parts[0]).strip("`")
-
-    def string(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(str(parts[0])[1:-1], Type.STRING, _place(meta))
-
-    def integer(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        value = int(parts[0])
-        return tree.Constant(value, Type.INT if value < 2**31 else Type.LONG, _place(meta))
-
-    def long(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(int(parts[0][:-1]), Type.LONG, _place(meta))
-
-    def float_(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(single(float(parts[0][:-1])), Type.FLOAT, _place(meta))
-
-    def double(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(float(parts[0].rstrip("dD")), Type.DOUBLE, _place(meta))
-
-    def true(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(True, Type.BOOL, _place(meta))
-
-    def false(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(False, Type.BOOL, _place(meta))
-
-    def null(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        return tree.Constant(None, None, _place(meta))
-
-    def time(self, meta: Meta, parts: list[Token]) -> tree.Constant:
-        total = 0
-        for amount, unit in zip(parts[::2], parts[1::2], strict=True):
-            total += int(amount) * next(ms for word, ms in UNITS.items() if unit.lower().startswith(word))
-        return tree.Constant(total, Type.LONG, _place(meta))
-
-    def reference(self, meta: Meta, parts: list[str]) -> tree.Name:
-        return tree.Name(parts[0], None, None, _place(meta))
-
-    def qualified(self, meta: Meta, parts: list[Any]) -> tree.Name:
-        stream = parts[-2] if parts[0] is None else f"#{parts[-2]}"
-        return tree.Name(parts[-1], stream, None, _place(meta))
-
-    def indexed(self, meta: Meta, parts: list[Any]) -> tree.Name:
-        return tree.Name(parts[2], parts[0], parts[1], _place(meta))
-
-    def indexed_event(self, meta: Meta, parts: list[Any]) -> tree.Name:
-        return tree.Name(None, parts[0], parts[1], _place(meta))
-
-    def place(self, meta: Meta, parts: list[Any]) -> int:
-        tokens = [part for part in parts if part is not None]
-        if tokens[0].type == "LAST":
-            return -1 - (int(tokens[-1]) if len(tokens) > 1 else 0)
-        return int(tokens[0])
-
-    def function(self, meta: Meta, parts: list[Any]) -> tree.Function:
-        space, name, *rest = parts
-        arguments = tuple(part for part in rest if part is not None and not isinstance(part, Token))
-        return tree.Function(f"{space}:{name}" if space else name, arguments, _place(meta))
-
-    def folded_condition(self, meta: Meta, parts: list[Any]) -> tree.Function:
-        return tree.Function(str(parts[0]).lower(), (parts[-1],), _place(meta))
-
-    def call(self, meta: Meta, parts: list[Any]) -> tree.Function:
-        return tree.Function(parts[0], tuple(part for part in parts[1:] if part is not None), _place(meta))
-
-    def compare(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        sign = "==" if str(parts[1]) == "=" else str(parts[1])
-        return tree.Operation(sign, (parts[0], parts[2]), _place(meta))
-
-    def arithmetic(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation(str(parts[1]), (parts[0], parts[2]), _place(meta))
-
-    def is_null(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation("is null", (parts[0],), _place(meta))
-
-    def in_table(self, meta: Meta, parts: list[Any]) -> tree.InTable:
-        return tree.InTable(parts[0], parts[1], _place(meta))
-
-    def negative(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation("-", (parts[-1],), _place(meta))
-
-    def not_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation("not", (parts[-1],), _place(meta))
-
-    def and_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation("and", tuple(p for p in parts if not isinstance(p, Token)), _place(meta))
-
-    def or_(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        return tree.Operation("or", tuple(p for p in parts if not isinstance(p, Token)), _place(meta))
-
-
-@v_args(meta=True)
-class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
+class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
     """Streams, joins, patterns and sequences."""
 
     def source_name(self, meta: Meta, parts: list[Any]) -> tuple[str, bool]:
@@ -225,12 +133,12 @@ class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues,
         return self._unknown(meta, f"#{parts[1].name}")
 
     def _unknown(self, meta: Meta, what: str) -> tree.Handler:
-        line, column = _place(meta)
+        line, column = place_of(meta)
         raise SyntaxProblem(f"{what}(…) is not supported", line=line, column=column, hint="a filter [ … ] or #window.…")
 
     def stream(self, meta: Meta, parts: list[Any]) -> tree.Stream:
         (name, inner), handlers = parts[0], tuple(parts[1:])
-        return tree.Stream(name, inner, handlers, _place(meta))
+        return tree.Stream(name, inner, handlers, place_of(meta))
 
     def side(self, meta: Meta, parts: list[Any]) -> tree.Side:
         alias = next((part for part in parts[1:] if isinstance(part, str) and not isinstance(part, Token)), None)
@@ -249,7 +157,7 @@ class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues,
         return "full"
 
     def join(self, meta: Meta, parts: list[Any]) -> tree.Join:
-        return tree.Join(parts[0], parts[2], parts[1], parts[3], _place(meta))
+        return tree.Join(parts[0], parts[2], parts[1], parts[3], place_of(meta))
 
     def bound(self, meta: Meta, parts: list[Any]) -> tree.Basic:
         return tree.Basic(parts[2], parts[0], parts[3] if len(parts) > 3 else None)
@@ -311,7 +219,7 @@ class _ReadInputs(_ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues,
         steps = tuple(part for part in parts if not isinstance(part, Clause))
         if strict:
             steps = tuple(inner for step in steps for inner in _unfolded(step))
-        return tree.Pattern(steps, _clauses(parts).get("span"), strict, _place(meta))
+        return tree.Pattern(steps, _clauses(parts).get("span"), strict, place_of(meta))
 
 
 @v_args(meta=True)
@@ -369,7 +277,7 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
 
     def insert(self, meta: Meta, parts: list[Any]) -> tree.Output:
         (name, inner), kind = parts[-1], _clauses(parts).get("kind", "current")
-        return tree.Output("insert", name, inner, kind, None, None, _place(meta))
+        return tree.Output("insert", name, inner, kind, None, None, place_of(meta))
 
     def delete(self, meta: Meta, parts: list[Any]) -> tree.Output:
         return self._change(meta, parts, "delete")
@@ -383,13 +291,15 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
     def _change(self, meta: Meta, parts: list[Any], action: Any) -> tree.Output:
         clauses = _clauses(parts)
         return tree.Output(
-            action, parts[0], False, clauses.get("kind", "current"), parts[-1], clauses.get("set"), _place(meta)
+            action, parts[0], False, clauses.get("kind", "current"), parts[-1], clauses.get("set"), place_of(meta)
         )
 
     def query(self, meta: Meta, parts: list[Any]) -> tree.Query:
         annotations = tuple(part for part in parts if isinstance(part, tree.Annotation))
         source = next(part for part in parts if isinstance(part, (tree.Stream, tree.Join, tree.Pattern)))
-        return tree.Query(source, _selection(parts), _clauses(parts).get("rate"), parts[-1], annotations, _place(meta))
+        return tree.Query(
+            source, _selection(parts), _clauses(parts).get("rate"), parts[-1], annotations, place_of(meta)
+        )
 
     def value_key(self, meta: Meta, parts: list[Any]) -> tree.PartitionKey:
         return tree.PartitionKey(parts[1], parts[0])
@@ -402,10 +312,10 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
 
     def partition(self, meta: Meta, parts: list[Any]) -> tree.Partition:
         keys = tuple(part for part in parts if isinstance(part, tree.PartitionKey))
-        return tree.Partition(keys, tuple(part for part in parts if isinstance(part, tree.Query)), _place(meta))
+        return tree.Partition(keys, tuple(part for part in parts if isinstance(part, tree.Query)), place_of(meta))
 
     def attribute(self, meta: Meta, parts: list[str]) -> tuple[str, Type]:
-        return parts[0], parse_type(parts[1], *_place(meta))
+        return parts[0], parse_type(parts[1], *place_of(meta))
 
     def stream_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         return self._defined(meta, parts, "stream")
@@ -417,17 +327,19 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         return self._defined(meta, parts, "window")
 
     def trigger_every(self, meta: Meta, parts: list[Any]) -> tree.Definition:
-        return tree.Definition("trigger", parts[0], (), (), _place(meta), every=parts[-1].value)
+        return tree.Definition("trigger", parts[0], (), (), place_of(meta), every=parts[-1].value)
 
     def trigger_at(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         text = str(parts[-1])[1:-1]
-        return tree.Definition("trigger", parts[0], (), (), _place(meta), at=None if text.lower() == "start" else text)
+        return tree.Definition(
+            "trigger", parts[0], (), (), place_of(meta), at=None if text.lower() == "start" else text
+        )
 
     def _defined(self, meta: Meta, parts: list[Any], kind: Any) -> tree.Definition:
         attributes = tuple(part for part in parts[1:] if isinstance(part, tuple) and not isinstance(part, Clause))
         window = next((part for part in parts if isinstance(part, tree.Function)), None)
         output = _clauses(parts).get("kind", "all")
-        return tree.Definition(kind, parts[0], attributes, (), _place(meta), window, output)
+        return tree.Definition(kind, parts[0], attributes, (), place_of(meta), window, output)
 
     def definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         made: tree.Definition = parts[-1]
@@ -446,13 +358,13 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         name = parts[0] if parts[1] is None else f"{parts[0]}:{parts[1]}"
         values = tuple(part for part in parts[2:] if isinstance(part, tuple))
         nested = tuple(part for part in parts[2:] if isinstance(part, tree.Annotation))
-        return tree.Annotation(name, values, nested, _place(meta))
+        return tree.Annotation(name, values, nested, place_of(meta))
 
     def condition(self, meta: Meta, parts: list[Any]) -> tree.Expression:
         return parts[0]
 
     def asking(self, meta: Meta, parts: list[Any]) -> tree.Request:
-        return tree.Request(parts[0], parts[1], parts[2], _selection(parts), _place(meta))
+        return tree.Request(parts[0], parts[1], parts[2], _selection(parts), place_of(meta))
 
     def changing(self, meta: Meta, parts: list[Any]) -> tree.ChangeRequest:
         return tree.ChangeRequest(_selection(parts), parts[-1])
