@@ -62,8 +62,9 @@ class Source(Protocol):
         """
         ...
 
-    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
-        """What the tasks of a batch read, when it is more than the rows that Spark gives it.
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
+        """What the tasks of a batch read: the rows that Spark gives it, or a table that says where more of them are, of
+        which each task takes an equal slice.
 
         `checkpoint` is that of the streaming query. It is the same each time the batch is tried.
         """

@@ -116,17 +116,17 @@ class Files:
                 f"[sources.{self.stream.name}]: cannot make the folder {folder}: {problem.strerror}"
             ) from None
 
-    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> pa.Table:
         """The files of a batch as the query's log has them, dealt to one task a core."""
         found = sorted(planned(checkpoint, batch), key=lambda file: (file.modified, file.path))
-        spark = frame.sparkSession
-        shares = dealt([self._size(file) for file in found], max(1, spark.sparkContext.defaultParallelism))
+        tasks = max(1, frame.sparkSession.sparkContext.defaultParallelism)
+        shares = dealt([self._size(file) for file in found], tasks)
         columns = {
             "path": [found[at].path for at, _ in shares],
             "modified": [found[at].modified * 1000 for at, _ in shares],
             "place": [place for _, place in shares],
         }
-        return spark.createDataFrame(pa.table(columns, schema=_NAMES))  # type: ignore[arg-type]
+        return pa.table(columns, schema=_NAMES)
 
     @staticmethod
     def _size(file: Listed) -> int:

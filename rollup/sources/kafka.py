@@ -9,7 +9,7 @@ It is one 64-bit number, a function of the messages of a batch alone; what comes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,8 @@ class Kafka:
     def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """A bounded read: of every partition of the topic the offsets from its start to before its end."""
         if self.way.settings is not None:
-            return self._dealt(spark, [Range(p, at, ends[p]) for p, at in sorted(starts.items()) if at < ends[p]])
+            ranges = [Range(p, at, ends[p]) for p, at in sorted(starts.items()) if at < ends[p]]
+            return spark.createDataFrame(dealt(ranges, spark.sparkContext.defaultParallelism))  # type: ignore[arg-type]
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
         reader = reader.option("subscribe", self.options["topic"])
         for name, value in self.options.get("options", {}).items():
@@ -103,15 +104,12 @@ class Kafka:
             reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
         return reader.load().selectExpr(*_TEXT, *_PLACE)
 
-    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame:
+    def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
         if self.way.settings is None:
             return frame
-        return self._dealt(frame.sparkSession, planned(checkpoint, batch, self.options["topic"]))
-
-    @staticmethod
-    def _dealt(spark: SparkSession, ranges: Sequence[Range]) -> DataFrame:
-        return spark.createDataFrame(dealt(ranges, spark.sparkContext.defaultParallelism))  # type: ignore[arg-type]
+        ranges = planned(checkpoint, batch, self.options["topic"])
+        return dealt(ranges, frame.sparkSession.sparkContext.defaultParallelism)
 
     def damaged(self, place: str, problem: BaseException) -> str:
         """No record of it stands for others, so nothing is proven of all of them."""

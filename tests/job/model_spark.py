@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,21 +28,34 @@ class ModelSpark:
 
     def __init__(self) -> None:
         # No gateway, so no process of Java to be watched: the tasks run in this one.
-        self.sparkContext = SimpleNamespace(master="local[2]", defaultParallelism=2, _gateway=None)
+        self.sparkContext = SimpleNamespace(
+            master="local[2]", defaultParallelism=2, _gateway=None, parallelize=lambda given, tasks: Given(given)
+        )
 
     @property
     def readStream(self) -> _Options:
         """The beginning of a stream."""
         return _Options()
 
-    def createDataFrame(self, rows: pa.Table) -> Frame:
-        """Rows as they are, for two tasks."""
-        half = -(-rows.num_rows // 2)
-        return Frame([part for part in (rows.slice(0, half), rows.slice(half)) if part.num_rows])
-
     def range(self, start: int, end: int, step: int, parts: int) -> Frame:
         """Numbers, a task each."""
         return Frame([pa.table({"id": [number]}) for number in range(start, end, step)])
+
+
+@dataclass(frozen=True)
+class Given:
+    """Plain values, a task each."""
+
+    values: list[Any]
+    tasks: Callable[[Iterator[Any]], Iterator[Any]] = iter
+
+    def mapPartitions(self, tasks: Callable[[Iterator[Any]], Iterator[Any]]) -> Given:
+        """What is to be made of them."""
+        return Given(self.values, tasks)
+
+    def collect(self) -> list[Any]:
+        """The results of all tasks."""
+        return [found for value in self.values for found in self.tasks(iter([value]))]
 
 
 class Frame:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,16 +14,14 @@ from rollup.checkpoint.inputs import Input, together
 from rollup.hosts.spark.numbering import Numbering
 from rollup.hosts.spark.patience import patiently
 from rollup.hosts.spark.placement import shift
+from rollup.hosts.spark.sharing import Given
 from rollup.hosts.spark.tasks.kept import Kept
-from rollup.hosts.spark.tasks.results import RESULT, RESULT_SCHEMA, KeptFiles, Kind, Result, read
+from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result
 from rollup.hosts.spark.tasks.shard_step import Split, shifted
-from rollup.hosts.spark.tasks.task import TaskSpec, by_offset, run
+from rollup.hosts.spark.tasks.task import TaskSpec, by_offset
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.program import Program
 from rollup.sources.base import DEAD
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -66,22 +64,21 @@ class Tasks:
         self._program, self._kept = program, kept
         self._watchdog, self._stop, self._known = watchdog, stop, known
 
-    def results(self, frame: DataFrame, spec: TaskSpec) -> list[Result]:
+    def results(self, batch: Given, spec: TaskSpec) -> list[Result]:
         """Run them over a batch. Raises SourceError when that fails time and again."""
-        job = frame.mapInArrow(lambda batches: run(spec, batches), RESULT)
 
-        def ask() -> pa.Table:
+        def ask() -> list[Result]:
             with self._watchdog.asking(f"stream {spec.stream}: a batch"):
-                return job.toArrow()
+                return batch.results(spec)
 
-        return read(patiently(ask, self._stop, spec.stream).cast(RESULT_SCHEMA))
+        return patiently(ask, self._stop, spec.stream)
 
-    def collect(self, frame: DataFrame, spec: TaskSpec) -> Collected:
+    def collect(self, batch: Given, spec: TaskSpec) -> Collected:
         """What they give; once more where arrivals are too far apart to be numbered by time."""
-        found = self._collected(spec, self.results(frame, spec))
+        found = self._collected(spec, self.results(batch, spec))
         if any(found.too_wide(name, self._known(name, spec.stream)) for name in found.partials):
             spec = by_offset(spec)
-            return self._collected(spec, self.results(frame, spec))
+            return self._collected(spec, self.results(batch, spec))
         return found
 
     def _collected(self, spec: TaskSpec, results: list[Result]) -> Collected:

@@ -44,6 +44,7 @@ from rollup.hosts.spark.placement import pipeline_of, shift
 from rollup.hosts.spark.query_log import newest_done
 from rollup.hosts.spark.rewind import Marked, rewind
 from rollup.hosts.spark.session import Coming, job_session
+from rollup.hosts.spark.sharing import Given, batch_of
 from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import Kind
@@ -284,20 +285,20 @@ class SparkHost:
             query = self._ids[stream]
             waiting = [p for p in self.pipelines.values() if not done(p.source.get(stream), query, number)]
             fed = self._fed(stream, waiting)
-            frame, spec = self._planned(stream, frame, number), self._spec(stream)
+            given, spec = self._planned(stream, frame, number), self._spec(stream)
             whole = [p.aggregation.name for p in fed if not ahead(p.source.get(stream), query)]
             results = self._tasks.collect(
-                frame, replace(spec, only=tuple(whole), rows=self._told_rows(stream, query, number))
+                given, replace(spec, only=tuple(whole), rows=self._told_rows(stream, query, number))
             )
             self.reporter.warn(self._absent[stream].observe(results.looked))
             advances, prepared = dict[str, Advance](), dict[str, Prepared]()
-            for p, share in self._shares(fed, frame, spec, results, query):
-                asked = self._asked(p, stream, frame, share, results.held, query, number)
+            for p, share in self._shares(fed, given, spec, results, query):
+                asked = self._asked(p, stream, given, share, results.held, query, number)
                 if self.statements is not None and self.statements.tells(p):
                     prepared[p.aggregation.name] = p.prepare(*asked)
                 else:
                     advances[p.aggregation.name] = p.advance(*asked)
-            refused = self._statements(stream, frame, spec, results, query, number, prepared)
+            refused = self._statements(stream, given, spec, results, query, number, prepared)
             advances |= {name: self.pipelines[name].commit(made) for name, made in prepared.items()}
             answered = self.answers.process(results.forwarded, query, number)
             letters = pa.concat_tables([results.dead, answered, *refused])
@@ -310,10 +311,10 @@ class SparkHost:
             self._upkeep.after_batch()
             point("batch.end")
 
-    def _planned(self, stream: str, frame: DataFrame, number: int) -> DataFrame:
+    def _planned(self, stream: str, frame: DataFrame, number: int) -> Given:
         """What the tasks of a batch read."""
         origin = source(self.program.streams[stream], self.conf.sources[stream])
-        return origin.planned(frame, self.conf.checkpoint / stream, number)
+        return batch_of(frame, origin.planned(frame, self.conf.checkpoint / stream, number))
 
     def _on_their_way(self, names: Iterable[str]) -> dict[str, Future[Made]]:
         """The commits of some aggregations that are being made by another process."""
@@ -328,13 +329,13 @@ class SparkHost:
                 self.reporter.batch(report.completed({name: commit.result() for name, commit in commits.items()}))
 
     def _shares(
-        self, pipelines: list[Pipeline], frame: DataFrame, spec: TaskSpec, results: Collected, query: str
+        self, pipelines: list[Pipeline], given: Given, spec: TaskSpec, results: Collected, query: str
     ) -> Iterator[tuple[Pipeline, _Share]]:
         """What each pipeline takes of a batch: all of it, or where it is ahead of the others what it has not had."""
         for pipeline in pipelines:
             taken = ahead(pipeline.source.get(spec.stream), query)
             own = replace(spec, only=(pipeline.aggregation.name,), taken=taken)
-            found = self._tasks.collect(frame, own) if taken else results
+            found = self._tasks.collect(given, own) if taken else results
             yield pipeline, _Share(replace(own, options=found.spec.options), found)
 
     def _fed(self, stream: str, pipelines: list[Pipeline]) -> list[Pipeline]:
@@ -351,7 +352,7 @@ class SparkHost:
     def _statements(
         self,
         stream: str,
-        frame: DataFrame,
+        given: Given,
         spec: TaskSpec,
         results: Collected,
         query: str,
@@ -364,11 +365,11 @@ class SparkHost:
             return ()
         rows = results.rows
         if taken := found.ahead(stream, query):
-            rows = self._tasks.collect(frame, replace(spec, only=(), rows=found.columns(stream), taken=taken)).rows
+            rows = self._tasks.collect(given, replace(spec, only=(), rows=found.columns(stream), taken=taken)).rows
         return [found.batch(stream, query, number, rows, results.held, self._plans[stream], prepared)]
 
     def _asked(
-        self, pipeline: Pipeline, stream: str, frame: DataFrame, share: _Share, held: Input, query: str, number: int
+        self, pipeline: Pipeline, stream: str, given: Given, share: _Share, held: Input, query: str, number: int
     ) -> tuple[list[Any], Refold, Mapping[str, Any]]:
         """What a pipeline is advanced with: partial rows, how to look again, and its marks after the batch."""
         name, results = pipeline.aggregation.name, share.results
@@ -381,7 +382,7 @@ class SparkHost:
             if results.kept is not None:
                 with suppress(OSError):
                     return look_again(replace(spec, threads=os.cpu_count() or 1), results.kept)
-            return [each.partials() for each in self._tasks.results(frame, spec) if each.kind is Kind.PARTIALS]
+            return [each.partials() for each in self._tasks.results(given, spec) if each.kind is Kind.PARTIALS]
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = after(pipeline.source.get(stream), query, number, following, held, self._plans[stream])

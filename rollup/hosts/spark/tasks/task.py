@@ -67,23 +67,25 @@ def by_offset(spec: TaskSpec) -> TaskSpec:
 
 
 def run(spec: TaskSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row a result: partial rows of an aggregation over one part, dead letters, forwarded events, counts of a part,
-    what it has of the attributes, and which input the batches are."""
-    received = list(batches)
-    if not received:
-        return
+    """The results of a task's share of a batch, one row each."""
+    if received := list(batches):
+        yield from (result.row() for result in results(spec, pa.Table.from_batches(received)))
+
+
+def results(spec: TaskSpec, batch: pa.Table) -> Iterator[Result]:
+    """Partial rows of an aggregation over one part, dead letters, forwarded events, counts of a part, what it has of the
+    attributes, and which input the batch is."""
     worker = _worker(spec.app, spec.threads)
     options = {**spec.options, COPIES: worker.program.scale(spec.stream)}
     origin = source(worker.program.streams[spec.stream], options)
-    batch = pa.Table.from_batches(received)
-    yield Result(Kind.INPUT, spec.stream, payload=json.dumps(held(batch)).encode()).row()
+    yield Result(Kind.INPUT, spec.stream, payload=json.dumps(held(batch)).encode())
     try:
         for part in origin.parts(worker.engine, rest(batch, spec.taken)):
             for kind, name, table in _whole(spec, worker, origin, part):
                 if kind is not Kind.KEPT:
-                    yield of_part(kind, name, part, table, spec.exchange).row()
+                    yield of_part(kind, name, part, table, spec.exchange)
                 elif table is not None and (result := kept(name, part, table, str(spec.exchange))) is not None:
-                    yield result.row()
+                    yield result
     except SourceError:
         _worker.cache_clear()  # what a fault may have left of an engine does not meet the next try
         raise
@@ -105,8 +107,8 @@ def look_again(spec: TaskSpec, files: KeptFiles) -> list[pa.Table | Split]:
     for origin, file in files:
         with pa.memory_map(file) as mapped, worker.engine.tables({"__kept": pa.ipc.open_file(mapped).read_all()}):
             part = Part("__kept", 0, origin, 0, DEAD.empty_table())
-            results = _results(replace(spec, keep=False), worker, part)
-            found += [table for kind, _, table in results if kind is Kind.PARTIALS and table is not None]
+            again = _results(replace(spec, keep=False), worker, part)
+            found += [table for kind, _, table in again if kind is Kind.PARTIALS and table is not None]
     return found
 
 
