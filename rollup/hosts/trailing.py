@@ -1,23 +1,24 @@
-"""A store whose commits trail the job: while the database writes one batch, Spark reads and folds the next ones.
+"""A store whose commits trail the job: while one batch is written, Spark plans, reads and folds the next.
 
-That is for stores whose commit is another process's work. Spark counts a batch as done while its commit is on its way;
-should the job die then, the next start finds the tables behind and reads the batch again (`rollup.hosts.spark.query_log`).
+Spark counts a batch as done while its commit is on its way; should the job die then, the next start finds the tables
+behind and reads the batch again (`rollup.hosts.spark.query_log`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
+from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.calendar import Duration
-from rollup.stores.base import ApartStore, Commit, Loaded, Snapshot, Store
-
-_AHEAD = 2
-"""Commits begun and not made, at most: one is written, one waits for its turn, so that neither side stands still."""
+from rollup.core.columns import ColumnEngine
+from rollup.plan.aggregation import Aggregation
+from rollup.stores.base import ApartStore, Commit, Filed, FiledStore, Loaded, Snapshot, Store
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class TrailingStore:
     apart = None
     filed = None
     salvaged = None
+    ahead = 2
+    """Commits begun and not made, at most: one is written, one waits for its turn, so that neither side stands still."""
 
     def __init__(self, store: ApartStore) -> None:
         self._store = store
@@ -68,10 +71,13 @@ class TrailingStore:
         """Let the commits that are on their way end; what they raise waits for `settle`."""
         self._thread.shutdown()
 
+    def next_batch(self) -> None:
+        """To be called before the first of a batch's commits begins, in any aggregation."""
+
     def commit(self, commit: Commit) -> None:
-        """Begin a commit, when no more than `_AHEAD` are on their way with it."""
+        """Begin a commit, when no more than `ahead` are on their way with it."""
         make = self._store.begin(commit)
-        while len(self._begun) >= _AHEAD:
+        while len(self._begun) >= self.ahead:
             self._begun[0].result()
             self._begun = self._begun[1:]
         self._begun = (*self._begun, self._thread.submit(_make, make, self.newest_commit))
@@ -101,6 +107,67 @@ class TrailingStore:
     def maintain(self, budget: float) -> dict[str, int]:
         """As the store; it does not wait, so there is nothing to do while a commit is on its way."""
         return self.settle().maintain(budget) if all(commit.done() for commit in self._begun) else {}
+
+
+class TrailingFiles(TrailingStore):
+    """As `TrailingStore`, over a store of files, which is written by this process itself.
+
+    A batch's commits begin when all of the one before have been made. So a start after a crash finds no tables more than
+    one batch behind, whose plan is kept: it holds what it held, and what comes of it is the same to the last bit. Rows
+    that shards have written are committed in line.
+    """
+
+    ahead = 1
+
+    def __init__(self, store: ApartStore, filed: FiledStore) -> None:
+        super().__init__(store)
+        self._filed = filed
+        self.aggregation: Aggregation = filed.aggregation
+        self.engine: ColumnEngine = filed.engine
+        self.root: Path = filed.root
+        self.records: RecordFolder = filed.records
+
+    @property
+    def filed(self) -> FiledStore:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self
+
+    @property
+    def last(self) -> Record | None:
+        self.settle()
+        return self._filed.last
+
+    @property
+    def retired(self) -> Mapping[str, Mapping[str, pa.DataType]]:
+        return self._filed.retired
+
+    def load(self, open_rows: bool = True) -> Loaded | None:
+        self.settle()
+        return self._filed.load(open_rows)
+
+    def next_batch(self) -> None:
+        """Wait for the commit of the batch before."""
+        self.settle()
+
+    def commit(self, commit: Commit | Filed) -> None:
+        """As `TrailingStore.commit`; rows that are in files already cost next to nothing, and are waited for."""
+        if isinstance(commit, Commit):
+            super().commit(commit)
+        else:
+            self.settle()
+            self._filed.commit(commit)
+
+    def remake(self, damaged: Collection[str], aside: Path) -> Loaded:
+        self.settle()
+        return self._filed.remake(damaged, aside)
+
+    def maintain(self, budget: float) -> dict[str, int]:
+        """As the store. It waits for a commit, as in a job that catches up there is always one on its way."""
+        return self.settle().maintain(budget)
+
+
+def trailing(store: ApartStore) -> TrailingStore:
+    """A store whose commits trail."""
+    return TrailingStore(store) if store.filed is None else TrailingFiles(store, store.filed)
 
 
 def _make(make: Callable[[], None], before: Future[Made] | None) -> Made:

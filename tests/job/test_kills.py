@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from rollup.checkpoint.records import RecordFolder
+from rollup.hosts.spark.query_log import newest_done
+from rollup.stores.faults import POINTS
 from tests.job.jobs import ROOT
+from tests.job.kills import Round, once
+from tests.job.late_kill import BATCH
 
 
 def survived(folder: Path, kills: int, *arguments: str, seconds: float = 590) -> list[dict[str, Any]]:
@@ -33,6 +40,33 @@ def survived(folder: Path, kills: int, *arguments: str, seconds: float = 590) ->
 
 def test_killed_a_few_times_several_aggregations_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
     survived(tmp_path, 4, "--round", "4", "--seed", "5", "--files", "24")
+
+
+IN_COMMITS = [name for name in POINTS if name.startswith("commit.") and name != "commit.rewrite"]
+"""Where a commit can be ended; one that rewrites is no batch's."""
+
+
+def few(points: list[str], enough: str) -> list[Any]:
+    """Points of which one runs in `make test`, and all in `make crash`."""
+    return [point if point == enough else pytest.param(point, marks=pytest.mark.slow) for point in points]
+
+
+@pytest.mark.parametrize("point", few(IN_COMMITS, "commit.levels"))
+def test_killed_in_a_commit_that_trails_the_batch_comes_again_as_it_was(tmp_path: Path, point: str) -> None:
+    one = Round(tmp_path, Random("5-0"), files=12)
+    assert one.streams == ("S",) and len(one.names) > 1
+    whole, real = one.job("whole", 2), one.job("real", 2)
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.job.late_kill", str(real.path), point],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    holds = [RecordFolder(real.conf.tables / "_rollup" / name).newest() for name in one.names]
+    assert BATCH - 1 in [record.source["S"]["batch"] for record in holds if record], "Spark is ahead of some"
+    assert newest_done(real.conf.checkpoint / "S") == BATCH
+    for job in (real, whole):
+        once(job.path)
+    assert one.everything(real) == one.everything(whole)
 
 
 @pytest.mark.slow

@@ -6,17 +6,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rollup.aggregation.state import State
+from rollup.checkpoint.marks import none
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
-from rollup.hosts.trailing import TrailingStore
+from rollup.hosts.trailing import TrailingFiles, TrailingStore
+from rollup.hosts.trailing import trailing as trailing_over
 from rollup.program import compile_app
-from rollup.stores.base import Commit, Rewrite
+from rollup.stores.base import Commit, Filed, Rewrite
+from rollup.stores.delta.store import DeltaStore
 from rollup.stores.memory import MemoryStore
 
 AGGREGATION = compile_app("""define stream S (k string, v double, ts long);
@@ -61,10 +65,36 @@ def trailing(slow: Slow) -> Iterator[TrailingStore]:
     store.close()
 
 
+class SlowFiles(DeltaStore):
+    """A Delta store that makes commits of rows from the second on only as they are let through."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(AGGREGATION, ColumnEngine(threads=1), folder)
+        self.gate = threading.Semaphore(1)
+        self.made: list[int] = []
+
+    def commit(self, commit: Commit | Filed) -> None:
+        assert isinstance(commit, Filed) or self.gate.acquire(timeout=20), "let through in time"
+        super().commit(commit)
+        self.made.append(commit.number)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[tuple[SlowFiles, TrailingStore]]:
+    slow = SlowFiles(tmp_path)
+    store = trailing_over(slow)
+    store.load()
+    store.commit(commit(1))
+    store.commit(commit(2))
+    yield slow, store
+    slow.gate.release(99)
+    store.close()
+
+
 def commit(number: int, query: str = "q", **more: Any) -> Commit:
     """A commit of one batch."""
     empty = dict.fromkeys(AGGREGATION.levels, AGGREGATION.table_schema.empty_table())
-    return Commit(number, State.empty(AGGREGATION), empty, None, {"S": {"query": query, "batch": number}}, **more)
+    return Commit(number, State.empty(AGGREGATION), empty, None, {"S": none(query, number)}, **more)
 
 
 def begun(action: Callable[[], object]) -> threading.Thread:
@@ -174,3 +204,42 @@ def test_commits_may_be_looked_at_while_others_begin(slow: Slow, trailing: Trail
         sys.setswitchinterval(pause)
     trailing.settle()
     assert not failed and slow.made[-1] == 1499
+
+
+# Stores of files
+
+
+@pytest.mark.parametrize(
+    "next_one",
+    [
+        lambda store: store.next_batch(),
+        lambda store: store.commit(commit(3)),
+        lambda store: store.snapshot(),
+        lambda store: store.last,
+        lambda store: store.load(open_rows=False),
+        lambda store: store.maintain(1.0),
+        lambda store: store.commit(Filed(3, State.empty(AGGREGATION), {}, {}, {})),
+    ],
+    ids=["a batch", "a commit", "a reader", "its record", "a load", "upkeep", "rows of shards"],
+)
+def test_with_files_whatever_comes_next_waits_for_the_one_commit_on_its_way(
+    files: tuple[SlowFiles, TrailingFiles], next_one: Callable[[TrailingFiles], object]
+) -> None:
+    slow, store = files
+    assert slow.made == [1], "the second trails"
+    waiting = begun(lambda: next_one(store))
+    assert waiting.is_alive()
+    slow.gate.release()
+    waiting.join(20)
+    assert not waiting.is_alive() and slow.made[:2] == [1, 2]
+
+
+def test_a_reader_outside_sees_the_commit_before_until_the_one_on_its_way_is_whole(
+    files: tuple[SlowFiles, TrailingFiles], tmp_path: Path
+) -> None:
+    slow, store = files
+    outside = DeltaStore(AGGREGATION, ColumnEngine(threads=1), tmp_path)
+    assert outside.snapshot().number == 1
+    slow.gate.release()
+    store.settle()
+    assert outside.snapshot().number == 2

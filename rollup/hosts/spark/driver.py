@@ -54,7 +54,7 @@ from rollup.hosts.spark.watching.failures import cause
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
-from rollup.hosts.trailing import Made, TrailingStore
+from rollup.hosts.trailing import Made, trailing
 from rollup.plan.aggregation import Clock
 from rollup.sources.registry import source
 from rollup.stores.base import Store
@@ -97,7 +97,7 @@ class SparkHost:
         bound = set() if self.program.statements is None else bound_to_statements(self.program)
         opened = {name: open_store(conf, a, self.engine) for name, a in self.program.aggregations.items()}
         apart = {name: store.apart for name, store in opened.items() if name not in bound}
-        self._trailing = {name: TrailingStore(store) for name, store in apart.items() if store is not None}
+        self._trailing = {name: trailing(store) for name, store in apart.items() if store is not None}
         stores: dict[str, Store] = {**opened, **self._trailing}
         self._unreported = deque[tuple[BatchReport, Mapping[str, Future[Made]]]]()
         self.pipelines = {
@@ -291,6 +291,8 @@ class SparkHost:
                 given, replace(spec, only=tuple(whole), rows=self._told_rows(stream, query, number))
             )
             self.reporter.warn(self._absent[stream].observe(results.looked))
+            for store in self._trailing.values():
+                store.next_batch()
             advances, prepared = dict[str, Advance](), dict[str, Prepared]()
             for p, share in self._shares(fed, given, spec, results, query):
                 asked = self._asked(p, stream, given, share, results.held, query, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -73,6 +73,6 @@ def batch_of(frame: DataFrame, planned: DataFrame | pa.Table) -> Given:
     return Places(frame.sparkSession.sparkContext, planned) if isinstance(planned, pa.Table) else Rows(planned)
 
 
-def _results(spec: TaskSpec, shares: Iterator[bytes]) -> Iterator[Result]:
+def _results(spec: TaskSpec, shares: Iterable[bytes]) -> Iterator[Result]:
     for share in shares:
         yield from results(spec, unpack(share))

@@ -42,7 +42,6 @@ _VACUUM_EVERY = 600.0
 class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
 
-    apart = None
     salvaged = None
 
     compact_after = 8
@@ -73,7 +72,16 @@ class DeltaStore:
         """The store itself."""
         return self
 
+    @property
+    def apart(self) -> DeltaStore:
+        """The store itself."""
+        return self
+
     # writing
+
+    def begin(self, commit: Commit) -> Callable[[], None]:
+        """Nothing of a commit is done before it is made: that is what `commit` does."""
+        return partial(self.commit, commit)
 
     def load(self, open_rows: bool = True) -> Loaded | None:
         """The newest commit; tables are created when they are missing and restored when a writer was killed.
