@@ -102,7 +102,7 @@ class Sequencer:
                     self._went(place, (taken[0], taken[1] + self._silent(place)), each.since, found)
                     if place and each.at == 0 and self._spec.every and not self._spec.steps[0].low:
                         tries.append(self._fresh(time, [0]))  # a first step that may be passed over can have it as well
-        self._tries += [each for each in tries if self._kept(each, (stream, row))]
+        self._tries = [each for each in tries if self._kept(each, (stream, row))] + self._tries  # the oldest first
         self._begin_silence(time)
         return found
 
