@@ -20,11 +20,11 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,18 +203,19 @@ FILTERS = {
 
 
 def index(counts: Sequence[int]) -> None:
-    """Microseconds of an event beside statements that it does not concern."""
+    """Microseconds of an event beside statements that it does not concern; an engine gets more and more of them."""
     print(f"{'filters':8} {'statements':>10} {'µs an event':>12} {'deploy ms each':>15}")
+    table, _ = next(events(100, 1000))
     for name, text in FILTERS.items():
-        for many in counts:
-            engine = Engine(columns=None)
-            engine.deploy(SCHEMA)
+        engine, there = Engine(columns=None), 0
+        engine.deploy(SCHEMA)
+        for many in sorted(counts):
             before = time.perf_counter()
-            for begin in range(0, many, 1000):
+            for begin in range(there, many, 1000):
                 part = range(begin, min(begin + 1000, many))
                 engine.deploy("; ".join(f"select * from S({text.format(n=n)})" for n in part), f"m{begin}")
-            each = (time.perf_counter() - before) * 1000 / many
-            table, _ = next(events(100, 1000))
+            each = (time.perf_counter() - before) * 1000 / max(many - there, 1)
+            there = max(there, many)
             engine.send("S", table)
             before = time.perf_counter()
             for _ in range(5):
@@ -222,39 +223,48 @@ def index(counts: Sequence[int]) -> None:
             print(f"{name:8} {many:10,} {(time.perf_counter() - before) * 200:12.1f} {each:15.2f}", flush=True)
 
 
-def memory() -> None:
-    """MiB of Python and of Arrow that 10,000 of something hold, on rows and over columns."""
-    print(f"{'10,000 …':16} {'rows':>8} {'columns':>8}  MiB")
-    matches = Shape(
+HELD = {
+    "partitions": SHAPES["context"],
+    "statements": SHAPES["statements-10000"],
+    "matches": Shape(
         "select * from pattern [every a=S(price>=0) -> b=S(symbol=a.symbol, price<0) where timer:within(1 hour)]", 100
-    )
-    for name, shape in {
-        "partitions": SHAPES["context"],
-        "statements": SHAPES["statements-10000"],
-        "matches": matches,
-    }.items():
-        held = [_held(shape, columns) for columns in (None, 1)]
-        print(f"{name:16} {held[0]:8.1f} {held[1]:8.1f}", flush=True)
+    ),
+}
 
 
-def _held(shape: Shape, columns: int | None) -> float:
-    if columns is not None:
-        rate(shape, columns, BATCH, 0.1)  # loads what is loaded once
+def memory() -> None:
+    """MiB that 10,000 of something hold, on rows and over columns: by how much a process of its own grows."""
+    print(f"{'10,000 …':16} {'rows':>8} {'columns':>8}  MiB")
+    for name in HELD:
+        command = [sys.executable, "-m", "benchmarks.engine", "--held", name]
+        found = [
+            float(subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout)
+            for more in ((), ("--columns",))
+        ]
+        print(f"{name:16} {found[0]:8.1f} {found[1]:8.1f}", flush=True)
+
+
+def held(name: str, columns: int | None) -> float:
+    """MiB by which this process grows. What is loaded once has been before; tracing would take minutes to deploy."""
+    shape = HELD[name]
+    warm, _ = deployed(Shape(shape.text, 10), columns)
+    warm.send("S", next(events(10, 300))[0])
     gc.collect()
-    tracemalloc.start()
-    arrow = pa.total_allocated_bytes()
+    before = _resident()
     engine, _ = deployed(shape, columns)
     names = pa.array([f"K{i}" for i in range(shape.keys)])
-    size = 10_000 if shape.keys < BATCH else shape.keys
-    codes = pa.array(np.arange(size) % shape.keys)
-    engine.send(
-        "S", pa.table({"symbol": names.take(codes), "price": [1.0] * size, "volume": pa.array([1] * size, pa.int32())})
-    )
+    codes = pa.array(np.arange(BATCH) % shape.keys)
+    volumes = pa.array([1] * BATCH, pa.int32())
+    engine.send("S", pa.table({"symbol": names.take(codes), "price": [1.0] * BATCH, "volume": volumes}))
     gc.collect()
-    found = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - arrow
-    tracemalloc.stop()
-    del engine
-    return found / 2**20
+    grown = _resident() - before
+    del engine, warm
+    return grown
+
+
+def _resident() -> float:
+    """MiB of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 def _arguments() -> argparse.Namespace:
@@ -262,6 +272,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"all, or some of {', '.join(SHAPES)}")
     parser.add_argument("--index", type=int, nargs="+", metavar="STATEMENTS", help="what an event costs beside so many")
     parser.add_argument("--memory", action="store_true", help="what 10,000 contexts, statements, matches hold")
+    parser.add_argument("--held", choices=HELD, help="MiB that 10,000 of these hold in this process")
+    parser.add_argument("--columns", action="store_true", help="with --held: over columns")
     parser.add_argument("--first", metavar="SHAPE", help="milliseconds of the first batch of this process")
     given = parser.parse_args()
     unknown = [name for name in (*given.shapes, *([given.first] if given.first else [])) if name not in SHAPES]
@@ -274,6 +286,8 @@ if __name__ == "__main__":
     wanted = _arguments()
     if wanted.first:
         print(first(wanted.first))
+    elif wanted.held:
+        print(held(wanted.held, 1 if wanted.columns else None))
     elif wanted.index:
         index(wanted.index)
     elif wanted.memory:
