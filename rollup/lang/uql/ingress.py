@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
@@ -32,7 +30,6 @@ WIDE = {
     Kind.SPAN: pa.int64(),
 }
 """What a column that was read is made of; times and spans are microseconds."""
-_NEWLINE = 10
 _SMALL = 512
 _GIVEN_UP = 3
 """Pieces in a row that are not plain, after which none is taken for it."""
@@ -58,15 +55,6 @@ class Bad:
 
     line: int
     reason: str
-
-
-class Piece(NamedTuple):
-    """Whole lines of input, how many they are, and how many lines and bytes of the input come before them."""
-
-    data: bytes
-    lines: int
-    line: int
-    byte: int
 
 
 def instant(text: str) -> int:
@@ -109,33 +97,29 @@ class Ingress:
             [pa.field(field.name, WIDE[field.kind]) for field in self._fields]
             + [pa.field(text_of(field.name), pa.string()) for field in self._fields if field.name in self._texts]
         )
-        self._lines = self._bytes = 0
+        self.lines = 0
         self._misses = 0 if not self._texts and scanning.fits(self._fields) else _GIVEN_UP
         self._scanner = scanning.Scanner(self._fields)
+        self._bytes = 0
 
-    def read(self, data: bytes) -> tuple[pa.Table, list[Bad]]:
+    def read(self, piece: bytes) -> tuple[pa.Table, list[Bad]]:
         """The good rows of whole lines of input, in order, and the bad ones. Lines are counted over all calls."""
-        return self.columns(self.piece(data))
-
-    def piece(self, data: bytes) -> Piece:
-        """The next whole lines of the input, with their place in it."""
-        lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
-        piece = Piece(data, lines, self._lines, self._bytes)
-        self._lines, self._bytes = self._lines + lines, self._bytes + len(data)
-        return piece
-
-    def columns(self, piece: Piece) -> tuple[pa.Table, list[Bad]]:
-        """The good rows of a piece, in order, and the bad ones; several threads may ask at once, in any order."""
-        if not piece.data:
+        if not piece:
             return self.schema.empty_table(), []
-        rows = self._scanned(piece) if len(piece.data) >= scanning.LEAST else None
-        return (rows, []) if rows is not None else self._read(piece.data, piece.line)
+        rows = self._scanned(piece) if len(piece) >= scanning.LEAST else None
+        if rows is not None:
+            self.lines += rows.num_rows  # a plain row is a line
+            return rows, []
+        rows, bad = self._read(piece, self.lines)
+        self.lines += piece.count(b"\n")
+        return rows, bad
 
-    def _scanned(self, piece: Piece) -> pa.Table | None:
+    def _scanned(self, piece: bytes) -> pa.Table | None:
         """The rows of a piece in which everything is plain; an input that is not plain is not asked again and again."""
-        if self._misses >= _GIVEN_UP or not self._scanner.ready(piece.byte + len(piece.data)):
+        self._bytes += len(piece)
+        if self._misses >= _GIVEN_UP or not self._scanner.ready(self._bytes):
             return None
-        columns = self._scanner.scan(piece.data, piece.lines)
+        columns = self._scanner.scan(piece)
         self._misses = 0 if columns is not None else self._misses + 1
         return None if columns is None else pa.table(columns, schema=self.schema)
 

@@ -1,7 +1,6 @@
 """A chain of queries over a stream of bytes: reads, steps, writes, with memory that does not grow with the input.
 
-A thread reads while the rows before are worked on; what it has read by then is one batch. Others make columns of
-batches, given in their order. Windows of the wall clock
+A thread reads while the rows before are worked on; what it has read by then is one batch. Another makes columns of it. Windows of the wall clock
 close when their time has come, also while nothing arrives.
 """
 
@@ -10,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
@@ -27,8 +25,6 @@ _READ = 4 << 20
 _BATCH = 4 << 20
 _AHEAD = 32 << 20
 _PIECES = 2
-_PARSERS = 2
-"""Threads that make columns of pieces: with one, two cores wait for it."""
 
 Clock = Callable[[], int]
 """Microseconds since the query began."""
@@ -185,38 +181,35 @@ _Read = tuple[pa.Table, Sequence[Bad]]
 
 
 class _ParsedAhead:
-    """Makes columns of pieces in threads, while the ones before are worked on. A piece is given as soon as it is there."""
+    """Makes columns of pieces in a thread, while the ones before are worked on. A piece is given as soon as it is there."""
 
     def __init__(self, pieces: Iterator[bytes], ingress: Ingress) -> None:
-        self._queue: Queue[Future[_Read] | None] = Queue(_PIECES)
-        self._threads = ThreadPoolExecutor(_PARSERS, "uql columns")
+        self._queue: Queue[_Read | BaseException | None] = Queue(_PIECES)
         self._stopped = False
-        threading.Thread(target=self._hand_out, args=(pieces, ingress), name="uql pieces", daemon=True).start()
+        threading.Thread(target=self._parse, args=(pieces, ingress), name="uql columns", daemon=True).start()
 
     def __iter__(self) -> Iterator[_Read]:
         while (found := self._queue.get()) is not None:
-            yield found.result()
+            if isinstance(found, BaseException):
+                raise found
+            yield found
 
     def close(self) -> None:
-        """Nobody asks any more: the threads end with the pieces that they have."""
+        """Nobody asks any more: the thread ends with the piece that it has."""
         self._stopped = True
         with suppress(Empty):
             while True:
                 self._queue.get_nowait()
 
-    def _hand_out(self, pieces: Iterator[bytes], ingress: Ingress) -> None:
+    def _parse(self, pieces: Iterator[bytes], ingress: Ingress) -> None:
         try:
             for piece in pieces:
                 if self._stopped:
                     return
-                self._queue.put(self._threads.submit(ingress.columns, ingress.piece(piece)))
+                self._queue.put(ingress.read(piece))
         except BaseException as problem:  # told to the one who waits for the rows
-            failed = Future[_Read]()
-            failed.set_exception(problem)
-            self._queue.put(failed)
-        finally:
-            self._threads.shutdown(wait=False)
-            self._queue.put(None)
+            self._queue.put(problem)
+        self._queue.put(None)
 
 
 def _cut(rest: bytes, data: bytes, ended: bool) -> tuple[bytes, bytes]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ ENOUGH = 64 << 20
 _KINDS = {Kind.INTEGER: 0, Kind.FLOAT: 1, Kind.TEXT: 2, Kind.BOOLEAN: 3, Kind.TIME: 4}
 _SLOTS, _MOST_SLOTS = 1 << 12, 1 << 22
 _STRANGE = -1
-_LOADING = Lock()
 
 _SOURCE = """
 def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, sizes, counts, powers):
@@ -258,24 +256,20 @@ class Scanner:
     def ready(self, read: int) -> bool:
         """Whether the loop is loaded, or so many bytes have been read that loading it is worth its while."""
         if read >= ENOUGH:
-            with _LOADING:  # the others wait for it: they need it too
-                load()
+            load()
         return _core.cache_info().currsize > 0
 
-    def scan(self, piece: bytes, lines: int) -> list[pa.Array] | None:
-        """The columns of a piece that has so many ends of lines; None when something in it is not plain.
-
-        Several threads may ask at once.
-        """
-        data, slots = np.frombuffer(piece, np.uint8), self._slots
+    def scan(self, piece: bytes) -> list[pa.Array] | None:
+        """The columns of a piece; None when something in it is not plain."""
+        data = np.frombuffer(piece, np.uint8)
         while True:
-            arrays = _Arrays(len(self._fields), lines + 1, slots)
+            arrays = _Arrays(len(self._fields), int(np.count_nonzero(data == 10)) + 1, self._slots)
             rows = arrays.fill(data, self._kinds, self._low, self._high)
             if rows >= 0:
                 return [arrays.column(data, place, field, rows) for place, field in enumerate(self._fields)]
-            if rows == _STRANGE or slots >= _MOST_SLOTS:
+            if rows == _STRANGE or self._slots >= _MOST_SLOTS:
                 return None
-            self._slots = slots = slots * 16
+            self._slots *= 16
 
 
 class _Arrays:
