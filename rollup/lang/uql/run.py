@@ -23,7 +23,8 @@ from rollup.lang.uql.plan import Plan
 
 _READ = 4 << 20
 _BATCH = 4 << 20
-_AHEAD = 32 << 20
+_AHEAD = 8 << 20
+"""Bytes that are read before they are asked for: few, so that memory that is given back is used again at once."""
 _PIECES = 2
 
 Clock = Callable[[], int]
