@@ -126,6 +126,17 @@ def test_a_statement_delivers(
     assert given == expected
 
 
+@pytest.mark.parametrize("end", ["after 4 sec", "pattern [timer:interval(4 sec)]"])
+def test_the_output_of_the_instant_at_which_a_partition_ends_comes_before_the_end(end: str) -> None:
+    engine = Engine(0)
+    engine.deploy(SCHEMAS + f"create context C start A end {end};")
+    engine.deploy("context C select count(*) as n from B#time(10 sec) output snapshot every 2 sec", "s")
+    engine.send("A", {"id": "x", "v": 0})
+    engine.send("B", {"id": "x", "v": 1})
+    engine.advance(10_000)
+    assert [(each.at, each.new) for each in engine.heard()] == [(2_000, [{"n": 1}]), (4_000, [{"n": 1}])]
+
+
 def test_an_endless_circle_is_stopped_with_its_path_and_the_engine_goes_on() -> None:
     engine = Engine()
     engine.deploy(SCHEMAS + "insert into X select v from A; insert into X select v from X; @name('s') select v from B")

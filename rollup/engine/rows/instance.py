@@ -168,9 +168,14 @@ class Instance:
         self.ask_timers()
 
     def _matched(self, number: int, matches: Iterable[Any]) -> None:
-        """Each match is a change of its own, also where one event makes several; what comes of them is one delivery."""
+        """Each match is a change of its own, also where one event makes several; what comes of them is one delivery.
+
+        Where the pattern chooses among the matches of an event, those that it leaves are one change.
+        """
         begin = len(self.runner.deliveries)
-        for match in [list(matches)] if self.takes_together else [[match] for match in matches]:
+        pattern = self._matchers[number].pattern
+        together = self.takes_together or pattern.suppress or pattern.discard
+        for match in [list(matches)] if together else [[match] for match in matches]:
             if self.alive:
                 self._change({number: self.inputs[number].arrive([self.row(each) for each in match])})
         self.runner.deliver_together(self.name, begin)

@@ -68,7 +68,10 @@ Condition = NowCondition | EventCondition | PatternCondition | AfterCondition | 
 
 
 class Watch:
-    """Waits for a condition; `found` gets what it brings: rows by tag."""
+    """Waits for a condition; `found` gets what it brings: rows by tag.
+
+    `phase`: when a pattern's own alarms are heard at one instant. That of an end waits for the outputs of what it ends.
+    """
 
     def __init__(
         self,
@@ -78,9 +81,10 @@ class Watch:
         environment: Environment,
         narrow: Narrow,
         found: Callable[[dict[str, Any]], None],
+        phase: Phase = Phase.WINDOW,
     ) -> None:
         self._condition, self._runner, self.order = condition, runner, order
-        self._environment, self._narrow, self._found = environment, narrow, found
+        self._environment, self._narrow, self._found, self._phase = environment, narrow, found, phase
         self._listening = Listening(runner)
         self._matcher: Matcher | None = None
         self._due: int | None = None
@@ -146,7 +150,13 @@ class Watch:
             self._listening.add(condition.filter.stream, entry)
         elif isinstance(condition, PatternCondition):
             self._matcher = Matcher(
-                condition.pattern, self._runner, self.order, self._matched, self._narrow, self._environment
+                condition.pattern,
+                self._runner,
+                self.order,
+                self._matched,
+                self._narrow,
+                self._environment,
+                self._phase,
             )
 
     def _matched(self, matches: Sequence[Any]) -> None:

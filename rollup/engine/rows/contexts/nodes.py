@@ -23,7 +23,7 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
 from rollup.engine.rows.plans import Filter, Narrow, Narrowing
-from rollup.engine.timers import Order
+from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.runtime import ContextRuntime
@@ -61,7 +61,7 @@ class Child:
         node = self.node
         order = (node.runtime.order, -1, self.number)
         narrow = node.narrowing(self.key)
-        return Watch(end, node.runtime.component.runner, order, self.environment, narrow, self._ended)
+        return Watch(end, node.runtime.component.runner, order, self.environment, narrow, self._ended, Phase.CONTEXT)
 
     def _ended(self, match: dict[str, Any]) -> None:
         self.node.close(self, True)

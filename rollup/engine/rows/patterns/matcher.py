@@ -41,8 +41,10 @@ class Matcher:
         deliver: Callable[[list[Match]], None],
         scope: Callable[[str], tuple[Mapping[int, Any], Callable[[Row], bool] | None]] | None = None,
         environment: Environment | None = None,
+        phase: Phase = Phase.WINDOW,
     ) -> None:
         self.pattern, self.runner, self.order, self.deliver = pattern, runner, order, deliver
+        self._phase = phase
         self._scope = scope
         self._environment = environment or runner.environment
         self._places = {id(node): place for place, node in enumerate(nodes(pattern.root))}
@@ -280,7 +282,7 @@ class Matcher:
     def _ask(self) -> None:
         while self._alarms and self._alarms[0][1] not in self._states:
             heapq.heappop(self._alarms)
-        self.runner.timers.ask(self, Phase.WINDOW, self._alarms[0][0] if self._alarms else None)
+        self.runner.timers.ask(self, self._phase, self._alarms[0][0] if self._alarms else None)
 
 
 def _tags(ranges: Sequence[Range]) -> set[int]:
