@@ -192,3 +192,19 @@ def test_a_request_takes_parameters_by_order_and_by_name() -> None:
         engine.send("A", {"id": id, "v": v})
     assert engine.query("select v from W where id = ? and v > ?", ["x", 1]) == [{"v": 3}]
     assert engine.query("select v from W where id = ?:who", {"who": "y"}) == [{"v": 2}]
+
+
+def test_a_statement_goes_on_from_a_state_without_the_aggregates_of_its_sub_queries() -> None:
+    text = "select v, (select sum(v) from S#length(2)) as s from S"
+    engines = [Engine(columns=None) for _ in range(2)]
+    for engine in engines:
+        engine.deploy("create schema S(v int)")
+        engine.deploy(text, "asks")
+    instances = [engine._component.root.instances["asks"] for engine in engines]  # pyright: ignore[reportPrivateUsage]
+    engines[0].send("S", [{"v": v} for v in (1, 2, 4)])
+    engines[0].heard()
+    instances[1].stop()
+    instances[1].restore(instances[0].snapshot()[:4])
+    for engine in engines:
+        engine.send("S", {"v": 8})
+    assert [[each.new for each in engine.heard()] for engine in engines] == [[[{"v": 8, "s": 12}]]] * 2

@@ -271,12 +271,15 @@ class Instance:
 
     def restore(self, state: Any) -> None:
         """Go on, instead of `start`."""
-        inputs, matchers, kept, gone, running = state
-        for each, inner in zip(self._running, running, strict=True):
-            each.restore(inner)
+        inputs, matchers, kept, gone, *running = state
         self._gone = [(number, Delta(new, old)) for number, new, old in gone]
         for each, inner in zip(self.inputs, inputs, strict=True):
             each.restore(inner)
+        for place, each in enumerate(self._running):
+            if running:
+                each.restore(running[0][place])
+            else:  # a state of before sub-queries kept theirs up
+                each.change(Delta(self.held(each.input), ()))
         self.restore_kept(kept)
         self.alive = True
         self.listen()
