@@ -51,6 +51,17 @@ HELD = """@sink(type='file', path='held') define stream Held (price double, tota
 }
 """
 """Each event of a with the total of the minute before."""
+KEYED = """@sink(type='file', path='slices') define stream Slices (symbol string, total double);
+@sink(type='file', path='left') define stream Left (symbol string, price double);
+@lang('uql') {
+  from Trades group by symbol window slice 60 seconds based on rowtime aggregate sum(price) as total
+  append symbol, total to Slices
+}
+@lang('streamcruncher', into='Left') {
+  select symbol, price from Trades (partition by symbol store last 2) as w where w.$row_status is dead;
+}
+"""
+"""Two languages more that have keys: the minutes, and what is no longer one of the last two of its symbol."""
 MINUTES = """INSERT INTO Minutes
 SELECT STREAM TUMBLE_END(rowtime, INTERVAL '1' MINUTE) AS ended, symbol, SUM(price) AS total FROM Trades
 GROUP BY TUMBLE(rowtime, INTERVAL '1' MINUTE), symbol
@@ -104,6 +115,13 @@ def in_files(found: Job, sink: str) -> list[dict[str, Any]]:
 
 def _rows(found: Job, columns: str, name: str) -> list[Any]:
     return sorted(list(row) for row in answers(found.conf, columns, "minutes", name))
+
+
+def expected_keyed(files: int) -> dict[str, list[tuple[str, float]]]:
+    """Of KEYED, sorted: the last minute is open, and so is the instant of the last event, which is the last 1.0 of b."""
+    left = [("a", m + 1.0) for m in range(files - 2)] + [("b", price) for price in (1.0, 10.0, 1.0)] * (files - 1)
+    slices = [(symbol, v) for m in range(files - 1) for symbol, v in (("a", m + 1.0), ("b", 12.0))]
+    return {"slices": sorted(slices), "left": sorted(left)}
 
 
 def expected(files: int) -> dict[str, Any]:

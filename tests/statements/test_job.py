@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.job.jobs import ROOT
-from tests.statements.jobs import HELD, expected, in_files, job, results
+from tests.statements.jobs import HELD, KEYED, expected, expected_keyed, in_files, job, results
 
 
 def killed(folder: Path, *options: str) -> dict[str, Any]:
@@ -47,13 +47,17 @@ def test_in_shards_it_is_killed_again_and_again(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_run_on_spark_in_shards_gives_the_same(tmp_path: Path) -> None:
-    found = job(tmp_path, files=6, per_batch=2, shards=3)
+    found = job(tmp_path, files=6, per_batch=2, shards=3, more=KEYED)
     code, said = found.finish("--once")
     assert (code, results(found)) == (0, expected(6)), said
+    keyed = expected_keyed(6)
+    assert {sink: sorted(tuple(row.values()) for row in in_files(found, sink)) for sink in keyed} == keyed
     record = json.loads(max((tmp_path / "tables/_rollup/_statements").glob("commit-*.json")).read_text())
     assert {name: len(files) for name, files in record["open"].items() if name != "statements"} == {
         "jumps.epl": 3,
         "minutes.sql": 3,
+        "uql block": 3,
+        "streamcruncher block": 3,
     }
 
 
