@@ -12,10 +12,11 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
-from rollup.core.errors import PlanError, QueryError, RollupError
+from rollup.core.errors import PlanError, RollupError
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
 from rollup.lang.calcite import windows
+from rollup.lang.calcite.asking import rows_of
 from rollup.lang.calcite.catalog import FROM, UNTIL, Catalog
 from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.planning.lowering import Lowering
@@ -229,13 +230,7 @@ class Session:
         """The rows of a relational query, as of now. Raises QueryError for a value that cannot be computed."""
         if answer.relational is None:
             raise PlanError("a standing query has no rows yet")
-        self.engine.strict(True)
-        try:
-            return self.engine.ask(answer.relational).rename_columns(list(answer.names))
-        except duckdb.Error as problem:
-            raise QueryError(_sentence(problem)) from None
-        finally:
-            self.engine.strict(False)
+        return rows_of(answer.relational, self.engine).rename_columns(list(answer.names))
 
     def _create(self, statement: exp.Create) -> Answer:
         if statement.kind != "VIEW" or not isinstance(statement.expression, exp.Query):
@@ -377,13 +372,6 @@ def _listed(table: Table, row: Any) -> Sequence[Any] | str:
     if not isinstance(row, Sequence) or isinstance(row, str):
         return f"{row!r} is no row: a list of values, or an object by the names of columns"
     return row if len(row) == len(table.columns) else f"{len(row)} values, {len(table.columns)} expected"
-
-
-def _sentence(problem: Exception) -> str:
-    """What DuckDB said of a value, without its advice on its own settings."""
-    first = str(problem).split("\n")[0].split(". Use TRY")[0]
-    words = first.partition(": ")[2] or first
-    return "division by zero" if words.startswith("Division by zero") else words
 
 
 def _last_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -14,6 +14,8 @@ from rollup.lang.calcite.similar import similar
 
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.Localtime, exp.CurrentTime, exp.CurrentDate)
 
+_NARROWED = "a sum that is narrowed"
+
 
 def duck(node: exp.Expr, of: Kinds, now: datetime | None = None) -> exp.Expr:
     """An expression as DuckDB computes it; `now` is what CURRENT_TIMESTAMP gives."""
@@ -28,6 +30,21 @@ def duck(node: exp.Expr, of: Kinds, now: datetime | None = None) -> exp.Expr:
         if new is not part:
             part.replace(new)
     return root.this.pop()
+
+
+def narrowed(tree: exp.Expr) -> list[exp.Expr]:
+    """The sums of whole numbers in a translated query, each with the cast that makes 64 bits of it."""
+    return [part for part in tree.find_all(exp.TryCast) if _NARROWED in part.meta]
+
+
+def strict(tree: exp.Query, only: int | None = None) -> exp.Query:
+    """The query with an error where a sum, any or one of `narrowed`, is beyond 64 bits: nobody counts nulls in rows
+    that are asked for once."""
+    found: exp.Query = tree.copy()
+    for place, part in enumerate(narrowed(found)):
+        if only in (None, place):
+            part.replace(exp.Cast(this=part.this, to=part.args["to"]))
+    return found
 
 
 def _sides(part: exp.Expr, of: Kinds) -> tuple[Kind, Kind]:
@@ -89,7 +106,9 @@ class _Translation:
         whole = isinstance(inner, exp.Sum) and self.sides.get(id(inner), (Kind.OTHER,))[0] is Kind.WHOLE
         if not whole or isinstance(part.parent, (exp.Window, exp.Filter)):
             return part
-        return exp.TryCast(this=part.copy(), to=exp.DataType.build("BIGINT"))
+        narrowed = exp.TryCast(this=part.copy(), to=exp.DataType.build("BIGINT"))
+        narrowed.meta[_NARROWED] = True
+        return narrowed
 
     def _now(self, part: exp.Expr) -> exp.Expr:
         stamp = _timestamp(self.now)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, QueryError
 from rollup.lang.calcite.model import Model
 from rollup.lang.calcite.session import Session
 
@@ -82,3 +83,35 @@ def test_hop_stands_beside_joins_conditions_views_and_ends_inside_aggregates() -
 def test_what_hop_over_a_table_cannot_be_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         _session([]).prepare(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT k,\n  SUM(v) AS s FROM W GROUP BY k", "line 2, column 3: the sum is beyond 64 bits"),
+        ("SELECT SUM(v) FILTER (WHERE k = 'b'), SUM(v) FILTER (WHERE k = 'a') FROM W", "line 1, column 39: the sum"),
+        ("SELECT v, SUM(v) OVER (PARTITION BY k) AS s FROM W", "line 1, column 11: the sum"),
+        ("WITH w2 AS (SELECT SUM(v) AS s FROM W) SELECT s FROM w2", "line 1, column 20: the sum"),
+        ("SELECT k FROM W WHERE v <= (SELECT SUM(v) FROM W)", "line 1, column 36: the sum"),
+        ("SELECT SUM(v), CAST(k AS BIGINT) FROM W GROUP BY k", "Could not convert string 'a'"),
+        ("SELECT SUM(v), MAX(v) + 1 FROM W", "Overflow in addition"),
+    ],
+)
+def test_a_sum_beyond_64_bits_is_an_error_at_its_place(text: str, said: str) -> None:
+    session = _wide()
+    with pytest.raises(QueryError) as problem:
+        session.ask(session.prepare(text))
+    assert str(problem.value).startswith(said)
+
+
+def test_a_sum_beyond_64_bits_is_exact_as_a_decimal_and_harms_no_other() -> None:
+    session = _wide()
+    assert _asked(session, "SELECT SUM(CAST(v AS DECIMAL(38, 0))) AS s FROM W WHERE k = 'a'") == [(Decimal(2**63),)]
+    assert _asked(session, "SELECT SUM(v) AS s FROM W WHERE k = 'b'") == [(5,)]
+    assert _asked(session, "SELECT SUM(v) AS s FROM W WHERE k = 'c'") == [(None,)]
+
+
+def _wide() -> Session:
+    session = Session(Model.of({"tables": {"W": {"columns": {"k": "VARCHAR", "v": "BIGINT"}}}}))
+    session.load("W", [("a", 2**63 - 1), ("a", 1), ("b", 5)])
+    return session
