@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
@@ -41,6 +42,29 @@ def fit(low: int, high: int) -> Callable[[int], int | None]:
         return value if low <= value <= high else None
 
     return check
+
+
+def single(value: float) -> float:
+    """The nearest 32-bit float; beyond its range infinity.
+
+    >>> single(0.5), single(16_777_217), single(1e300)
+    (0.5, 16777216.0, inf)
+    """
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def words_of_single(value: float) -> str:
+    """A 32-bit float in the fewest digits that mean it.
+
+    >>> words_of_single(single(0.1)), words_of_single(math.inf)
+    ('0.1', 'inf')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    return repr(next(short for digits in range(1, 10) if single(short := float(f"{value:.{digits}g}")) == value))
 
 
 def divide_cut(a: int, b: int) -> int | None:
@@ -128,6 +152,8 @@ DIVIDE_DECIMAL = Operator("/ decimal", divide_decimal)
 REMAINDER = Operator("%", remainder_cut)
 FIT_INT = Operator("fits int", fit(INT_MIN, INT_MAX))
 FIT_LONG = Operator("fits long", fit(LONG_MIN, LONG_MAX))
+FIT_FLOAT = Operator("fits float", single)
+FLOAT_WORDS = Operator("words of a float", words_of_single)
 
 EQUAL = Operator("=", "({0} == {1})", numpy="({0} == {1})")
 UNEQUAL = Operator("!=", "({0} != {1})", numpy="({0} != {1})")

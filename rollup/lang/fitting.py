@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from typing import Any
 
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.engine.operators import single
 from rollup.engine.types import DataType, Kind, RowType
 
 _TEXT = (str,)
@@ -36,14 +35,6 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     if kind.kind is Kind.FLOAT:
         return single(value)
     return float(value) if kind.kind is Kind.DOUBLE else value
-
-
-def single(value: float) -> float:
-    """The nearest 32-bit float; beyond its range infinity."""
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.engine.operators import single
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.fitting import fitting_columns
@@ -40,7 +41,7 @@ def _fits(value: Any, kind: Kind) -> bool:
     if given is str:
         return kind is Kind.STRING
     if given is float:
-        return kind is Kind.DOUBLE or kind is Kind.FLOAT
+        return kind is Kind.DOUBLE
     if given is int:
         return kind in _LIMITS and -(limit := _LIMITS[kind]) <= value < limit
     return given is bool and kind is Kind.BOOL
@@ -71,7 +72,7 @@ def converted(value: Any, kind: DataType, what: str) -> Any:
             if value == int(value) and -limit <= value < limit:
                 return int(value)
         case Kind.DOUBLE | Kind.FLOAT if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            return float(value)
+            return single(float(value)) if kind.kind is Kind.FLOAT else float(value)
         case Kind.DOUBLE | Kind.FLOAT if value in ("NaN", "Infinity", "-Infinity"):
             return float(value)
         case Kind.DECIMAL if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):

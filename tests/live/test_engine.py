@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -183,6 +184,18 @@ def test_an_arrow_table_is_its_rows_one_after_the_other() -> None:
     engine.deploy(SCHEMAS + "@name('s') select sum(v) as s from A#length(2)")
     engine.send("A", pa.table({"id": ["x", "y", "z"], "v": pa.array([1, 2, 3], pa.int32())}))
     assert _heard(engine) == [{"s": 1}, {"s": 3}, {"s": 5}]
+
+
+def test_a_float_is_of_32_bits_however_it_is_sent() -> None:
+    engine = Engine()
+    engine.deploy("create schema S(f float); @name('A') select f, sum(f) as total from S(f = 0.1f)")
+    engine.send("S", {"f": 0.1})
+    engine.send("S", pa.table({"f": pa.array([0.1, 0.2])}))
+    tenth = float(np.float32(0.1))
+    assert [each.new for each in engine.heard()] == [
+        [{"f": tenth, "total": tenth}],
+        [{"f": tenth, "total": float(np.float32(0.1) + np.float32(0.1))}],
+    ]
 
 
 def test_a_request_takes_parameters_by_order_and_by_name() -> None:

@@ -13,6 +13,7 @@ from sortedcontainers import SortedList
 from rollup.core.sketches import QUANTILES
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
+from rollup.engine.operators import single
 
 
 def mean(total: Any, n: int) -> Any:
@@ -140,6 +141,7 @@ def _text(value: Any) -> str:
 
 HELPERS: Mapping[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,  # a power of one half is another double in compiled loops
+    "single": single,
     "sorted_list": SortedList,
     "mean": mean,
     "middle": middle,

@@ -83,7 +83,7 @@ CASTS: dict[Kind, Operator] = {
     Kind.INT: Operator("to int", lambda value: _whole(value, 2**31)),
     Kind.LONG: Operator("to long", lambda value: _whole(value, 2**63)),
     Kind.DOUBLE: Operator("to double", lambda value: _double(value)),
-    Kind.FLOAT: Operator("to float", lambda value: _double(value)),
+    Kind.FLOAT: Operator("to float", lambda value: None if (found := _double(value)) is None else op.single(found)),
     Kind.STRING: Operator("to string", text),
     Kind.BOOL: Operator("to boolean", lambda value: value if isinstance(value, bool) else str(value).lower() == "true"),
     Kind.DECIMAL: Operator("to decimal", lambda value: _decimal(value)),
@@ -114,6 +114,17 @@ def _double(value: Any) -> float | None:
 
 # aggregates
 
+_IN_FLOATS = {
+    "enter": "{n} += 1; {total} = single({total} + {x})",
+    "leave": "{n} = max({n} - 1, 0); {total} = single({total} - {x}) if {n} else 0",
+}
+_FLOAT_SUM = replace(agg.SUM, name="sum of floats", **_IN_FLOATS)
+OF_FLOATS: dict[str, agg.Aggregate] = {
+    "sum": _FLOAT_SUM,
+    "total": _FLOAT_SUM,
+    "avg": replace(agg.AVG, name="avg of floats", **_IN_FLOATS),
+}
+"""Of 32-bit floats: each addition is one of theirs."""
 AGGREGATES: dict[str, agg.Aggregate] = {
     "count": replace(agg.COUNT, leave="{n} -= {n} > 0"),
     "sum": agg.SUM,

@@ -8,6 +8,7 @@ from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
+from rollup.engine.operators import single
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Position
 
@@ -63,7 +64,7 @@ class ReadExpressions(Transformer[Token, Any]):
         return ex.Constant(int(parts[0][:-1]), "long", at=place(meta))
 
     def float_(self, meta: Meta, parts: Parts) -> ex.Constant:
-        return ex.Constant(float(parts[0][:-1]), "float", at=place(meta))
+        return ex.Constant(single(float(parts[0][:-1])), "float", at=place(meta))
 
     def double(self, meta: Meta, parts: Parts) -> ex.Constant:
         return ex.Constant(float(parts[0].rstrip("dD")), "double", at=place(meta))

@@ -259,7 +259,7 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="convert(x, 'double')")
     kind, given = semantics.TYPES[parse_type(target.value)], bind(value, scope)
     if kind == STRING and given.type == FLOAT:
-        return Call(semantics.FLOAT_WORDS, (given,), STRING)
+        return Call(op.FLOAT_WORDS, (given,), STRING)
     return Call(semantics.CONVERT, (given, Const(target.value.lower(), STRING)), kind)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
-from rollup.lang.fitting import single
+from rollup.engine.operators import single
 from rollup.lang.siddhi.statements import tree
 from rollup.plan.types import Type
 

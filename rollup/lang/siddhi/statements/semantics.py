@@ -19,7 +19,6 @@ from rollup.engine import operators as op
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
-from rollup.lang.fitting import single
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type
@@ -43,8 +42,7 @@ COMPARISONS: Mapping[str, Operator] = {
 }
 
 
-FIT_FLOAT = Operator("fits float", single)
-FITS: Mapping[Kind, Operator] = {Kind.INT: op.FIT_INT, Kind.LONG: op.FIT_LONG, Kind.FLOAT: FIT_FLOAT}
+FITS: Mapping[Kind, Operator] = {Kind.INT: op.FIT_INT, Kind.LONG: op.FIT_LONG, Kind.FLOAT: op.FIT_FLOAT}
 """What a result of each type goes through, so that numbers never wrap."""
 
 
@@ -74,7 +72,7 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "int": _whole(op.INT_MIN, op.INT_MAX),
     "long": _whole(op.LONG_MIN, op.LONG_MAX),
-    "float": lambda value: single(float(value)),
+    "float": lambda value: op.single(float(value)),
     "double": float,
     "bool": lambda value: value.lower() == "true" if isinstance(value, str) else value == 1,
     "string": lambda value: ("true" if value else "false") if isinstance(value, bool) else str(value),
@@ -192,13 +190,7 @@ def _log(words: str, values: tuple[Any, ...]) -> bool:
     return True
 
 
-def _words(value: float) -> str:
-    """A 32-bit float in the fewest digits that mean it."""
-    return repr(next(short for digits in range(1, 10) if single(short := float(f"{value:.{digits}g}")) == value))
-
-
 CONVERT = Operator("convert", _convert)
-FLOAT_WORDS = Operator("words of a float", lambda value: _words(value) if math.isfinite(value) else str(value))
 INSTANCE_OF: Mapping[Type, Operator] = {
     kind: Operator(f"instance of {kind}", _instance(str(kind)), strict=False) for kind in INSTANCES.values()
 }

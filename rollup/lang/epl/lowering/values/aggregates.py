@@ -14,14 +14,14 @@ from rollup.engine.aggregates.known import rate as RATE
 from rollup.engine.aggregates.known import rate_by as RATE_BY
 from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
-from rollup.engine.types import ANY, DECIMAL, DOUBLE, INT, DataType, Kind
+from rollup.engine.types import ANY, DECIMAL, DOUBLE, FLOAT, INT, DataType, Kind
 from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.catalog import ordered, problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
-from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING
+from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_FLOATS
 from rollup.lang.epl.tree import expressions as ex
 
 
@@ -93,7 +93,8 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
             ordered(arg.type, node, render(plain[0]))
     if name in ("stddev", "avedev") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
-    return AggregateCall(_function(name, scope), args, node.distinct, where)
+    function = OF_FLOATS.get(name) if args and args[0].type == FLOAT else None
+    return AggregateCall(function or _function(name, scope), args, node.distinct, where)
 
 
 def _function(name: str, scope: Scope) -> Aggregate:

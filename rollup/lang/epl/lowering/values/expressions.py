@@ -11,7 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
-from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, LONG, NULL, STRING, DataType, Kind
+from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
 from rollup.lang.epl.lowering.values.names import LowerNames
@@ -77,7 +77,8 @@ class _Lowering(LowerNames):
             return Call(found, (left, right), DECIMAL)
         if node.operator == "/":
             return Call(op.DIVIDE_IEEE, (left, right), DOUBLE)
-        return Call(ARITHMETIC[node.operator], (left, right), kind)
+        found = Call(ARITHMETIC[node.operator], (left, right), kind)
+        return Call(op.FIT_FLOAT, (found,), FLOAT) if kind == FLOAT else found
 
     def _texts(self, node: ex.Arithmetic) -> bool:
         return any(isinstance(side, ex.Constant) and side.kind == "string" for side in (node.left, node.right))
@@ -278,7 +279,8 @@ class _Lowering(LowerNames):
         value = self.lower(node.arguments[0])
         if value.type.kind in (Kind.LIST, Kind.ROW) and kind.kind is not Kind.STRING:
             raise problem(f"`{render(node.arguments[0])}` is {value.type}, which is not cast to {kind}", node)
-        return Call(CASTS[kind.kind], (value,), kind)
+        words = op.FLOAT_WORDS if (value.type, kind) == (FLOAT, STRING) else CASTS[kind.kind]
+        return Call(words, (value,), kind)
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
@@ -329,7 +331,10 @@ def _widened(value: Expr, kind: DataType) -> Expr:
 
 
 def _widest(left: Expr, right: Expr) -> DataType:
+    """The type of a result: of a 32-bit float and a whole number it is a double."""
     kinds = [side.type for side in (left, right) if side.type.numeric]
+    if len(kinds) == 2 and FLOAT in kinds and kinds[0] != kinds[1]:
+        return kinds[0].widest(kinds[1]).widest(DOUBLE)
     if len(kinds) == 2:
         return kinds[0].widest(kinds[1])
     return kinds[0] if kinds else LONG
