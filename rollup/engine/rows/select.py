@@ -45,7 +45,7 @@ class SelectInstance(Instance):
         self.outputs = Outputs(
             plan.rate,
             self.kind,
-            self._update if alone else self.kind.update,
+            self._update if alone and not _adds_up(plan, self.kind) else self.kind.update,
             self.content,
             self.environment,
             self._emit,
@@ -144,7 +144,7 @@ class SelectInstance(Instance):
             self._give(self.finished(come), self.finished(leave), forced)
 
     def _update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
-        """Nothing is kept of a join that one input alone brings about, or each by itself."""
+        """Nothing is kept of a join that one input alone brings about, or each by itself: see `_adds_up`."""
         self.kind.clear()
         return self.kind.update(new, old)
 
@@ -300,6 +300,18 @@ def _alone(plan: Select) -> bool:
     rate = plan.rate
     waits = rate.limited or rate.mode != "default" or rate.after_span is not None or rate.after_events is not None
     return not (waits or plan.own_inputs or plan.levels or plan.grouping is not None or plan.into is not None)
+
+
+def _adds_up(plan: Select, kind: Kind) -> bool:
+    """Whether what one input alone brings about counts on between its events: where an output waits for groups."""
+    rate = plan.rate
+    if not rate.limited:
+        return False
+    if plan.grouping is not None and len(plan.grouping.sets) > 1:
+        return True
+    if rate.mode == "first":
+        return kind.grouped
+    return rate.mode in ("last", "all") and (kind.grouped or isinstance(kind, Total))
 
 
 def comparable(value: Any) -> Any:
