@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
@@ -87,7 +88,9 @@ def _function(these: _These, single: bool) -> Evaluate:
 @lru_cache(maxsize=4096)
 def _code(text: str, name: str) -> CodeType:
     """Constants and functions are no part of the text, so one code serves many expressions."""
-    return compile(text, f"<{name}>", "exec")
+    with warnings.catch_warnings():  # `3 is null` is the user's, and no word of ours is to be said of it
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return compile(text, f"<{name}>", "exec")
 
 
 class Source:

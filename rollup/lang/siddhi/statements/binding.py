@@ -14,6 +14,7 @@ from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, FLOAT, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi.statements.kinds import comparable, keyable, ordered, taken
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type, parse_type
@@ -36,7 +37,8 @@ class Input:
 class Scope:
     """The names that an expression may use. `calls` collects aggregates where they may stand; `aliases` are the
     columns of the select list, known in `having` and `group by`; `ask` makes a look-up in a table; `preferred` is the
-    input that a name without one means where several have it; `first_slot` is where the aggregates' values begin."""
+    input that a name without one means where several have it; `first_slot` is where the aggregates' values begin;
+    `timed`: what is bound is given the time of what is selected, though no aggregate may stand in it."""
 
     inputs: Sequence[Input]
     calls: list[AggregateCall] | None = None
@@ -44,6 +46,7 @@ class Scope:
     ask: Callable[[tree.InTable, Scope], int] | None = None
     preferred: int | None = None
     first_slot: int = 1
+    timed: bool = False
 
 
 ROW_FIELD = Operator("field of a row", lambda row, place: None if row is None else row.values[place], strict=False)
@@ -67,7 +70,7 @@ def bind(node: tree.Expression, scope: Scope) -> Expr:
 def condition(node: tree.Expression, scope: Scope, what: str) -> Expr:
     """A condition; raises PlanError unless it is a bool."""
     bound = bind(node, scope)
-    if bound.type not in (BOOL, NULL, ANY):
+    if bound.type not in (BOOL, NULL):
         raise PlanError(f"{what} must be a bool, not {bound.type}").at(*node.place)
     return bound
 
@@ -158,16 +161,14 @@ def _operation(node: tree.Operation, scope: Scope) -> Expr:
 
 
 def _comparison(sign: str, values: tuple[Expr, ...]) -> Expr:
-    kinds = {value.type for value in values} - {NULL, ANY}
-    if len(kinds) == 2 and not all(kind.numeric for kind in kinds):
-        raise PlanError(f"a {values[0].type} cannot be compared with a {values[1].type}")
+    comparable(values)
     return Call(semantics.COMPARISONS[sign], values, BOOL)
 
 
 def _arithmetic(sign: str, values: tuple[Expr, ...]) -> Expr:
     for value in values:
-        if not value.type.numeric and value.type not in (NULL, ANY):
-            raise PlanError(f"arithmetic needs numbers, not {value.type}")
+        if not value.type.numeric and value.type != NULL:
+            raise PlanError(f"arithmetic needs numbers, not {value.type}", hint="convert(x, 'double')")
     kinds = [value.type for value in values if value.type.numeric] or [LONG]
     kind = kinds[0] if len(kinds) == 1 else kinds[0].widest(kinds[1])
     if len(values) == 1:
@@ -199,8 +200,7 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
     if scalar is None:
         known = [*semantics.FUNCTIONS, *semantics.AGGREGATES, *semantics.INSTANCES, *_SPECIAL]
         raise PlanError(f"unknown function {node.name!r}", hint=f"known are {', '.join(sorted(known))}")
-    if len(arguments) < scalar.least or (scalar.most is not None and len(arguments) > scalar.most):
-        raise PlanError(f"{node.name} takes {scalar.least} argument(s), not {len(arguments)}")
+    taken(node, scalar, arguments)
     result = scalar.result if isinstance(scalar.result, DataType) else scalar.result([a.type for a in arguments])
     return Call(scalar.operator, arguments, result)
 
@@ -230,8 +230,15 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
     kind = arguments[0].type if arguments else LONG
     if summary.numeric and not kind.numeric:
         raise PlanError(f"{node.name} takes a number, not {kind}")
-    if summary.gives is Gives.BOOL and kind not in (BOOL, ANY):
+    if summary.gives is Gives.BOOL and kind != BOOL:
         raise PlanError(f"{node.name} takes a bool, not {kind}")
+    if node.name.lower() in semantics.ORDERED:
+        ordered(kind, node, f"the argument of {node.name}")
+    if node.name.lower() == "unionset":
+        semantics.set_size([kind])
+        arguments = (Call(semantics.AS_SET, arguments, ANY),)
+    if node.name.lower() in semantics.COUNTED:
+        keyable(kind, node, f"the argument of {node.name}")
     call = AggregateCall(summary.function, () if node.name.lower() == "count" else arguments)
     if call not in calls:
         calls.append(call)
@@ -263,14 +270,36 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
     return Call(semantics.CONVERT, (given, Const(target.value.lower(), STRING)), kind)
 
 
+def _event_time(node: tree.Function, scope: Scope) -> Expr:
+    """The time of what is selected; in aggregates, windows and filters, that of the row that they are over."""
+    _no_argument(node)
+    if scope.calls is not None or scope.timed:
+        return Slot(TIME_SLOT, LONG)
+    place = 0 if len(scope.inputs) == 1 else scope.preferred
+    if place is None or TIME not in scope.inputs[place].type.index:
+        raise PlanError(f"{node.name} is of no one event here", hint="in select, having, or the filter of one stream")
+    given = scope.inputs[place]
+    return Field(place, given.type.index[TIME], LONG, given.optional)
+
+
+def _clock(node: tree.Function, scope: Scope) -> Expr:
+    _no_argument(node)
+    return Now()
+
+
+def _no_argument(node: tree.Function) -> None:
+    if node.arguments:
+        raise PlanError(f"{node.name} takes no argument, not {len(node.arguments)}", hint=f"{node.name}()")
+
+
 _SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
     "coalesce": _coalesce,
     "default": _coalesce,
     "ifthenelse": _choice,
     "cast": _converted,
     "convert": _converted,
-    "eventtimestamp": lambda node, scope: Slot(TIME_SLOT, LONG),
-    "currenttimemillis": lambda node, scope: Now(),
+    "eventtimestamp": _event_time,
+    "currenttimemillis": _clock,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,11 @@ from rollup.engine.rows.deliveries.queries import ChangeSpec, InputSpec, InsertS
 from rollup.engine.rows.deliveries.rates import Rate
 from rollup.engine.rows.deliveries.selecting import Selection
 from rollup.engine.rows.windows.counted import Length
-from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
+from rollup.engine.types import BOOL, LONG, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
 from rollup.lang.siddhi.statements.calendars import crontab
+from rollup.lang.siddhi.statements.kinds import alike, assigned, keyable, ordered
 from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
 from rollup.lang.siddhi.statements.windows import window
@@ -76,6 +77,7 @@ def _annotated(made: tree.Definition, name: str, rows: RowType) -> list[tree.Ann
         for column in [column for _, column in given.values] or [""]:
             if column not in rows.index:
                 raise PlanError(f"@{name} names {column!r}, which {made.name} has not").at(*given.place)
+            keyable(rows.fields[column], given, column)
     return found
 
 
@@ -88,6 +90,7 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
         scope = Scope([Input((key.stream,), rows)])
         if key.value is not None:
             values[key.stream] = bind(key.value, scope)
+            keyable(values[key.stream].type, key.value, f"the key of {key.stream}")
         else:
             ranges[key.stream] = tuple((condition(test, scope, "a range"), label) for test, label in key.ranges)
     return PartitionSpec(values, ranges, tuple(_query(query, names) for query in made.queries))
@@ -123,12 +126,12 @@ def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Sele
         if name in columns:
             raise PlanError(f"two columns are called {name!r}").at(*item.expression.place)
         columns[name] = bind(item.expression, scope)
-    named = Scope(scope.inputs, scope.calls, _not_fields(columns, scope))
+    named = Scope(scope.inputs, scope.calls, _not_fields(columns, scope), timed=True)
     keys = tuple(_key(node, scope, named) for node in made.group_by)
     having = (
         None if made.having is None else condition(made.having, Scope(scope.inputs, scope.calls, columns), "having")
     )
-    order = tuple((_column(each, list(columns)), each.descending) for each in made.order_by)
+    order = tuple((_column(each, columns), each.descending) for each in made.order_by)
     limit = None if made.limit is None else number(made.limit, "limit")
     offset = 0 if made.offset is None else number(made.offset, "offset")
     calls: list[AggregateCall] = scope.calls or []
@@ -145,7 +148,9 @@ def _not_fields(columns: dict[str, Expr], scope: Scope) -> dict[str, Expr]:
 def _key(node: tree.Expression, scope: Scope, named: Scope) -> Expr:
     calls, named.calls = named.calls, None
     try:
-        return bind(node, named)
+        found = bind(node, named)
+        keyable(found.type, node, "what is grouped by")
+        return found
     finally:
         named.calls = calls
 
@@ -158,9 +163,10 @@ def _all_items(scope: Scope) -> tuple[tree.Item, ...]:
     return tuple(tree.Item(tree.Name(name, stream if qualify else None, None, (1, 1)), None) for stream, name in names)
 
 
-def _column(made: tree.Ordering, names: Sequence[str]) -> int:
-    node = made.expression
-    if isinstance(node, tree.Name) and node.attribute in names:
+def _column(made: tree.Ordering, columns: Mapping[str, Expr]) -> int:
+    node, names = made.expression, list(columns)
+    if isinstance(node, tree.Name) and node.attribute is not None and node.attribute in columns:
+        ordered(columns[node.attribute].type, node, node.attribute)
         return names.index(node.attribute)
     raise PlanError("order by takes a selected column", hint=f"selected are {', '.join(names)}").at(*node.place)
 
@@ -294,7 +300,7 @@ def _insertable(made: tree.Output, target: str, given: RowType, names: Names) ->
 def _check_fits(made: tree.Output, given: RowType, known: RowType) -> None:
     """Refuse rows that are not as their target is defined."""
     wanted, got = list(known.fields.values()), list(given.fields.values())
-    fits = len(wanted) == len(got) and all(g in (w, NULL, ANY) or w == ANY for w, g in zip(wanted, got, strict=True))
+    fits = len(wanted) == len(got) and all(map(alike, got, wanted))
     if not fits:
         columns = [f"{name} {kind}" for name, kind in given.fields.items() if name != TIME]
         defined = [f"{name} {kind}" for name, kind in known.fields.items() if name != TIME]
@@ -314,7 +320,7 @@ def _change(made: tree.Output, target: str, given: RowType, table: RowType, alwa
         if each.column.attribute not in table.index:
             raise PlanError(f"{target} has no column {each.column.attribute!r}").at(*each.column.place)
         places.append(table.index[each.column.attribute])
-        values.append(bind(each.value, scope))
+        values.append(assigned(bind(each.value, scope), list(table.fields.values())[places[-1]], each))
     if made.action == "upsert" or (made.action == "update" and made.assignments is None):
         _check_columns(made, given, table)
     if made.assignments is None and made.action != "delete":
@@ -331,7 +337,7 @@ def _check_columns(made: tree.Output, given: RowType, table: RowType) -> None:
         raise PlanError(f"the query selects no {missing[0]}, which a new row of {made.target} has").at(*made.place)
     for name, kind in given.fields.items():
         wanted = table.fields.get(name)
-        if wanted is None or not (kind in (wanted, NULL, ANY) or wanted == ANY):
+        if wanted is None or not alike(kind, wanted):
             columns = ", ".join(f"{each} {of}" for each, of in table.fields.items() if each != TIME)
             problem = f"the query selects {name} {kind}, but {made.target} has the columns {columns}"
             raise PlanError(problem, hint="as name").at(*made.place)

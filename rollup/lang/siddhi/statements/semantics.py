@@ -57,7 +57,7 @@ def _convert(value: Any, target: str) -> Any:
     """convert and cast: unreadable text is null, fractions are cut off at whole numbers, which stop at their ends."""
     try:
         return _CONVERT[target](value)
-    except (ValueError, OverflowError, KeyError):
+    except (TypeError, ValueError, OverflowError, KeyError):
         return None
 
 
@@ -99,6 +99,8 @@ class Scalar:
     result: Result
     least: int
     most: int | None
+    takes: str = ""
+    """What each argument is: a number, a text, or anything."""
 
 
 def _common(types: list[DataType]) -> DataType:
@@ -112,16 +114,29 @@ def _common(types: list[DataType]) -> DataType:
 
 
 def _numbers(types: list[DataType]) -> DataType:
-    wrong = next((kind for kind in types if not kind.numeric and kind not in (NULL, ANY)), None)
+    wrong = next((kind for kind in types if not kind.numeric and kind != NULL), None)
     if wrong is not None:
         raise PlanError(f"numbers are compared, not {wrong}")
     return _common(types)
 
 
-def _set_size(types: list[DataType]) -> DataType:
+def set_size(types: list[DataType]) -> DataType:
     if types[0] not in (ANY, NULL):
         raise PlanError(f"a set is expected, not {types[0]}", hint="createSet, unionSet")
     return INT
+
+
+def _members(value: Any) -> tuple[Any, ...] | None:
+    """A set, or None of an object that is none: a list that came with an event counts when its values are told apart."""
+    try:
+        return tuple(dict.fromkeys(value)) if isinstance(value, tuple | list) else None
+    except TypeError:
+        return None
+
+
+AS_SET = Operator("as a set", _members)
+ORDERED = {"min", "max", "minforever", "maxforever"}
+COUNTED = {"distinctcount"}
 
 
 def alike(types: list[DataType], what: str) -> DataType:
@@ -143,13 +158,13 @@ def _math(name: str, function: Callable[..., Any], arguments: int = 1) -> tuple[
         except (ValueError, OverflowError, ZeroDivisionError):
             return None
 
-    return f"math:{name}", Scalar(Operator(f"math:{name}", guarded), DOUBLE, arguments, arguments)
+    return f"math:{name}", Scalar(Operator(f"math:{name}", guarded), DOUBLE, arguments, arguments, "number")
 
 
 FUNCTIONS: Mapping[str, Scalar] = {
     "maximum": Scalar(op.MAXIMUM, _numbers, 1, None),
     "minimum": Scalar(op.MINIMUM, _numbers, 1, None),
-    "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1),
+    "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1, "number"),
     **dict(
         (
             _math("ceil", lambda x: float(math.ceil(x))),
@@ -163,15 +178,17 @@ FUNCTIONS: Mapping[str, Scalar] = {
     ),
     "UUID": Scalar(Operator("uuid", lambda: str(uuid4()), strict=False), STRING, 0, 0),
     "createSet": Scalar(Operator("createSet", lambda value: (value,), strict=False), ANY, 1, 1),
-    "sizeOfSet": Scalar(Operator("sizeOfSet", lambda values: len(values or ()), strict=False), _set_size, 1, 1),
-    "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1),
-    "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1),
-    "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1),
-    "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1),
+    "sizeOfSet": Scalar(
+        Operator("sizeOfSet", lambda values: len(_members(values) or ()), strict=False), set_size, 1, 1
+    ),
+    "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1, "text"),
+    "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1, "text"),
+    "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1, "text"),
+    "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1, "text"),
     "str:concat": Scalar(
         Operator("concat", lambda *parts: "".join(_CONVERT["string"](p) for p in parts)), STRING, 1, None
     ),
-    "str:contains": Scalar(Operator("contains", "({1} in {0})"), BOOL, 2, 2),
+    "str:contains": Scalar(Operator("contains", "({1} in {0})"), BOOL, 2, 2, "text"),
 }
 INSTANCES: Mapping[str, Type] = {
     "instanceOfBoolean": Type.BOOL,

@@ -20,6 +20,7 @@ from rollup.engine.types import BOOL, LONG, STRING, RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
 from rollup.lang.siddhi.statements.calendars import crontab
+from rollup.lang.siddhi.statements.kinds import keyable, keyable_row, ordered
 from rollup.lang.siddhi.statements.reader import read_expression
 
 
@@ -76,6 +77,7 @@ def _sorted(given: Arguments) -> WindowSpec:
             down[-1] = node.value == "desc"
         else:
             by.append(given.value(place))
+            ordered(by[-1].type, node, f"argument {place + 1} of sort")
             down.append(False)
     return Sorted(given.number(0), tuple(by), tuple(down), "newest")
 
@@ -121,7 +123,7 @@ def _external_time_batch(given: Arguments) -> WindowSpec:
 def _lossy(given: Arguments) -> WindowSpec:
     support = given.share(0)
     error = given.share(1) if len(given.call.arguments) > 1 else support / 10
-    return LossyFrequent(support, error, given.values(2) or _whole(given.row))
+    return LossyFrequent(support, error, _keys(given, 2))
 
 
 def _cron(given: Arguments) -> WindowSpec:
@@ -177,11 +179,21 @@ WINDOWS: Mapping[str, Known] = {
     "externalTimeBatch": Known(2, 5, _external_time_batch),
     "sort": Known(2, None, _sorted),
     "session": Known(1, 3, _session),
-    "frequent": Known(1, None, lambda given: Frequent(given.number(0), given.values(1) or _whole(given.row))),
+    "frequent": Known(1, None, lambda given: Frequent(given.number(0), _keys(given, 1))),
     "lossyFrequent": Known(1, None, _lossy),
     "expression": Known(1, 1, _expressed),
     "expressionBatch": Known(1, 3, _expressed_batch),
 }
+
+
+def _keys(given: Arguments, start: int) -> tuple[Expr, ...]:
+    """What tells rows apart: the expressions from one place on, or else all attributes."""
+    keys = given.values(start)
+    for key, node in zip(keys, given.call.arguments[start:], strict=True):
+        keyable(key.type, node, f"a key of {given.call.name}")
+    if not keys:
+        keyable_row(given.row, given.call)
+    return keys or _whole(given.row)
 
 
 def _whole(row: RowType) -> tuple[Expr, ...]:
