@@ -106,10 +106,7 @@ class ReadStatements(ReadStreams):
 
     def outer_join(self, meta: Meta, parts: Parts) -> Join:
         kind, stream = others(parts)
-        on = clauses(parts).get("on")
-        if on is None and kind != "inner":
-            raise _problem(f"a {kind} outer join needs its condition", meta, f"{kind} outer join … on a.x = b.x")
-        return Join(kind, stream, on, at=place(meta))
+        return Join(kind, stream, clauses(parts).get("on"), at=place(meta))
 
     def left(self, meta: Meta, parts: Parts) -> str:
         return "left"
