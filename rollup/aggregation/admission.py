@@ -141,7 +141,8 @@ class Spans:
     @classmethod
     def of_buckets(cls, engine: ColumnEngine, aggregation: Aggregation, partials: list[pa.Table]) -> Spans:
         """The distinct buckets of a batch, in the order of their first events."""
-        narrow = pa.concat_tables([table.select([TIMESTAMP, ZONE, FIRST, LAST]) for table in partials])
+        zoned = aggregation.clock is Clock.STRING
+        narrow = pa.concat_tables([_narrow(table) if zoned else _runs(table) for table in partials])
         found = engine.run(
             f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS {FIRST}, MAX({LAST}) AS {LAST} FROM partials "
             f"GROUP BY ALL ORDER BY {FIRST}, {TIMESTAMP}",
@@ -155,6 +156,25 @@ class Spans:
         start = _longs(rows[TIMESTAMP])
         closes = closing(aggregation, start, rows[ZONE])
         return cls(start, rows[ZONE], _longs(rows[FIRST]), _longs(rows[LAST]), closes)
+
+
+def _narrow(table: pa.Table) -> pa.Table:
+    return table.select([TIMESTAMP, ZONE, FIRST, LAST])
+
+
+def _runs(table: pa.Table) -> pa.Table:
+    """Partial rows of one zone, those of a bucket that stand together as one row: as they come sorted, few are left."""
+    narrow, starts = _narrow(table), _longs(table[TIMESTAMP])
+    if not len(starts):
+        return narrow
+    begins = np.flatnonzero(np.concatenate(([True], starts[1:] != starts[:-1])))
+    found = {
+        TIMESTAMP: starts[begins],
+        ZONE: table[ZONE].take(pa.array(begins)),
+        FIRST: np.minimum.reduceat(_longs(table[FIRST]), begins),
+        LAST: np.maximum.reduceat(_longs(table[LAST]), begins),
+    }
+    return pa.table(found, schema=narrow.schema)
 
 
 def closing(aggregation: Aggregation, start: Longs, zone: pa.ChunkedArray) -> Longs:

@@ -18,6 +18,8 @@ from rollup.plan.aggregation import TIMESTAMP
 Marks = npt.NDArray[np.uint64]
 _ROOM = 16
 """Places for marks, a row: the more there are, the fewer rows are taken for another's group by chance."""
+_LONG = 512
+"""Rows of a run, on average, from which on it is quicker to copy runs than to take rows."""
 
 
 def seams(parts: list[pa.Table]) -> tuple[list[pa.Table], list[pa.Table]]:
@@ -90,11 +92,27 @@ def _again(marks: list[Marks]) -> list[npt.NDArray[np.bool_]]:
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Rows by bucket start. What is a few runs in order, as parts of a batch are, takes hardly more than its copy."""
+    """Rows by bucket start, those of one bucket in the order they have.
+
+    Parts of a batch are a few runs in order, and rows of one bucket stand together: such are copied run by run, in
+    half the time that taking them row by row needs.
+    """
     starts = rows[TIMESTAMP].to_numpy()
-    if (starts[1:] >= starts[:-1]).all():
+    falls = np.count_nonzero(starts[1:] < starts[:-1])
+    if not falls:
         return rows
-    return rows.combine_chunks().take(pa.array(np.argsort(starts, kind="stable")))
+    order = np.argsort(starts, kind="stable")
+    if falls * _LONG < len(order):  # otherwise there is no need to look for runs
+        begins = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+        if len(begins) * _LONG < len(order):
+            return _copied(rows, order[begins], np.diff(begins, append=len(order)))
+    return rows.combine_chunks().take(pa.array(order))
+
+
+def _copied(rows: pa.Table, begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Table:
+    """Runs of rows one behind the other, in one piece."""
+    runs = zip(begins.tolist(), lengths.tolist(), strict=True)
+    return pa.concat_tables([rows.slice(begin, length) for begin, length in runs]).combine_chunks()
 
 
 def cut(table: pa.Table, last: int) -> tuple[pa.Table, pa.Table]:

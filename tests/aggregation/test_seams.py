@@ -6,15 +6,29 @@ Each table has a group once, as the parts of a batch do. Values come from small 
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollup.aggregation.admission import Spans
+from rollup.aggregation.partials import FIRST, LAST
 from rollup.aggregation.seams import alike, in_order
+from rollup.core.columns import ColumnEngine
+from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP, ZONE
+from rollup.program import compile_app
 from tests.profiles import examples
 
+_BY_TIME, _BY_TEXT = (
+    compile_app(
+        f"define stream S (ts {kind}); define aggregation A from S select count() as n aggregate by ts every sec;"
+    ).aggregations["A"]
+    for kind in ("long", "string")
+)
+_ENGINE = ColumnEngine()
 _KINDS = (pa.string(), pa.int64(), pa.bool_(), pa.float64())
 _VALUES = {
     pa.string(): st.sampled_from([None, "", "a", "b", "\0"]),
@@ -69,17 +83,48 @@ def test_of_two_partitions_with_few_groups_in_common_only_those_are_merged() -> 
     assert all(table[TIMESTAMP].to_pylist() == sorted(table[TIMESTAMP].to_pylist()) for table in alone)
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=4))
-@examples(100)
-def test_rows_are_put_in_order_of_their_buckets_and_stay_in_theirs_within_one(chunks: list[list[int]]) -> None:
+@given(st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=4), st.sampled_from([1, 2, 700, 1500]))
+@examples(200)
+def test_rows_are_put_in_order_of_their_buckets_and_stay_in_theirs_within_one(
+    chunks: list[list[int]], long: int
+) -> None:
+    """`long` rows of a bucket stand together: many are moved as one, few row by row."""
+    chunks = [[start for start in chunk for _ in range(long)] for chunk in chunks]
     starts = [start for chunk in chunks for start in chunk]
+    numbers = pa.array(range(len(starts)), pa.int64())
     rows = pa.table(
         {
             TIMESTAMP: pa.chunked_array([pa.array(chunk, pa.int64()) for chunk in chunks], pa.int64()),
-            "row": pa.array(range(len(starts)), pa.int64()),
+            "row": numbers,
+            "key": pc.if_else(pc.equal(pc.bit_wise_and(numbers, 3), 0), None, numbers.cast(pa.string())),
         }
     )
-    found = in_order(rows).to_pydict()
-    assert list(zip(found[TIMESTAMP], found["row"], strict=True)) == sorted(
-        zip(starts, range(len(starts)), strict=True)
-    )
+    found, places = in_order(rows), sorted(range(len(starts)), key=lambda row: starts[row])
+    assert found["row"].to_pylist() == places
+    assert found.equals(rows.take(pa.array(places, pa.int64())))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=30), min_size=1, max_size=4), st.booleans(), st.randoms())
+@pytest.mark.parametrize("text", [False, True])
+@examples(100)
+def test_the_buckets_of_a_batch_are_found_in_whatever_order_its_rows_come(
+    text: bool, parts: list[list[int]], ordered: bool, chance: Random
+) -> None:
+    """Once a zone each, with the first arrival of the rows that all tables have of it, and the last."""
+    aggregation, zones = (_BY_TEXT, ["+00:00", "+01:00"]) if text else (_BY_TIME, [_BY_TIME.zone])
+    spans, tables = dict[tuple[int, str], tuple[int, int]](), list[pa.Table]()
+    for part in parts:
+        rows = [(start, chance.choice(zones), chance.randrange(1000)) for start in (sorted(part) if ordered else part)]
+        lasts = [first + chance.randrange(100) for _, _, first in rows]
+        for (start, zone, first), last in zip(rows, lasts, strict=True):
+            known = spans.get((start, zone), (first, last))
+            spans[start, zone] = (min(first, known[0]), max(last, known[1]))
+        columns = [[row[at] for row in rows] for at in range(3)]
+        kinds = (pa.int64(), pa.string(), pa.int64(), pa.int64())
+        arrays = [pa.array(column, kind) for column, kind in zip([*columns, lasts], kinds, strict=True)]
+        tables.append(pa.table(arrays, [TIMESTAMP, ZONE, FIRST, LAST]))
+    found = Spans.of_buckets(_ENGINE, aggregation, tables)
+    rows = zip(found.start.tolist(), found.zone.to_pylist(), zip(found.first, found.last, strict=True), strict=True)
+    assert {(start, zone): span for start, zone, span in rows} == spans
+    assert len(found.start) == len(spans)
+    assert [*zip(found.first, found.start, strict=True)] == sorted(zip(found.first, found.start, strict=True))
