@@ -90,6 +90,20 @@ class Fold:
         return source.function("values", "g")
 
     @cached_property
+    def beyond(self) -> Callable[[Group], int] | None:
+        """How many of the values are null since 64 bits do not hold them; None where none can be."""
+        found = [
+            self._line(place, call.aggregate.beyond).format(**self._slots(place))
+            for place, call in enumerate(self.calls)
+            if call.aggregate.beyond is not None
+        ]
+        if not found:
+            return None
+        source = self._source()
+        source.line(f"return {' + '.join(f'({text})' for text in found)}")
+        return source.function("beyond", "g")
+
+    @cached_property
     def merge(self) -> Callable[[Group, Group], None]:
         """`merge(group, other)`: another state of the same calls is added to the group."""
         source = self._source()

@@ -7,7 +7,9 @@ later one comes. A batch is handed over as tables, so that what columns cover ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +48,12 @@ class StreamCruncher:
 
 @dataclass
 class Running:
-    """A kernel and what its query has given."""
+    """A kernel and what its query has given; `beyond`: how many of its own sums 64 bits did not hold."""
 
     cruncher: Cruncher
     now: int
     found: list[Batch] = field(default_factory=list[Batch])
+    beyond: int = 0
 
 
 class CruncherBlock(OnRows[Running]):
@@ -98,6 +101,12 @@ class CruncherBlock(OnRows[Running]):
         return State(state.tables, {"begun": running.now, "clock": running.now, "query": dict(state.scalars)})
 
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
+        """A batch, with how many of its sums 64 bits did not hold."""
+        known, running.beyond = running.cruncher.beyond, 0
+        taken = self._sent(running, events)
+        return replace(taken, beyond=running.cruncher.beyond - known + running.beyond)
+
+    def _sent(self, running: Running, events: Sequence[Event]) -> Taken:
         """A batch as tables; small ones, and those with a value that does not fit, one event after the other."""
         if len(events) < _TOGETHER:
             return super().fed(running, events)
@@ -142,4 +151,13 @@ class CruncherBlock(OnRows[Running]):
         found, running.found[:] = list(running.found), []
         for batch in found:
             for row in batch.rows:
-                yield batch.at, self._target.name, plain_row(row, self._target)
+                values = plain_row(row, self._target)
+                yield batch.at, self._target.name, tuple(map(partial(_held, running), values))
+
+
+def _held(running: Running, value: Any) -> Any:
+    """A value of the select, whose sums the database makes of any size; null where 64 bits do not hold it."""
+    if not isinstance(value, int) or -(2**63) <= value < 2**63:
+        return value
+    running.beyond += 1
+    return None

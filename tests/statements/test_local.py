@@ -350,6 +350,10 @@ def test_sql_reads_what_an_aggregation_closes() -> None:
     [
         "@lang('sql', into='O') { SELECT STREAM SUM(n) AS s FROM N GROUP BY FLOOR(rowtime TO MINUTE) }",
         "@lang('uql') { from N window slice 1 minute based on rowtime aggregate sum(n) as s append s to O }",
+        "define stream O (s long);\n@lang('streamcruncher', into='O') { select s from N (partition store last 30 seconds "
+        "with sum(n) as s) as w where w.$row_status is new and (s is null or s < 3); }",
+        "define stream O (s long);\n@lang('streamcruncher', into='O') { select sum(n) as s from N (partition store "
+        "last 30 seconds) as w where w.$row_status is not dead having s > 9000000000000000000 or s < 3; }",
     ],
 )
 def test_sums_beyond_64_bits_are_said(block: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from tests.conformance.uql.targets import reopened
 
 STREAMS = """define stream S (k string, v int);
 define stream U (k string, v int);
+define stream L (k string, v long);
 define stream Other (n long);
 """
 QUERIES = {
@@ -25,6 +26,10 @@ QUERIES = {
         "define stream T (k string, n long, s long);",
         "select k, n, s from S (partition by k store last 40 milliseconds with count(v) as n, sum(v) as s) as x "
         "where x.$row_status is new;",
+    ),
+    "sums of longs": (
+        "define stream T (k string, s long);",
+        "select k, s from L (partition by k store last 2 with sum(v) as s) as x where x.$row_status is new;",
     ),
     "rows": (
         "define stream T (k string, v int);",
@@ -70,7 +75,7 @@ def _run(component: Component, events: list[Event], sizes: list[int]) -> list[An
     return given
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", ["columns", "rows", "an alert"])
 def test_a_batch_of_tables_gives_what_its_events_give_one_by_one(name: str) -> None:
     component = _block(name)
     assert component.described.executor == ("rows" if name == "rows" else "columns")
@@ -81,6 +86,23 @@ def test_a_batch_of_tables_gives_what_its_events_give_one_by_one(name: str) -> N
         assert len(by_one) > 100
         sizes = [chance.choice([1, 40, 300]) for _ in range(len(events))]
         assert _run(component, events, sizes) == by_one
+
+
+@pytest.mark.parametrize("sizes", [[1] * 90, [90], [7, 40, 43]])
+def test_sums_beyond_64_bits_are_counted_once_however_the_events_are_cut(sizes: list[int]) -> None:
+    component = _block("sums of longs")
+    values = [(f"a{key}", v) for v in (2**62, 2**62, 2**62, 1, 2**62, 2**62) for key in range(10)]
+    values += [(f"b{key}", v) for v in (-(2**62), -(2**62), -(2**62) - 1) for key in range(10)]
+    events = [Event((n,), 1000 + n, "L", row) for n, row in enumerate(values)]
+    state, at, beyond, rows = None, 0, 0, list[Any]()
+    for size in [*sizes, 1]:
+        state, taken = component.step(state, [*events, Event((90,), 5000, "Other", (1,))][at : at + size])
+        assert state is not None
+        (state,) = reopened((state,))
+        at, beyond, rows = at + size, beyond + taken.beyond, rows + [event.values for event in taken.events]
+    assert [s for k, s in rows if k == "a3"] == [2**62, None, 2**62 + 1, None]
+    assert [s for k, s in rows if k == "b3"] == [-(2**62), -(2**63), None]
+    assert beyond == sum(s is None for _, s in rows) == 30
 
 
 def test_a_value_that_does_not_fit_is_refused_alone_also_in_a_large_batch() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -160,6 +161,8 @@ class CruncherTrial:
     def finish(self) -> None:
         self.pause()
         self._cruncher.advance(self._now)
+        if self._cruncher.beyond:
+            print(f"rollup try: {self._cruncher.beyond} sums beyond 64 bits, given as null", file=sys.stderr)
 
     def pause(self) -> None:
         """The events that came together, as tables; then what is over before the present instant."""

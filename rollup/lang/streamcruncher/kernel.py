@@ -179,6 +179,11 @@ class Cruncher:
         """The clock, in ms."""
         return self._runner.now
 
+    @property
+    def beyond(self) -> int:
+        """How many sums of partitions are null so far since 64 bits did not hold them."""
+        return self._queries.beyond
+
     def finish(self) -> None:
         """Nothing more comes at the present instant."""
         self._finish()

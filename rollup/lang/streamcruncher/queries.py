@@ -69,6 +69,11 @@ class Queries:
         """Whether one of them waits for the end of the present instant."""
         return any(each.query.open for each in self._registered)
 
+    @property
+    def beyond(self) -> int:
+        """How many values of partitions 64 bits did not hold so far; columns take no sums that can be."""
+        return sum(query.beyond for _, query in self._rows())
+
     def offer(self, stream: str, row: Sequence[Any]) -> None:
         """An event of the present instant."""
         for each in self._registered:

@@ -50,9 +50,11 @@ def _double(kind: DataType) -> DataType:
 
 
 _SUM = replace(
-    agg.SUM, value="({total} if not isinstance({total}, int) or -2**63 <= {total} < 2**63 else None) if {n} else None"
+    agg.SUM,
+    value="({total} if not isinstance({total}, int) or -2**63 <= {total} < 2**63 else None) if {n} else None",
+    beyond="isinstance({total}, int) and not -2**63 <= {total} < 2**63",
 )
-"""A sum of whole numbers that 64 bits do not hold is null until enough has left."""
+"""A sum of whole numbers that 64 bits do not hold is null until enough has left, and counted."""
 AGGREGATES: Mapping[str, Summary] = {
     "count": Summary(agg.COUNT, lambda kind: LONG, numeric=False),
     "sum": Summary(_SUM, lambda kind: LONG if kind.integral else DOUBLE),

@@ -65,7 +65,7 @@ class Held:
 
 
 def _totals(core: Totals, kept: Any, kinds: RowType, now: int) -> State:
-    windows, _, groups = kept
+    windows, _, groups, *_ = kept
     held, empty = Held.of(windows, core.chain, now), core.start()
     known = {key: (group, last, values) for key, group, last, values in groups}
     missing = (Fold(core.lines.calls).start(), None, None)
@@ -91,7 +91,7 @@ def _totals(core: Totals, kept: Any, kinds: RowType, now: int) -> State:
 
 def _alerts(core: Alerts, chains: Sequence[Any], known: Any, kinds: Mapping[str, RowType], now: int) -> State:
     empty, tables, counts, places = core.start(), dict[str, pa.Table](), list[int](), list[dict[int, int]]()
-    for place, (chain, (windows, _, _)) in enumerate(zip(core.chains, chains, strict=True)):
+    for place, (chain, (windows, *_)) in enumerate(zip(core.chains, chains, strict=True)):
         held = Held.of(windows, chain, now)
         values = held.columns(kinds[chain.stream])
         columns = [*map(pa.array, held.times), *(values[field.index] for field in core.kept[place])]

@@ -101,6 +101,8 @@ class Partition:
         self._last: dict[Any, Row] = {}
         self._made: dict[int, int] = {}
         self._values: dict[Any, tuple[Any, ...]] = {}
+        self.beyond = 0
+        """How many values of rows that were made are null since 64 bits do not hold them."""
 
     @property
     def due(self) -> int | None:
@@ -213,6 +215,7 @@ class Partition:
             return [], []
         shown = self._shown(values, self._values.get(key))
         self._values[key] = values
+        self.beyond += 0 if self._fold.beyond is None else self._fold.beyond(group)
         self._last[key] = made = self._host.row((*key, *shown))
         self._made[made.id] = max((self._time(row) for row in new), default=self._host.environment.now)
         return [made], [] if last is None else [last]
@@ -236,10 +239,10 @@ class Partition:
             known.pop(key, None)
 
     def snapshot(self) -> Any:
-        """The windows, the stamps of rows, the aggregates."""
+        """The windows, the stamps of rows, the aggregates, how many of their values 64 bits did not hold."""
         windows = [[key, window.snapshot()] for key, window in self._numbered.values()]
         groups = [[key, group, self._last.get(key), self._values.get(key)] for key, group in self._groups.items()]
-        return [windows, list(self._stamps.items()), groups]
+        return [windows, list(self._stamps.items()), groups, self.beyond]
 
     def restore(self, state: Any) -> None:
         """Go on from a snapshot."""
@@ -253,6 +256,7 @@ class Partition:
             self._groups[key] = group
             if last is not None:
                 self._last[key], self._values[key] = last, values
+        self.beyond = state[3] if len(state) > 3 else 0  # a state from before these were counted
 
 
 def _same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:

@@ -85,6 +85,11 @@ class RunningQuery:
         """Whether events of the present instant wait for its end."""
         return self._arrived
 
+    @property
+    def beyond(self) -> int:
+        """How many values of its partitions 64 bits did not hold so far."""
+        return sum(part.beyond for chain in self._chains for part in chain.parts)
+
     def offer(self, stream: str, values: Sequence[Any]) -> None:
         """An event of the present instant."""
         row = self._runner.row(values)
