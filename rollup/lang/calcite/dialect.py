@@ -57,6 +57,11 @@ def _check_foreign(tokens: Sequence[Token]) -> None:
             raise SyntaxProblem(said, line=token.line, column=token.col - len(token.text) + 1, hint=cure)
 
 
+def _first(arguments: Sequence[exp.Expr]) -> exp.Expr | None:
+    """The argument of an aggregate; one that lacks it is refused when the text is read (reader.py)."""
+    return arguments[0] if arguments else None
+
+
 class CalciteParser(Parser):
     """SELECT STREAM, `(a - b) SECOND`, UPSERT and REPLACE, `OVER w (RANGE ..)`, PARTITION BY after ORDER BY."""
 
@@ -64,14 +69,14 @@ class CalciteParser(Parser):
         **Parser.FUNCTIONS,
         ADD: lambda arguments: _of_unit(ADD, arguments),
         DIFFERENCE: lambda arguments: _of_unit(DIFFERENCE, arguments),
-        "EVERY": lambda arguments: exp.LogicalAnd(this=arguments[0]),
-        "SOME": lambda arguments: exp.LogicalOr(this=arguments[0]),
+        "EVERY": lambda arguments: exp.LogicalAnd(this=_first(arguments)),
+        "SOME": lambda arguments: exp.LogicalOr(this=_first(arguments)),
         "LISTAGG": lambda arguments: exp.GroupConcat(
-            this=arguments[0], separator=arguments[1] if len(arguments) > 1 else exp.Literal.string(",")
+            this=_first(arguments), separator=arguments[1] if len(arguments) > 1 else exp.Literal.string(",")
         ),
-        "BIT_AND": lambda arguments: exp.BitwiseAndAgg(this=arguments[0]),
-        "BIT_OR": lambda arguments: exp.BitwiseOrAgg(this=arguments[0]),
-        "BIT_XOR": lambda arguments: exp.BitwiseXorAgg(this=arguments[0]),
+        "BIT_AND": lambda arguments: exp.BitwiseAndAgg(this=_first(arguments)),
+        "BIT_OR": lambda arguments: exp.BitwiseOrAgg(this=_first(arguments)),
+        "BIT_XOR": lambda arguments: exp.BitwiseXorAgg(this=_first(arguments)),
     }
     NO_PAREN_FUNCTIONS = {
         **Parser.NO_PAREN_FUNCTIONS,
@@ -92,6 +97,13 @@ class CalciteParser(Parser):
             ):
                 tokens[i + 1], tokens[i + 2] = paren, name
         return super().parse(tokens, sql)
+
+    def _parse_function_call(self, *given: Any, **named: Any) -> exp.Expr | None:
+        begin = self._curr
+        try:
+            return super()._parse_function_call(*given, **named)
+        except SyntaxProblem as problem:
+            raise problem.at(begin.line, begin.col - len(begin.text) + 1) from None
 
     def _parse_hint(self) -> exp.Hint | None:
         following = self._next.token_type if self._next else None

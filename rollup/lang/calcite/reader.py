@@ -40,6 +40,7 @@ def parse(text: str) -> list[exp.Expr]:
     except ParseError as problem:
         first = problem.errors[0] if problem.errors else {}
         said = first.get("description", "the statement cannot be read").split(" but got <Token")[0]
+        said = "a function lacks an argument" if said.startswith("Required keyword") else said
         raise SyntaxProblem(said, line=first.get("line"), column=first.get("col"), hint=FORM) from None
     except TokenError as problem:
         raise SyntaxProblem(str(problem).split("\n")[0], line=1, column=1, hint=FORM) from None
@@ -56,6 +57,18 @@ def _check(statement: exp.Expr) -> None:
     for node in statement.walk():
         if isinstance(node, _FOREIGN) and not (isinstance(node, exp.Hint) and is_stream_mark(node)):
             raise _foreign(node, FORM)
+        _check_arguments(node)
+
+
+def _check_arguments(node: exp.Expr) -> None:
+    """Refuse a function that lacks an argument: what reads on takes for granted that it is there."""
+    if not isinstance(node, exp.Func):
+        return
+    lacking = [key for key, needed in node.arg_types.items() if needed and node.args.get(key) in (None, [])]
+    if lacking or (isinstance(node.this, exp.Distinct) and not node.this.expressions):
+        place, name = refused(node.parent or node, ""), node.sql_name().upper()
+        message = f"{name} lacks an argument"
+        raise SyntaxProblem(message, line=place.line or 1, column=place.column or 1, hint=f"{name}(x)")
 
 
 def _foreign(node: exp.Expr, known: str) -> SyntaxProblem:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.errors import UnsupportedError
+from sqlglot.errors import SqlglotError
 
 from rollup.core.errors import PlanError, RollupError
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
@@ -21,7 +21,8 @@ from rollup.lang.calcite.catalog import FROM, UNTIL, Catalog
 from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.planning.lowering import Lowering
 from rollup.lang.calcite.reader import parse, streaming
-from rollup.lang.calcite.semantics import refused
+from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
+from rollup.lang.calcite.translation import duck
 
 States = dict[str, State]
 
@@ -215,14 +216,13 @@ class Session:
             tree = self.catalog.relational(bound, {}, self.now)
             try:
                 self.engine.types(tree)
-            except (duckdb.Error, UnsupportedError) as problem:
+            except (duckdb.Error, SqlglotError) as problem:
                 raise windows.of_duckdb(problem, query) from None
             return Answer(relational=tree, names=names)
-        rel = Lowering(self.catalog, self.engine, self.now).query(bound)
-        standing = Standing(rel.node, names)
         try:
+            standing = Standing(Lowering(self.catalog, self.engine, self.now).query(bound).node, names)
             standing.step(standing.start(), {}, self.engine)  # what DuckDB refuses, it refuses of no rows too
-        except (duckdb.Error, UnsupportedError) as problem:
+        except (duckdb.Error, SqlglotError) as problem:
             raise windows.of_duckdb(problem, query) from None
         return Answer(standing=standing, names=names)
 
@@ -269,11 +269,19 @@ class Session:
                 node, f"{verb} of a stream is not possible: what has arrived stays", "UPDATE and DELETE change tables"
             )
         _check_own(table, node)
-        tree = statement.copy()
+        kinds = {name.lower(): kind_of_type(kind) for name, kind in table.columns}
+        tree = duck(statement.copy(), lambda column: kinds.get(column.name.lower(), Kind.OTHER), at or self.now)
         tree.this.replace(exp.to_table(self.catalog.stored(table.name)))
-        if table.temporal:
-            self._keep_versions(table, tree, at)
-        self.engine.connection.execute(tree.sql("duckdb"))
+        self.engine.strict(True)
+        try:
+            self.engine.connection.execute(f"EXPLAIN {tree.sql('duckdb')}")  # what does not fit changes nothing
+            if table.temporal:
+                self._keep_versions(table, tree, at)
+            self.engine.connection.execute(tree.sql("duckdb"))
+        except (duckdb.Error, SqlglotError) as problem:
+            raise windows.of_duckdb(problem, statement) from None
+        finally:
+            self.engine.strict(False)
         return Answer()
 
     def _keep_versions(self, table: Table, tree: exp.Expr, at: datetime | None) -> None:

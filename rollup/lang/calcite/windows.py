@@ -138,8 +138,8 @@ def of_duckdb(problem: Exception, node: exp.Expr) -> PlanError:
 def limit_of(limit: exp.Expr) -> int:
     """The rows of LIMIT n or FETCH FIRST n ROWS."""
     value = limit.args.get("expression") or limit.args.get("count")
-    if not isinstance(value, exp.Literal) or value.is_string:
-        raise refused(limit, "LIMIT needs a number", "LIMIT 10")
+    if not isinstance(value, exp.Literal) or not value.is_int:
+        raise refused(limit, "LIMIT needs a whole number", "LIMIT 10")
     return int(value.this)
 
 
