@@ -34,6 +34,8 @@ from rollup.engine.expressions import (
     Slot,
     Variable,
 )
+from rollup.engine.operators import AS_KEY
+from rollup.engine.types import Kind
 
 Evaluate = Callable[[Any, Any, Any], Any]
 """`f(r, s, e)`: the rows of the inputs, the slots, the environment."""
@@ -47,6 +49,16 @@ def compiled(expr: Expr) -> Evaluate:
 def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
     """The function of several expressions; it returns their values as a tuple."""
     return _function(_These(tuple(exprs)), single=False)
+
+
+def compiled_key(exprs: Sequence[Expr]) -> Evaluate:
+    """The function of values by which rows are told apart: a list is its elements."""
+    lists = any(expr.type.kind is Kind.LIST for expr in exprs)
+    return compiled_row([_as_key(expr) for expr in exprs] if lists else exprs)
+
+
+def _as_key(expr: Expr) -> Expr:
+    return Call(AS_KEY, (expr,), expr.type) if expr.type.kind is Kind.LIST else expr
 
 
 def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
+from rollup.engine.row import comparable, listed
+
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
@@ -169,6 +171,8 @@ NOT = Operator("not", "(not {0})", numpy="(~{0})")
 BETWEEN = Operator("between", "({1} <= {0} <= {2})")
 MEMBER = Operator("in", lambda value, *choices: None if value is None else member(value, *choices), strict=False)
 
+AS_KEY = Operator("as a key", comparable)
+OF_KEY = Operator("of a key", listed)
 LIKE = Operator("like", like)
 CONCAT = Operator("||", "({0} + {1})")
 TO_DOUBLE = Operator("to double", "float({0})", numpy="{0}.astype('f8')")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 
 class Row:
@@ -24,6 +24,20 @@ class Row:
 
     def __repr__(self) -> str:
         return f"Row({self.id}, {self.values!r})"
+
+
+def comparable(value: Any) -> Any:
+    """A value that can be a key: rows by identity of content, lists as tuples."""
+    if isinstance(value, Row):
+        return ("row", comparable(value.values))
+    if isinstance(value, (list, tuple)):
+        return tuple(comparable(each) for each in cast("Sequence[Any]", value))
+    return value
+
+
+def listed(value: Any) -> Any:
+    """The value that a key was made of, where that holds no rows."""
+    return [listed(each) for each in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 
 Rows = tuple[Row | None, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.compiling import compiled, compiled_key, compiled_row, predicate
 from rollup.engine.folding import Fold
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.inputs import InputState
@@ -60,7 +60,7 @@ def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
 
 def _table_row(plan: TableRow, home: Asked) -> Ask:
     """The row of a key; where there is none, one of nulls."""
-    keys, nothing = compiled_row(plan.keys), Row(0, (None,) * plan.width)
+    keys, nothing = compiled_key(plan.keys), Row(0, (None,) * plan.width)
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Row:
         return home.table_row(plan.table, keys(r, s, e)) or nothing
@@ -70,7 +70,7 @@ def _table_row(plan: TableRow, home: Asked) -> Ask:
 
 def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
     where, having = predicate(plan.where), predicate(plan.having)
-    columns, keys = compiled_row(plan.columns), compiled_row(plan.keys)
+    columns, keys = compiled_row(plan.columns), compiled_key(plan.keys)
     fold = Fold(plan.calls) if plan.calls or plan.keys else None
     single = len(plan.columns) == 1
     by_key = cache(lambda place: ByKey(plan.where, place))

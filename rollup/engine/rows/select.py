@@ -7,7 +7,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, predicate
-from rollup.engine.row import NOTHING, Delta, Row, Rows
+from rollup.engine.row import NOTHING, Delta, Row, Rows, comparable
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pairing import pairs
 from rollup.engine.rows.plans import Finish, Select, StoreInput, StreamInput
@@ -312,15 +312,6 @@ def _adds_up(plan: Select, kind: Kind) -> bool:
     if rate.mode == "first":
         return kind.grouped
     return rate.mode in ("last", "all") and (kind.grouped or isinstance(kind, Total))
-
-
-def comparable(value: Any) -> Any:
-    """A value that can be a key: rows by identity of content, lists as tuples."""
-    if isinstance(value, Row):
-        return ("row", comparable(value.values))
-    if isinstance(value, (list, tuple)):
-        return tuple(comparable(each) for each in value)
-    return value
 
 
 def compare(a: Sequence[Any], b: Sequence[Any], descending: Sequence[bool]) -> int:

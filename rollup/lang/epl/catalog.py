@@ -125,9 +125,15 @@ def loose(kind: DataType) -> bool:
     return kind.kind in (Kind.ANY, Kind.NULL) or kind is ANY
 
 
+_SIMPLE = {Kind.BOOL, Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}
+
+
 def keyable(kind: DataType, at: Node, written: str) -> None:
     """Raise PlanError when rows cannot be told apart by values of a type."""
-    if kind.kind is Kind.LIST:
+    inner = kind
+    while inner.kind is Kind.LIST and inner.element is not None:
+        inner = inner.element
+    if kind.kind is Kind.LIST and inner.kind not in _SIMPLE:
         raise problem(f"`{written}` is {kind}, by which rows are not told apart", at, "one of its values, its size")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.compiling import compiled, compiled_key, predicate
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
 from rollup.engine.rows.contexts.conditions import (
@@ -212,7 +212,7 @@ class Node:
         key: Any = self._count
         if level.distinct:
             e = self.environment(properties)
-            key = compiled_row(level.distinct)((), (), e)
+            key = compiled_key(level.distinct)((), (), e)
             if key in self.children:
                 return
         self._count += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import compiled, compiled_row
+from rollup.engine.compiling import compiled, compiled_key
 from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.index import Entry
 from rollup.engine.ranges import Range, intervals, paths
@@ -221,7 +221,7 @@ class Matcher:
         """The values of a node's expressions over a match."""
         function = self._functions.get(id(node))
         if function is None:
-            function = self._functions[id(node)] = compiled_row(exprs)
+            function = self._functions[id(node)] = compiled_key(exprs)
         return function((*match, None), (), self._environment)
 
     def place(self, node: Any) -> int:

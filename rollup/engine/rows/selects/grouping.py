@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.compiling import compiled_row
+from rollup.engine.compiling import compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.row import Rows
@@ -31,7 +31,7 @@ class Groups:
     """The groups of a level. A group whose rows have all left is forgotten when the next row comes, of whatever group."""
 
     def __init__(self, level: Level, environment: Environment) -> None:
-        self._key, self._fold, self._environment = compiled_row(level.keys), Fold(level.calls), environment
+        self._key, self._fold, self._environment = compiled_key(level.keys), Fold(level.calls), environment
         self._forgets = bool(level.keys)
         self.groups: dict[Key, list[Any]] = {}
         self._emptied: dict[Key, None] = {}

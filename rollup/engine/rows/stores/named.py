@@ -11,11 +11,11 @@ from rollup.core.errors import QueryError
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import Delta, Row, comparable, listed
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.timers import Order
-from rollup.engine.types import RowType
+from rollup.engine.types import Kind, RowType
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
@@ -124,7 +124,7 @@ class Store(Instance, ABC):
         return keys & {self._key(index, row) for row in self.content() if row.id not in gone}
 
     def _key(self, index: UniqueIndex, row: Row) -> Key:
-        return tuple(row.values[place] for place in index.places)
+        return tuple(comparable(row.values[place]) for place in index.places)
 
 
 class NamedWindow(Store):
@@ -241,6 +241,8 @@ class Table(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.unique.append(UniqueIndex(name, spec.keys))
+        kinds = list(spec.type.fields.values())
+        self._lists = any(kinds[place].kind is Kind.LIST for place in spec.keys)
         self._rows: dict[Key, Row] = {}
         self._slots: dict[Key, dict[str, list[Any]]] = {}
 
@@ -285,7 +287,7 @@ class Table(Store):
         if key not in self._rows:
             values: list[Any] = [None] * len(self.spec.type.fields)
             for place, value in zip(self.spec.keys, key, strict=True):
-                values[place] = value
+                values[place] = listed(value) if self._lists else value
             self._rows[key] = self._started(self.row(values))
         found = self._slots.setdefault(key, {})
         return [found.setdefault(column, fold.start()) for column, fold in zip(columns, folds, strict=True)]
@@ -322,4 +324,5 @@ class Table(Store):
         self._slots = {key: dict(slots) for key, slots in state[1]}
 
     def _key_of(self, row: Row) -> Key:
-        return tuple(row.values[place] for place in self.spec.keys)
+        key = tuple(row.values[place] for place in self.spec.keys)
+        return comparable(key) if self._lists else key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.compiling import compiled_row
+from rollup.engine.compiling import compiled_key
 from rollup.engine.folding import Fold
 from rollup.engine.row import Rows
 from rollup.engine.rows.plans import TableTarget
@@ -21,7 +21,7 @@ class TableGroups(Groups):
     def __init__(self, target: TableTarget, home: Instance) -> None:
         super().__init__(Level(target.keys, ()), home.environment)
         self._target, self._home = target, home
-        self._key = compiled_row(target.keys)
+        self._key = compiled_key(target.keys)
         self._folds = [Fold((call,)) for call in target.calls]
 
     @property

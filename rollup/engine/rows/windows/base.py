@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import compiled, compiled_row
+from rollup.engine.compiling import compiled, compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.runner import Environment
@@ -153,5 +153,5 @@ def time_of(expr: Expr, host: Host) -> Key:
 
 def key_of(exprs: Sequence[Expr], host: Host) -> Key:
     """The values of expressions over one row, as a key."""
-    function, environment = compiled_row(exprs), host.environment
+    function, environment = compiled_key(exprs), host.environment
     return lambda row: function((row,), (), environment)

@@ -14,7 +14,7 @@ from rollup.engine.rows.contexts.conditions import (
     ScheduleCondition,
 )
 from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
-from rollup.engine.types import INT, LONG, STRING, DataType, RowType
+from rollup.engine.types import INT, LONG, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.streams import filter_of, source_filter
@@ -119,6 +119,10 @@ class _Level:
             places: list[int] = []
             for number, key in enumerate(stream.keys, start=1):
                 found = keyed(key, replace(self.scope, sources=(Source(stream.source.type, kinds),)))
+                if found.type.kind is Kind.LIST:
+                    raise problem(
+                        f"`{render(key)}` is {found.type}, which is no key of a partition", key, "one of its values"
+                    )
                 if not isinstance(found, Field):
                     raise problem(f"`{render(key)}` is no property", key, "partition by a property of the event")
                 places.append(found.index)

@@ -7,7 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from rollup.engine.expressions import All, Ask, Expr, Field, RowOf, Slot, walk
+from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, walk
+from rollup.engine.operators import OF_KEY
 from rollup.engine.rows.plans import (
     ContextValue,
     Earlier,
@@ -23,7 +24,7 @@ from rollup.engine.rows.plans import (
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec, Side
 from rollup.engine.rows.selects.selecting import Grouping, Projection
-from rollup.engine.types import INT, RowType
+from rollup.engine.types import INT, Kind, RowType
 from rollup.lang.epl.catalog import ordered, problem
 from rollup.lang.epl.lowering.groups import grouping_sets
 from rollup.lang.epl.lowering.rates import lower_rate
@@ -222,7 +223,7 @@ def _tried(
     order = tuple(_ordered(each, query.items, columns, names, selecting) for each in query.order_by)
     places: dict[Expr, Expr] = {}
     if base:
-        places = {dimension: Slot(place, dimension.type) for place, dimension in enumerate(dimensions)}
+        places = {dimension: _of_key(Slot(place, dimension.type)) for place, dimension in enumerate(dimensions)}
     if scope.context is not None and collected and (base or not dimensions):
         places = {**_keys_of(scope), **places}
 
@@ -241,6 +242,11 @@ def _tried(
         False,
     )
     return _Tried(shape, registry)
+
+
+def _of_key(slot: Slot) -> Expr:
+    """The value of a dimension; a list is kept as its elements."""
+    return Call(OF_KEY, (slot,), slot.type) if slot.type.kind is Kind.LIST else slot
 
 
 def _keys_of(scope: Scope) -> dict[Expr, Expr]:

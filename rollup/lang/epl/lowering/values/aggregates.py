@@ -88,7 +88,9 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         hint = f"{name}ever(…) in the table and here, or a window on the stream"
         raise problem(f"`{render(node)}` of a table lets values go, and without a window none leaves", node, hint)
     args = tuple(lower(each, scope) for each in plain)
-    if name in _ORDERED or node.distinct:
+    if node.distinct and name == "count" and args[0].type.kind is Kind.LIST:
+        args = (Call(op.AS_KEY, args[:1], args[0].type),)
+    elif name in _ORDERED or node.distinct:
         for arg in args[:1]:
             ordered(arg.type, node, render(plain[0]))
     if name in ("stddev", "avedev") and args and args[0].type == DECIMAL:
