@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, QueryError
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
@@ -57,15 +57,25 @@ class Relation:
     def __init__(self, sql: str, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
         self._sql, self._types, self._connection = sql, types, connection
         try:
-            self._run({name: Seen([], [], []) for name in types})
+            for rows in (_unknown, lambda kind: []):  # texts that are no numbers tell themselves only beside a row
+                self._run({name: Seen(rows(kind), [], []) for name, kind in types.items()})
             self.columns = tuple(str(column[0]) for column in connection.description or ())
             """The names of the answer's columns."""
         except duckdb.Error as problem:
             raise PlanError(f"the select cannot run: {_first_line(problem)}") from None
 
     def rows(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
-        """The answer over the windows as a cycle shows them; where they show nothing, there is none."""
-        return self._run(seen) if any(each.new or each.old or each.dead for each in seen.values()) else []
+        """The answer over the windows as a cycle shows them; where they show nothing, there is none.
+
+        Raises QueryError for values that the select cannot compute with: a text that is no number, one beyond its type.
+        """
+        if not any(each.new or each.old or each.dead for each in seen.values()):
+            return []
+        try:
+            return self._run(seen)
+        except (duckdb.DataError, duckdb.InvalidInputException) as problem:
+            said = _first_line(problem).partition(": ")[2].split(". Use TRY")[0].split(" when casting from")[0]
+            raise QueryError(f"the select cannot compute: {said}", hint="try_cast(x as double), nullif(x, 0)") from None
 
     def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
         for name, shown in seen.items():
@@ -80,6 +90,11 @@ def _table(kind: RowType, seen: Seen) -> pa.Table:
     columns = [pa.array([row.values[place] for row in rows], of.arrow) for place, of in enumerate(kind.fields.values())]
     extra = [pa.array(status, pa.int8()), pa.array(range(len(rows)), pa.int64())]
     return pa.table([*columns, *extra], names=[*kind.fields, STATUS, AGE])
+
+
+def _unknown(kind: RowType) -> list[Row]:
+    """A row of which nothing is known."""
+    return [Row(0, (None,) * len(kind.fields))]
 
 
 def _first_line(problem: Exception) -> str:
