@@ -21,8 +21,10 @@ LEAST = 1 << 19
 ENOUGH = 64 << 20
 """Bytes of an input from which loading the loop is."""
 _KINDS = {Kind.INTEGER: 0, Kind.FLOAT: 1, Kind.TEXT: 2, Kind.BOOLEAN: 3, Kind.TIME: 4}
+_SPARE = 1.03
+"""More room than the piece before would have needed; where it is too little, lines are counted."""
 _SLOTS, _MOST_SLOTS = 1 << 12, 1 << 22
-_STRANGE = -1
+_STRANGE, _FULL = -1, -3
 
 _SOURCE = """
 def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, sizes, counts, powers):
@@ -36,8 +38,10 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
     zones = np.full(fields, -1, np.int64)  # the same of its offset
     shifts = np.zeros(fields, np.int64)
     while at < end:
-        if data[at] == 35 or data[at] == 10 or row >= wholes.shape[1]:
+        if data[at] == 35 or data[at] == 10:
             return -1
+        if row >= wholes.shape[1]:
+            return -3
         for f in range(fields):
             kind = kinds[f]
             last = f == fields - 1
@@ -252,6 +256,7 @@ class Scanner:
         self._slots = _SLOTS
         self._kinds = np.array([_KINDS[field.kind] for field in fields], np.int64)
         self._low, self._high = _limits(fields)
+        self._density = 0.0  # rows a byte, of the piece before
 
     def ready(self, read: int) -> bool:
         """Whether the loop is loaded, or so many bytes have been read that loading it is worth its while."""
@@ -262,14 +267,23 @@ class Scanner:
     def scan(self, piece: bytes) -> list[pa.Array] | None:
         """The columns of a piece; None when something in it is not plain."""
         data = np.frombuffer(piece, np.uint8)
+        room = int(len(data) * self._density * _SPARE) or _lines(data)  # counting lines costs
         while True:
-            arrays = _Arrays(len(self._fields), int(np.count_nonzero(data == 10)) + 1, self._slots)
+            arrays = _Arrays(len(self._fields), room, self._slots)
             rows = arrays.fill(data, self._kinds, self._low, self._high)
             if rows >= 0:
+                self._density = rows / len(data)
                 return [arrays.column(data, place, field, rows) for place, field in enumerate(self._fields)]
-            if rows == _STRANGE or self._slots >= _MOST_SLOTS:
+            if rows == _FULL:
+                room = _lines(data)
+            elif rows == _STRANGE or self._slots >= _MOST_SLOTS:
                 return None
-            self._slots *= 16
+            else:
+                self._slots *= 16
+
+
+def _lines(data: Any) -> int:
+    return int(np.count_nonzero(data == 10)) + 1
 
 
 class _Arrays:

@@ -52,6 +52,17 @@ def _read(table: Table, piece: bytes) -> pa.Table:
     return rows
 
 
+def test_a_piece_has_room_for_its_rows_whatever_the_rows_before_were_like() -> None:
+    table, chance = _table("gx"), random.Random(5)
+    scanner = Scanner(table.fields)
+    for size in (40, 1, 1, 60, 2, 3):
+        piece = "".join(f"{'g' * size}|{chance.randrange(10)}\n" for _ in range(2000)).encode()
+        for text in (piece, piece[:-1], piece[: len(piece) // 2 // (size + 3) * (size + 3)]):
+            columns = scanner.scan(text)
+            assert columns is not None
+            assert pa.table(columns, names=["g", "x"]).to_pylist() == _read(table, text).to_pylist()
+
+
 def test_random_plain_rows_are_read_as_the_reader_of_every_form_reads_them() -> None:
     chance, table = random.Random(3), _table()
     piece = "".join("|".join(chance.choice(GOOD[name]) for name in TYPES) + "\n" for _ in range(3000)).encode()
