@@ -121,6 +121,7 @@ def _numbers(types: list[DataType]) -> DataType:
 
 
 def set_size(types: list[DataType]) -> DataType:
+    """The type of a set's size; raises PlanError for what is known to be no set."""
     if types[0] not in (ANY, NULL):
         raise PlanError(f"a set is expected, not {types[0]}", hint="createSet, unionSet")
     return INT
