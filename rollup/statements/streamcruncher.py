@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.errors import PlanError, QueryError
+from rollup.engine.operators import LONG_MAX, LONG_MIN
 from rollup.engine.rows.cycles.running import Batch
 from rollup.engine.state import State
 from rollup.lang.sections import Section
@@ -157,7 +158,7 @@ class CruncherBlock(OnRows[Running]):
 
 def _held(running: Running, value: Any) -> Any:
     """A value of the select, whose sums the database makes of any size; null where 64 bits do not hold it."""
-    if not isinstance(value, int) or -(2**63) <= value < 2**63:
+    if not isinstance(value, int) or LONG_MIN <= value <= LONG_MAX:
         return value
     running.beyond += 1
     return None

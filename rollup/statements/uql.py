@@ -141,7 +141,7 @@ class UqlBlock:
 
     def _batch(self, events: Sequence[Event]) -> pa.Table:
         """As the reader of rows gives them: times in microseconds, with their texts where a query prints them."""
-        named = [event._replace(stream=self._stream.name) for event in events]
+        named = [e if e.stream != ELSEWHERE else e._replace(stream=self._stream.name) for e in events]
         found, table = batch_of(self._stream, named, 0, _PLACE).drop_columns([_PLACE]), self._plans[0].table
         columns = {field.name: found.column(field.name).cast(WIDE[field.kind]) for field in table.fields}
         for name in self._plans[0].texts:

@@ -146,7 +146,8 @@ AGGREGATES: dict[str, agg.Aggregate] = {
     "fminever": agg.MINEVER,
     "fmaxever": agg.MAXEVER,
 }
-"""The aggregates of one value. A count never falls below 0, whatever leaves without having come. `total` is our word for `sum` (the document uses it)."""
+"""The aggregates of one value. A count never falls below 0, whatever leaves without having come. `total` is our word for
+`sum` (the document uses it)."""
 ACCESS = {"first", "last", "window", "nth", "sorted", "minby", "maxby", "minbyever", "maxbyever", "rate"}
 """The aggregates that give back rows or values of them, see `accessing.py`."""
 AGGREGATING = set(AGGREGATES) | ACCESS

@@ -3,7 +3,7 @@
 An event sees what the windows hold when it comes, itself among it. Each sub-query is a core of its own, whose rows are its
 answers one after the other; an event's answer is the last one that came by then.
 
-State: of each sub-query the tables of its core and `answer`, the last one.
+State: that of each sub-query by its number, with a table `answer`, the last one.
 """
 
 from __future__ import annotations
@@ -67,11 +67,10 @@ class Asking:
 
     def state(self, parts: list[tuple[State, pa.Array]], now: int) -> State:
         """The state of the whole, from the state and the last answer of each sub-query."""
-        tables = dict[str, pa.Table]()
-        for number, (inner, answer) in enumerate(parts):
-            tables |= {f"{name}{number}": table for name, table in inner.tables.items()}
-            tables[f"answer{number}"] = pa.table({"answer": answer})
-        return State(tables, {"now": now})
+        held = [
+            State({**inner.tables, "answer": pa.table({"answer": answer})}, inner.scalars) for inner, answer in parts
+        ]
+        return State.holding({str(number): each for number, each in enumerate(held)}, {"now": now})
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """A row for each event that passes."""
@@ -79,10 +78,9 @@ class Asking:
         now = max(before, batch.now)
         times, columns = np.maximum(batch.times, before), list(batch.columns)
         parts = list[tuple[State, pa.Array]]()
-        for number, each in enumerate(self.asked):
-            tables = {name: state.tables[f"{name}{number}"] for name in ("content", "groups")}
-            inner, output = each.core.step(State(tables, {"now": before}), each.of(batch))
-            known = state.tables[f"answer{number}"].column("answer").chunks
+        for each, kept in zip(self.asked, state.held().values(), strict=True):
+            inner, output = each.core.step(kept, each.of(batch))
+            known = kept.tables["answer"].column("answer").chunks
             answers = pa.concat_arrays([*known, *output.columns])
             columns.append(answers.take(pa.array(_seen(output, times))))
             parts.append((inner, answers.slice(len(answers) - 1)))

@@ -27,6 +27,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
 from rollup.engine.folding import AggregateCall
+from rollup.engine.operators import LONG_MAX, LONG_MIN
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.selecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
@@ -36,8 +37,6 @@ from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import Kind
-
-_LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
 
 @dataclass(frozen=True)
@@ -219,13 +218,13 @@ def ordered(values: pa.Array) -> Ints:
     if pa.types.is_floating(kind):
         numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # both zeros are one
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
-        ranks = np.where(bits < 0, bits ^ _LARGEST, bits)  # the bits of doubles are ordered but for the negative ones
+        ranks = np.where(bits < 0, bits ^ LONG_MAX, bits)  # the bits of doubles are ordered but for the negative ones
     elif pa.types.is_integer(kind) and (missing is None or kind.bit_width < 64):
         ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
     else:
         ranks = pc.rank(values, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
     if missing is not None:
-        ranks[missing] = _LEAST
+        ranks[missing] = LONG_MIN
     return ranks
 
 

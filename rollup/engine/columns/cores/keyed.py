@@ -1,8 +1,9 @@
 """A keyed context whose partitions have aggregates without a window: a partition is a key, and begins at its first event.
 
 `KeyedRows`: an event is answered by what its partition then has. `KeyedTotals`: partitions show their totals every so
-often, by a clock that begins with them. At one instant partitions are shown in the order in which they began. Since all clocks have the same span, those that
-were shown last are due last: what is due is a queue, not a heap, and the order of ties comes by itself.
+often, by a clock that begins with them. At one instant partitions are shown in the order in which they began. Since all
+clocks have the same span, those that were shown last are due last: what is due is a queue, not a heap, and the order of
+ties comes by itself.
 """
 
 from __future__ import annotations
@@ -220,11 +221,10 @@ def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedR
     reason = reason or first(map(against, (*columns, having)))
     if reason is not None:
         return reason
+    lines = Lines(calls)
     if rate.span is not None:
-        return KeyedTotals(began, place, kind, Lines(calls), rate.span, columns, having)
-    return KeyedRows(
-        began, input.filter, plan.where, place, kind, Lines(calls), columns, having, plan.total, width
-    )  # fmt: skip
+        return KeyedTotals(began, place, kind, lines, rate.span, columns, having)
+    return KeyedRows(began, input.filter, plan.where, place, kind, lines, columns, having, plan.total, width)
 
 
 def _key(context: Context, stream: str) -> tuple[Filter, int] | str:

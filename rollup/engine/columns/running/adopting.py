@@ -143,15 +143,11 @@ def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> Stat
                     fold.enter(slots, r, None)
             begun.append((number, partition.properties["key1"], slots, due))
     begun.sort(key=lambda each: each[0])
-    state = core.start(now)
-    schema = state.tables["partitions"].schema
-    columns = [pa.array([key for _, key, _, _ in begun], schema.field("key").type)]
-    for place, field in enumerate(list(schema)[1:]):
-        columns.append(pa.array([slots[place] for _, _, slots, _ in begun], field.type))
+    partitions = _begun(core, [(key, slots) for _, key, slots, _ in begun], now)
     dues = np.array([due for _, _, _, due in begun], np.int64)
     order = np.argsort(dues, kind="stable")
     clocks = pa.table({"due": dues[order], "partition": order.astype(np.int64)})
-    return State({"partitions": pa.table(columns, schema=schema), "clocks": clocks}, {"now": now})
+    return State({"partitions": partitions, "clocks": clocks}, {"now": now})
 
 
 def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> State:
@@ -163,12 +159,17 @@ def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> S
         kept = partition.instances[name].snapshot()[_KEPT][0]
         groups = (kept if core.total else kept[0])[0]
         begun.append((partition.properties["key1"], groups[0][1] if groups else fold.start()))
-    state = core.start(now)
-    keys, *slots = state.tables["partitions"].schema
-    columns = [pa.array([key for key, _ in begun], keys.type)]
+    return State({"partitions": _begun(core, begun, now)}, {"now": now})
+
+
+def _begun(core: KeyedTotals | KeyedRows, begun: Sequence[tuple[Any, Sequence[Any]]], now: int) -> pa.Table:
+    """The table of some partitions, from the key of each and the slots that the row executor has of it."""
+    schema = core.start(now).tables["partitions"].schema
+    key, *slots = schema
+    columns = [pa.array([each for each, _ in begun], key.type)]
     for place, field in zip(core.lines.slot_places, slots, strict=True):
         columns.append(pa.array([values[place] for _, values in begun], field.type))
-    return State({"partitions": pa.table(columns, schema=state.tables["partitions"].schema)}, {"now": now})
+    return pa.table(columns, schema=schema)
 
 
 def _table(rows: Sequence[Row], stream: RowType) -> pa.Table:

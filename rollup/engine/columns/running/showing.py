@@ -24,14 +24,9 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
         case KeyedTotals():
-            slots = [(key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)]
-            return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
+            return _partitions(core, state, 0)
         case KeyedRows(total=True):
-            before = (None,) * core.width
-            slots = [
-                (*before, key, *values) for key, values in _groups(core.lines, state.tables["partitions"], 1, None)
-            ]
-            return _shown(core.columns, core.having, [((Row(0, each),), ()) for each in slots])
+            return _partitions(core, state, core.width)
         case Joined():
             return core.content(state)
         case Folded() if core.by_group:
@@ -40,6 +35,13 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _by_row(core, plan, state, held)
         case _:
             return []
+
+
+def _partitions(core: KeyedTotals | KeyedRows, state: State, width: int) -> list[tuple[Any, ...]]:
+    """A row a partition, behind the `width` fields of an event, which are not known any more."""
+    groups = _groups(core.lines, state.tables["partitions"], 1, None)
+    values = [((Row(0, (*(None,) * width, key, *slots)),), ()) for key, slots in groups]
+    return _shown(core.columns, core.having, values)
 
 
 def _by_group(core: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:

@@ -185,8 +185,7 @@ class Trigger:
 
     def _after(self, instant: int) -> int:
         """The tick after that instant."""
-        every = self._every
-        return instant + (every or 1) if every is None or isinstance(every, int) else every.after(instant)
+        return self._every.after(instant) if isinstance(self._every, Crontab) else instant + (self._every or 1)
 
     def _tick(self, now: int) -> None:
         self._app.write(self._name, [Selected(None, self._app.runner.row((now, now)), False)])

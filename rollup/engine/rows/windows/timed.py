@@ -264,6 +264,25 @@ class _EarlyTimeBatch(_TimeBatch):
         return Delta((), old)
 
 
+class _DueBatches(Batches):
+    """Batches of which the next is let out at a known instant, if at any."""
+
+    def __init__(self, due: int | None) -> None:
+        super().__init__()
+        self._due = due
+
+    @property
+    def due(self) -> int | None:
+        return self._due
+
+    def snapshot(self) -> Any:
+        return [super().snapshot(), self._due]
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[0])
+        self._due = state[1]
+
+
 @dataclass(frozen=True)
 class TimeLengthBatch:
     """Rows in batches of `size`, or of what came within `span` of the last batch or of the first row after a rest.
@@ -282,14 +301,10 @@ class TimeLengthBatch:
         return _TimeLengthBatch(self, host.environment.now + self.span if self.eager else None)
 
 
-class _TimeLengthBatch(Batches):
+class _TimeLengthBatch(_DueBatches):
     def __init__(self, spec: TimeLengthBatch, due: int | None) -> None:
-        super().__init__()
-        self._spec, self._due = spec, due
-
-    @property
-    def due(self) -> int | None:
-        return self._due
+        super().__init__(due)
+        self._spec = spec
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         self.current += rows
@@ -308,13 +323,6 @@ class _TimeLengthBatch(Batches):
         self._due = now + self._spec.span if goes_on else None
         return delta
 
-    def snapshot(self) -> Any:
-        return [super().snapshot(), self._due]
-
-    def restore(self, state: Any) -> None:
-        super().restore(state[0])
-        self._due = state[1]
-
 
 @dataclass(frozen=True)
 class ScheduledBatch:
@@ -327,15 +335,10 @@ class ScheduledBatch:
         return _ScheduledBatch(self.schedule)
 
 
-class _ScheduledBatch(Batches):
+class _ScheduledBatch(_DueBatches):
     def __init__(self, schedule: Crontab) -> None:
-        super().__init__()
+        super().__init__(None)
         self._schedule = schedule
-        self._due: int | None = None
-
-    @property
-    def due(self) -> int | None:
-        return self._due
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         if self._due is None:
@@ -346,10 +349,3 @@ class _ScheduledBatch(Batches):
     def fire(self, now: int) -> Delta:
         self._due = None
         return self.release()
-
-    def snapshot(self) -> Any:
-        return [super().snapshot(), self._due]
-
-    def restore(self, state: Any) -> None:
-        super().restore(state[0])
-        self._due = state[1]
