@@ -76,3 +76,13 @@ class StoppedError(RollupError):
 
 class SourceError(RollupError):
     """A source that cannot be read now, though nothing says that its content is at fault: the batch is tried again."""
+
+
+def said_of_value(problem: Exception) -> str:
+    """What DuckDB said of a value: without the kind of error, and without advice on its own settings.
+
+    >>> said_of_value(ValueError("Conversion Error: Could not convert 'x' to INT32. Use TRY_CAST\\nLINE 1: …"))
+    "Could not convert 'x' to INT32"
+    """
+    first = str(problem).split("\n")[0].split(". Use TRY")[0]
+    return first.partition(": ")[2] or first

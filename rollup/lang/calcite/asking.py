@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.errors import QueryError
+from rollup.core.errors import QueryError, said_of_value
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.semantics import refused
 from rollup.lang.calcite.translation import narrowed, strict
@@ -45,7 +45,5 @@ def _failing(query: exp.Query, engine: Relational) -> duckdb.Error | None:
 
 
 def _sentence(problem: Exception) -> str:
-    """What DuckDB said of a value, without its advice on its own settings."""
-    first = str(problem).split("\n")[0].split(". Use TRY")[0]
-    words = first.partition(": ")[2] or first
+    words = said_of_value(problem)
     return "division by zero" if words.startswith("Division by zero") else words

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from rollup.core.errors import PlanError, QueryError
+from rollup.core.errors import PlanError, QueryError, said_of_value
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
@@ -74,7 +74,7 @@ class Relation:
         try:
             return self._run(seen)
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
-            said = _first_line(problem).partition(": ")[2].split(". Use TRY")[0].split(" when casting from")[0]
+            said = said_of_value(problem).split(" when casting from")[0]
             raise QueryError(f"the select cannot compute: {said}", hint="try_cast(x as double), nullif(x, 0)") from None
 
     def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
