@@ -53,6 +53,25 @@ def test_the_extension_says_the_language_and_all_say_the_same(
     assert (said, code) == ("", 0)
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.epl", EPL), ("a.siddhi", SIDDHI), ("a.cruncher", CRUNCHER)])
+def test_plain_records_are_events_of_the_stream_at_the_time_that_options_name(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    text = text.replace("price double", "price double, ts long")
+    plain = [{"symbol": "A", "price": 10.0 * number, "ts": ts} for number, ts in ((1, 5), (2, 9), (3, 7), (4, 11))]
+    wrong = [{"symbol": "A", "price": 1.0, "ts": "noon"}, {"symbol": "A", "price": 1.0}]
+    options = ("--stream", "Trade", "--time", "ts")
+    printed, said, code = tried(tmp_path, name, text, [*plain, *wrong], *options)
+    seen = [(line["at"], row["m"]) for line in printed if isinstance(line, dict) for row in line["insert"]]
+    assert seen == [(5, 10.0), (9, 15.0), (9, 25.0), (11, 35.0)]
+    assert said.splitlines() == [
+        "rollup try: line 5: `ts` is 'noon', not a number of milliseconds",
+        "rollup try: line 6: `ts` is None, not a number of milliseconds",
+        "rollup try: events whose `ts` the clock had passed: 1 (they count at the clock)",
+    ]
+    assert code == 1
+
+
 def test_lang_stands_above_the_extension(tmp_path: Path) -> None:
     printed, _, _ = tried(tmp_path, "app.txt", SIDDHI, list(TRADES), "--lang", "siddhi", "--only", "Mean")
     assert len(printed) == 3

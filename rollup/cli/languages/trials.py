@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rollup.core.errors import QueryError
-
-if TYPE_CHECKING:
-    pass
 
 
 class Delivery(NamedTuple):

@@ -25,16 +25,22 @@ def try_(
     lang: Annotated[
         str | None, typer.Option("--lang", help=f"Instead of the file's extension: {', '.join(LANGUAGES)}.")
     ] = None,
+    stream: Annotated[str | None, typer.Option(help="The stream of events that name none.")] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="The attribute, in milliseconds, that moves the clock where an event has no `at`."),
+    ] = None,
 ) -> None:
     """Run statements over events from standard input, one JSON object a line, and print what they deliver.
 
     `{"stream": "Trade", "price": 1.5, …}` is an event; with `"at": 1500` the clock moves there first. `{"at": 5000}`
-    alone moves the clock, `{"query": "select …"}` asks a window or a table (of StreamCruncher: changes a table). Each
-    delivery is one line: statement (of SiddhiQL: the stream that the rows go to), at, insert, remove. A text with an
-    aggregation or with blocks of other languages is an app, run as a job runs it. Exit code 1 when an
-    event or request was refused, 2 when the statements are.
+    alone moves the clock, `{"query": "select …"}` asks a window or a table (of StreamCruncher: changes a table). Plain
+    records are events with `--stream Trade --time ts`. Each delivery is one line: statement (of SiddhiQL: the stream
+    that the rows go to), at, insert, remove. A text with an aggregation or with blocks of other languages is an app,
+    run as a job runs it. Exit code 1 when an event or request was refused, 2 when the statements are.
     """
     trial = _trial(file, start, lang)
+    taker = _Taker(trial, stream, time)
     refused, wanted = 0, set(only or ())
     _print(trial.heard(), wanted)
     number = 0
@@ -43,7 +49,7 @@ def try_(
             number += 1
             if line.strip():
                 try:
-                    _take(trial, line)
+                    taker.take(line)
                 except RollupError as problem:
                     refused += 1
                     print(f"rollup try: line {number}: {problem}", file=sys.stderr)
@@ -52,6 +58,11 @@ def try_(
         _print(trial.heard(), wanted)
     trial.finish()
     _print(trial.heard(), wanted)
+    if taker.late:
+        print(
+            f"rollup try: events whose `{time}` the clock had passed: {taker.late} (they count at the clock)",
+            file=sys.stderr,
+        )
     if refused:
         raise typer.Exit(1)
 
@@ -84,30 +95,60 @@ def _whole(text: str) -> bool:
     return any(part.language != SIDDHIQL for part in parts.statements) or bool(parse_app(parts.rollups).aggregations)
 
 
-def _take(trial: Trial, line: bytes) -> None:
+class _Taker:
+    """Takes lines: events of `stream` where they name none, at the `time` they have where they say no `at`."""
+
+    def __init__(self, trial: Trial, stream: str | None, time: str | None) -> None:
+        self._trial, self._stream, self._time = trial, stream, time
+        self.late = 0
+        """Events whose time the clock had passed."""
+
+    def take(self, line: bytes) -> None:
+        """An event, a question, or an instant. Raises QueryError where it is none."""
+        given = _object(line)
+        at = given.pop("at", None)
+        if at is not None:
+            self._advance(_instant("at", at))
+        if "query" in given:
+            for row in self._trial.ask(str(given["query"])):
+                print(_json({"answer": row}))
+        elif given:
+            stream = given.pop("stream", self._stream)
+            if stream is None:
+                hint = '{"stream": "S", …}, {"at": 5000}, or {"query": "…"}; plain records need --stream S'
+                raise QueryError("an event needs its stream", hint=hint)
+            if self._time is not None and at is None:
+                self._timed(_instant(self._time, given.get(self._time)))
+            self._trial.send(str(stream), given)
+
+    def _advance(self, at: int) -> None:
+        if at < self._trial.now:
+            raise QueryError(f"the clock stands at {self._trial.now} and cannot go back to {at}")
+        self._trial.advance(at)
+
+    def _timed(self, at: int) -> None:
+        if at < self._trial.now:
+            self.late += 1
+        else:
+            self._trial.advance(at)
+
+
+def _object(line: bytes) -> dict[str, Any]:
     try:
-        event: Any = json.loads(line)
+        given: Any = json.loads(line)
     except UnicodeDecodeError as problem:
         raise QueryError(f"no JSON: {problem}") from None
     except json.JSONDecodeError as problem:
         raise QueryError(f"no JSON: {problem.msg} at column {problem.colno}", hint='{"stream": "S", …}') from None
-    if not isinstance(event, dict):
+    if not isinstance(given, dict):
         raise QueryError("a line is a JSON object", hint='{"stream": "S", …}')
-    at = event.pop("at", None)
-    if at is not None:
-        if isinstance(at, bool) or not isinstance(at, int):
-            raise QueryError(f"`at` is {at!r}, not a number of milliseconds")
-        if at < trial.now:
-            raise QueryError(f"the clock stands at {trial.now} and cannot go back to {at}")
-        trial.advance(at)
-    if "query" in event:
-        for row in trial.ask(str(event["query"])):
-            print(_json({"answer": row}))
-    elif "stream" in event:
-        stream = str(event.pop("stream"))
-        trial.send(stream, event)
-    elif event:
-        raise QueryError("an event needs its stream", hint='{"stream": "S", …}, {"at": 5000}, or {"query": "…"}')
+    return given
+
+
+def _instant(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise QueryError(f"`{name}` is {value!r}, not a number of milliseconds")
+    return value
 
 
 def _print(heard: Iterable[Delivery], only: set[str]) -> None:
