@@ -48,18 +48,17 @@ def mean_of_whole(total, n):
     return (fine | (rest % n != 0)) / 2**30
 
 
-@compiled
 '''
 
 
 @cache
-def loop(text: str) -> Callable[..., Any]:
-    """The compiled function `core` of a text that defines it.
+def loop(text: str, before: str = "") -> Callable[..., Any]:
+    """The compiled function `core` of a text that defines it; `before` is what else that text needs.
 
     >>> loop("def core(n):\\n    return n + 1\\n")(1)
     2
     """
-    source = _HEAD + text
+    source = f"{_HEAD}{before}@compiled\n{text}"
     name = f"core_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
     spec = importlib.util.spec_from_file_location(name, _file(name, source))
     assert spec is not None and spec.loader is not None

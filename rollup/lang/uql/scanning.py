@@ -26,10 +26,37 @@ _SPARE = 1.03
 _SLOTS, _MOST_SLOTS = 1 << 12, 1 << 22
 _STRANGE, _FULL = -1, -3
 
+_LOADS = """
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def load(bits, kind):
+    # data[at:] as one number of so many bits, the first byte lowest. An index of numba's may be negative, which is
+    # asked at every byte: twice the time of the whole loop.
+    def typed(typing, data, at):
+        def code(context, builder, signature, args):
+            place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+            found = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
+            found.align = 1
+            return found
+
+        return kind(data, types.int64), code
+
+    return intrinsic(typed)
+
+
+byte_at = load(8, types.uint8)
+eight_at = load(64, types.uint64)
+
+
+"""
 _SOURCE = """
-def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, sizes, counts, powers):
+def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, sizes, heads, counts, powers, tens):
     # wholes[f, r], floats[f, r], codes[f, r], missing[f, r]: the values by field and row. Code c of field f is the text
-    # data[begins[f, c]:][:sizes[f, c]], found by the open hash table slots[f], which holds codes + 1.
+    # data[begins[f, c]:][:sizes[f, c]], found by the open hash table slots[f], which holds codes + 1; heads[f, c] is what
+    # is hashed: the bytes of a text of less than eight, of a longer one a number that all of its bytes are in.
     fields, end, at, row = len(kinds), len(data), 0, 0
     mask = slots.shape[1] - 1
     most = slots.shape[1] // 2
@@ -37,8 +64,9 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
     starts = np.zeros(fields, np.int64)
     zones = np.full(fields, -1, np.int64)  # the same of its offset
     shifts = np.zeros(fields, np.int64)
+    ones, highs = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
     while at < end:
-        if data[at] == 35 or data[at] == 10:
+        if byte_at(data, at) == 35 or byte_at(data, at) == 10:
             return -1
         if row >= wholes.shape[1]:
             return -3
@@ -47,15 +75,31 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
             last = f == fields - 1
             start = at
             if kind == 2:
-                h = np.uint64(14695981039346656037)
-                while at < end and data[at] != 124 and data[at] != 10:
-                    byte = data[at]
-                    if byte == 34 or byte == 13 or byte >= 128:
-                        return -1
-                    h = (h ^ np.uint64(byte)) * np.uint64(1099511628211)
-                    at += 1
-                size = at - start
-                place = np.int64((h ^ (h >> np.uint64(29))) & np.uint64(mask))
+                size, h = -1, np.uint64(0)
+                if at + 8 <= end:  # where a short text ends is told of eight bytes at once
+                    word = eight_at(data, at)
+                    bars, lines = word ^ (ones * np.uint64(124)), word ^ (ones * np.uint64(10))
+                    ends = ((bars - ones) & ~bars | (lines - ones) & ~lines) & highs
+                    if ends:
+                        below = ((ends & (~ends + np.uint64(1))) - np.uint64(1)) >> np.uint64(7)
+                        h = word & below
+                        quotes, returns = h ^ (ones * np.uint64(34)), h ^ (ones * np.uint64(13))
+                        if (((quotes - ones) & ~quotes | (returns - ones) & ~returns | h) & highs):
+                            return -1
+                        size = np.int64((below & ones) * ones >> np.uint64(56))
+                        at += size
+                if size < 0:
+                    while at < end and byte_at(data, at) != 124 and byte_at(data, at) != 10:
+                        byte = byte_at(data, at)
+                        if byte == 34 or byte == 13 or byte >= 128:
+                            return -1
+                        if at - start < 8:
+                            h |= np.uint64(byte) << np.uint64(8 * (at - start))
+                        else:
+                            h = (h ^ np.uint64(byte)) * np.uint64(1099511628211)
+                        at += 1
+                    size = at - start
+                place = np.int64((h * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)) & np.uint64(mask))
                 while True:
                     code = slots[f, place] - 1
                     if code < 0:
@@ -65,32 +109,33 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                         counts[f] = code + 1
                         begins[f, code] = start
                         sizes[f, code] = size
+                        heads[f, code] = h
                         slots[f, place] = code + 1
                         break
-                    if sizes[f, code] == size:
-                        same = True
-                        first = begins[f, code]
-                        for i in range(size):
-                            if data[first + i] != data[start + i]:
-                                same = False
-                                break
+                    if sizes[f, code] == size and heads[f, code] == h:
+                        if size < 8:
+                            break  # its bytes are its head
+                        first, i = begins[f, code], 0
+                        while i < size and byte_at(data, first + i) == byte_at(data, start + i):
+                            i += 1
+                        same = i == size
                         if same:
                             break
                     place = (place + 1) & mask
                 codes[f, row] = code
-            elif at >= end or data[at] == 124 or data[at] == 10:
+            elif at >= end or byte_at(data, at) == 124 or byte_at(data, at) == 10:
                 wholes[f, row] = 0
                 missing[f, row] = 1
                 counts[f] += 1
                 if kind == 1:
                     floats[f, row] = 0.0
             elif kind == 0:
-                negative = data[at] == 45
+                negative = byte_at(data, at) == 45
                 if negative:
                     at += 1
                 digits, value = at, 0
-                while at < end and 48 <= data[at] <= 57:
-                    value = value * 10 + (data[at] - 48)
+                while at < end and 48 <= byte_at(data, at) <= 57:
+                    value = value * 10 + (byte_at(data, at) - 48)
                     at += 1
                 if at == digits or at - digits > 18:
                     return -1
@@ -100,20 +145,20 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                     return -1
                 wholes[f, row] = value
             elif kind == 1:
-                negative = data[at] == 45
+                negative = byte_at(data, at) == 45
                 if negative:
                     at += 1
                 digits, scale, value, begin = 0, 0, 0, at
-                while at < end and 48 <= data[at] <= 57:
-                    value = value * 10 + (data[at] - 48)
+                while at < end and 48 <= byte_at(data, at) <= 57:
+                    value = value * 10 + (byte_at(data, at) - 48)
                     digits += 1
                     at += 1
                 if digits == 0:
                     return -1
-                if at < end and data[at] == 46:
+                if at < end and byte_at(data, at) == 46:
                     at += 1
-                    while at < end and 48 <= data[at] <= 57:
-                        value = value * 10 + (data[at] - 48)
+                    while at < end and 48 <= byte_at(data, at) <= 57:
+                        value = value * 10 + (byte_at(data, at) - 48)
                         digits += 1
                         scale += 1
                         at += 1
@@ -122,21 +167,21 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                 number = value / powers[scale]
                 floats[f, row] = -number if negative else number
             elif kind == 3:
-                byte = data[at]
+                byte = byte_at(data, at)
                 if byte == 49 or byte == 48:
                     wholes[f, row] = byte - 48
                     at += 1
                 elif byte == 116 or byte == 102:
                     wholes[f, row] = 1 if byte == 116 else 0
                     at += 1
-                    if at < end and data[at] != 124 and data[at] != 10:
+                    if at < end and byte_at(data, at) != 124 and byte_at(data, at) != 10:
                         size = 3 if byte == 116 else 4
                         if at + size > end:
                             return -1
-                        if byte == 116 and not (data[at] == 114 and data[at + 1] == 117 and data[at + 2] == 101):
+                        if byte == 116 and not (byte_at(data, at) == 114 and byte_at(data, at + 1) == 117 and byte_at(data, at + 2) == 101):
                             return -1
-                        if byte == 102 and not (data[at] == 97 and data[at + 1] == 108 and data[at + 2] == 115
-                                                and data[at + 3] == 101):
+                        if byte == 102 and not (byte_at(data, at) == 97 and byte_at(data, at + 1) == 108 and byte_at(data, at + 2) == 115
+                                                and byte_at(data, at + 3) == 101):
                             return -1
                         at += size
                 else:
@@ -144,18 +189,18 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
             else:
                 if at + 20 > end:
                     return -1
-                before, differs = minutes[f], 0
+                before, differs = minutes[f], np.uint64(0)
                 if before >= 0:
-                    for i in range(17):
-                        differs |= data[at + i] ^ data[before + i]
+                    differs = ((eight_at(data, at) ^ eight_at(data, before)) | (eight_at(data, at + 8) ^ eight_at(data, before + 8))
+                               | (eight_at(data, at + 9) ^ eight_at(data, before + 9)))
                 if before >= 0 and differs == 0:  # the minute of the row before
-                    ten, one = data[at + 17] - np.uint8(48), data[at + 18] - np.uint8(48)
+                    ten, one = byte_at(data, at + 17) - np.uint8(48), byte_at(data, at + 18) - np.uint8(48)
                     if ten > 5 or one > 9:
                         return -1
                     second = np.int64(ten) * 10 + np.int64(one)
                 else:
                     for i in range(19):
-                        byte = data[at + i]
+                        byte = byte_at(data, at + i)
                         if i == 4 or i == 7:
                             if byte != 45:
                                 return -1
@@ -167,13 +212,13 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                                 return -1
                         elif byte < 48 or byte > 57:
                             return -1
-                    year = ((np.int64(data[at]) - 48) * 1000 + (np.int64(data[at + 1]) - 48) * 100
-                            + (np.int64(data[at + 2]) - 48) * 10 + (np.int64(data[at + 3]) - 48))
-                    month = (np.int64(data[at + 5]) - 48) * 10 + (np.int64(data[at + 6]) - 48)
-                    day = (np.int64(data[at + 8]) - 48) * 10 + (np.int64(data[at + 9]) - 48)
-                    hour = (np.int64(data[at + 11]) - 48) * 10 + (np.int64(data[at + 12]) - 48)
-                    minute = (np.int64(data[at + 14]) - 48) * 10 + (np.int64(data[at + 15]) - 48)
-                    second = (np.int64(data[at + 17]) - 48) * 10 + (np.int64(data[at + 18]) - 48)
+                    year = ((np.int64(byte_at(data, at)) - 48) * 1000 + (np.int64(byte_at(data, at + 1)) - 48) * 100
+                            + (np.int64(byte_at(data, at + 2)) - 48) * 10 + (np.int64(byte_at(data, at + 3)) - 48))
+                    month = (np.int64(byte_at(data, at + 5)) - 48) * 10 + (np.int64(byte_at(data, at + 6)) - 48)
+                    day = (np.int64(byte_at(data, at + 8)) - 48) * 10 + (np.int64(byte_at(data, at + 9)) - 48)
+                    hour = (np.int64(byte_at(data, at + 11)) - 48) * 10 + (np.int64(byte_at(data, at + 12)) - 48)
+                    minute = (np.int64(byte_at(data, at + 14)) - 48) * 10 + (np.int64(byte_at(data, at + 15)) - 48)
+                    second = (np.int64(byte_at(data, at + 17)) - 48) * 10 + (np.int64(byte_at(data, at + 18)) - 48)
                     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
                     if year < 1 or month < 1 or month > 12 or day < 1 or hour > 23 or minute > 59 or second > 59:
                         return -1
@@ -190,41 +235,42 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                     minutes[f] = at
                     starts[f] = days * 86400 + hour * 3600 + minute * 60
                 at += 19
-                micros, weight = 0, 100000
-                if data[at] == 46:
+                micros, weight = 0, 6
+                if byte_at(data, at) == 46:
                     at += 1
                     begin = at
-                    while at < end and 48 <= data[at] <= 57:
-                        micros += (np.int64(data[at]) - 48) * weight
-                        weight //= 10
+                    while at < end and 48 <= byte_at(data, at) <= 57:
+                        if at < begin + 6:
+                            micros = micros * 10 + (np.int64(byte_at(data, at)) - 48)
+                            weight -= 1
                         at += 1
                     if at == begin:
                         return -1
-                before, differs = zones[f], 0
-                if before >= 0 and at + 6 <= end:
-                    for i in range(6):
-                        differs |= data[at + i] ^ data[before + i]
-                if before >= 0 and at + 6 <= end and differs == 0:  # the offset of the row before
+                    micros *= tens[weight]
+                before, differs = zones[f], np.uint64(0)
+                if before >= 0 and at + 8 <= end:
+                    differs = (eight_at(data, at) ^ eight_at(data, before)) & np.uint64(0xFFFFFFFFFFFF)
+                if before >= 0 and at + 8 <= end and differs == 0:  # the offset of the row before
                     shift = shifts[f]
                     at += 6
                 else:
                     shift = 0
                     if at >= end:
                         return -1
-                    if data[at] == 90 or data[at] == 122:
+                    if byte_at(data, at) == 90 or byte_at(data, at) == 122:
                         at += 1
-                    elif data[at] == 43 or data[at] == 45:
-                        if at + 6 > end or data[at + 3] != 58:
+                    elif byte_at(data, at) == 43 or byte_at(data, at) == 45:
+                        if at + 6 > end or byte_at(data, at + 3) != 58:
                             return -1
                         for i in (1, 2, 4, 5):
-                            if data[at + i] < 48 or data[at + i] > 57:
+                            if byte_at(data, at + i) < 48 or byte_at(data, at + i) > 57:
                                 return -1
-                        away = (np.int64(data[at + 1]) - 48) * 10 + (np.int64(data[at + 2]) - 48)
-                        more = (np.int64(data[at + 4]) - 48) * 10 + (np.int64(data[at + 5]) - 48)
+                        away = (np.int64(byte_at(data, at + 1)) - 48) * 10 + (np.int64(byte_at(data, at + 2)) - 48)
+                        more = (np.int64(byte_at(data, at + 4)) - 48) * 10 + (np.int64(byte_at(data, at + 5)) - 48)
                         if away > 23 or more > 59:
                             return -1
                         shift = (away * 60 + more) * 60
-                        if data[at] == 45:
+                        if byte_at(data, at) == 45:
                             shift = -shift
                         zones[f] = at
                         shifts[f] = shift
@@ -233,9 +279,9 @@ def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, 
                         return -1
                 wholes[f, row] = (starts[f] + second - shift) * 1000000 + micros
             if last:
-                if at < end and data[at] != 10:
+                if at < end and byte_at(data, at) != 10:
                     return -1
-            elif at >= end or data[at] != 124:
+            elif at >= end or byte_at(data, at) != 124:
                 return -1
             at += 1
         row += 1
@@ -297,6 +343,7 @@ class _Arrays:
         self.slots = np.zeros((fields, slots), np.int64)
         self.begins = np.empty((fields, slots), np.int64)
         self.sizes = np.empty((fields, slots), np.int64)
+        self.heads = np.empty((fields, slots), np.uint64)
         self.counts = np.zeros(fields, np.int64)  # of different texts, and of nulls
 
     def fill(self, data: Any, kinds: Any, low: Any, high: Any) -> int:
@@ -304,7 +351,7 @@ class _Arrays:
         return int(
             _core()(
                 data, kinds, low, high, self.wholes, self.floats, self.codes, self.missing, self.slots, self.begins,
-                self.sizes, self.counts, _POWERS,
+                self.sizes, self.heads, self.counts, _POWERS, _TENS,
             )
         )  # fmt: skip
 
@@ -339,7 +386,8 @@ def load() -> None:
 def _core() -> Callable[..., Any]:
     from rollup.engine.columns.loops import loop
 
-    return loop(_SOURCE)
+    return loop(_SOURCE, _LOADS)
 
 
+_TENS = 10 ** np.arange(7)
 _POWERS = 10.0 ** np.arange(23)
