@@ -94,16 +94,24 @@ def _key_codes(keys: Sequence[pa.Array], rows: int) -> tuple[Any, int]:
 def _dense(windows: Ints, low: int, codes: Ints, width: int, space: int, carried: int) -> Groups:
     one_pass = compiled(CELLS, len(windows))
     if one_pass is not None:
-        first, cells = one_pass(windows, codes, low, width, space)
-    else:
-        cells = (windows - low) * width + codes
-        first = np.full(space, -1, np.int64)
-        first[cells[::-1]] = np.arange(len(cells) - 1, -1, -1, dtype=np.int64)
+        cells, first, ordered = one_pass(windows, codes, low, width, space)
+        return Groups(cells, carried, len(first), first) if ordered else _by_window(windows, cells, first, carried)
+    places = (windows - low) * width + codes
+    first = np.full(space, -1, np.int64)
+    first[places[::-1]] = np.arange(len(places) - 1, -1, -1, dtype=np.int64)
     found = np.flatnonzero(first >= 0)
-    found = found[np.argsort(found // width * len(windows) + first[found])]
+    found = found[np.argsort(first[found])]
     number = np.empty(space, np.int64)
     number[found] = np.arange(len(found))
-    return Groups(number[cells], carried, len(found), first[found])
+    return _by_window(windows, number[places], first[found], carried)
+
+
+def _by_window(windows: Ints, cells: Ints, first: Ints, carried: int) -> Groups:
+    """Cells that are numbered by first appearance, numbered by window before it."""
+    order = np.argsort(windows[first], kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return Groups(number[cells], carried, len(order), first[order])
 
 
 def _sparse(windows: Ints, codes: Ints, carried: int) -> Groups:

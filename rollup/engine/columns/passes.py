@@ -14,14 +14,23 @@ _MANY = 50_000
 
 CELLS = """
 def core(windows, codes, low, width, space):
-    first = np.full(space, -1, np.int64)
+    # The cell of each row, numbered by first appearance, and its first row; whether that is the order of windows, too.
+    number = np.full(space, -1, np.int64)
+    first = np.empty(min(space, len(windows)), np.int64)
     cells = np.empty(len(windows), np.int64)
+    found, highest, ordered = 0, windows[0], True
     for i in range(len(windows)):
-        cell = (windows[i] - low) * width + codes[i]
-        cells[i] = cell
-        if first[cell] < 0:
+        place = (windows[i] - low) * width + codes[i]
+        cell = number[place]
+        if cell < 0:
+            cell = found
+            number[place] = cell
             first[cell] = i
-    return first, cells
+            ordered &= windows[i] >= highest
+            highest = max(highest, windows[i])
+            found += 1
+        cells[i] = cell
+    return cells, first[:found], ordered
 """
 SUMS = """
 def core(codes, values, size):

@@ -102,7 +102,7 @@ class Ingress:
         self._scanner = scanning.Scanner(self._fields)
         self._bytes = 0
 
-    def read(self, piece: bytes) -> tuple[pa.Table, list[Bad]]:
+    def read(self, piece: bytes | memoryview) -> tuple[pa.Table, list[Bad]]:
         """The good rows of whole lines of input, in order, and the bad ones. Lines are counted over all calls."""
         if not piece:
             return self.schema.empty_table(), []
@@ -110,11 +110,12 @@ class Ingress:
         if rows is not None:
             self.lines += rows.num_rows  # a plain row is a line
             return rows, []
+        piece = bytes(piece)
         rows, bad = self._read(piece, self.lines)
         self.lines += piece.count(b"\n")
         return rows, bad
 
-    def _scanned(self, piece: bytes) -> pa.Table | None:
+    def _scanned(self, piece: bytes | memoryview) -> pa.Table | None:
         """The rows of a piece in which everything is plain; an input that is not plain is not asked again and again."""
         self._bytes += len(piece)
         if self._misses >= _GIVEN_UP or not self._scanner.ready(self._bytes):

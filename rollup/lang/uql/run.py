@@ -24,18 +24,22 @@ from rollup.lang.uql.plan import Plan
 _READ = 4 << 20
 _BATCH = 4 << 20
 _AHEAD = 8 << 20
-"""Bytes that are read before they are asked for: few, so that memory that is given back is used again at once."""
+"""Bytes in small parts that are read before they are asked for."""
+_ROOM = 64 << 10
+_BUFFERS = 3
+"""One that is read into, one that waits, one that columns are made of."""
 _PIECES = 2
 
+Bytes = bytes | memoryview
 Clock = Callable[[], int]
 """Microseconds since the query began."""
 
 
 class Input(Protocol):
-    """Where bytes come from: whatever is there now, at most `size`; none at the end."""
+    """Where bytes come from: whatever is there now, as much as has room; none at the end."""
 
-    def read1(self, size: int = -1, /) -> bytes:
-        """Bytes that are there."""
+    def readinto1(self, buffer: memoryview, /) -> int:
+        """How many bytes were there, in the buffer now."""
         ...
 
 
@@ -127,55 +131,96 @@ class _Running:
         self._sink.write(lines(output, self._outputs))
 
 
+class _Filled:
+    """A read that filled most of its buffer. It stays where it is, with room before it for the record that the read
+    before it had cut: to copy it would take as long as to read it."""
+
+    def __init__(self, buffer: bytearray, size: int) -> None:
+        self.buffer, self._end = buffer, _ROOM + size
+
+    def cut(self, rest: bytes, ended: bool) -> tuple[Bytes, bytes]:
+        """The records that have ended, after the `rest` of the read before, and what is left of them."""
+        at = self._end if ended else self.buffer.rfind(b"\n", _ROOM, self._end) + 1
+        if not at or len(rest) > _ROOM or b'"' in rest or self.buffer.find(b'"', _ROOM, self._end) >= 0:
+            return _cut(rest, bytes(self.buffer[_ROOM : self._end]), ended)
+        begin = _ROOM - len(rest)
+        self.buffer[begin:_ROOM] = rest
+        return memoryview(self.buffer).toreadonly()[begin:at], bytes(self.buffer[at : self._end])
+
+
 class _ReadAhead:
     """Reads in a thread. Whole records that are there are given together, so that a slow start makes larger batches."""
 
     def __init__(self, source: Input) -> None:
         self._source = source
         self._ready = threading.Condition()
-        self._parts: list[bytes] = []
+        self._free = [bytearray(_ROOM + _READ) for _ in range(_BUFFERS)]
+        self._parts: list[bytes | _Filled] = []
         self._size = 0
         self._ended = False
         self._failed: BaseException | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
-    def pieces(self, wait: Callable[[], float | None]) -> Iterator[bytes]:
-        """Whole records, several at a time; empty when the time to wait was over before something came."""
+    def pieces(self, wait: Callable[[], float | None]) -> Iterator[Bytes]:
+        """Whole records, several at a time; empty when the time to wait was over before something came.
+
+        A piece may be read until the next one is asked for: its buffer is filled again then.
+        """
         rest = b""
         while True:
             data, ended = self._take(wait())
-            piece, rest = _cut(rest, data, ended)
+            piece, rest = data.cut(rest, ended) if isinstance(data, _Filled) else _cut(rest, data, ended)
             if piece or not ended:
                 yield piece
+            if isinstance(data, _Filled):
+                with self._ready:
+                    self._free.append(data.buffer)
+                    self._ready.notify_all()
             if ended:
                 return
 
-    def _take(self, seconds: float | None) -> tuple[bytes, bool]:
+    def _take(self, seconds: float | None) -> tuple[bytes | _Filled, bool]:
         with self._ready:
             self._ready.wait_for(lambda: self._parts or self._ended, seconds)
             if self._failed is not None:
                 raise self._failed
+            if self._parts and isinstance(self._parts[0], _Filled):
+                return self._parts.pop(0), self._ended and not self._parts
             taken, size = list[bytes](), 0
-            while self._parts and size < _BATCH:
-                taken.append(self._parts.pop(0))
-                size += len(taken[-1])
+            while self._parts and size < _BATCH and isinstance(part := self._parts[0], bytes):
+                taken.append(part)
+                size += len(part)
+                self._parts.pop(0)
             self._size -= size
             self._ready.notify_all()
             return b"".join(taken), self._ended and not self._parts
 
     def _read(self) -> None:
         try:
-            while data := self._source.read1(_READ):
-                with self._ready:
-                    self._parts.append(data)
-                    self._size += len(data)
-                    self._ready.notify_all()
-                    self._ready.wait_for(lambda: self._size < _AHEAD)
+            while self._read_part():
+                pass
         except BaseException as problem:  # told to the one who waits for the data
             self._failed = problem
         with self._ready:
             self._ended = True
             self._ready.notify_all()
+
+    def _read_part(self) -> bool:
+        """One more part, False at the end. A small one is copied, so that its buffer is free at once."""
+        with self._ready:
+            self._ready.wait_for(lambda: self._free and self._size < _AHEAD)
+            buffer = self._free.pop()
+        size = self._source.readinto1(memoryview(buffer)[_ROOM:])
+        with self._ready:
+            if size > _READ // 2:
+                self._parts.append(_Filled(buffer, size))
+            else:
+                self._free.append(buffer)
+                if size:
+                    self._parts.append(bytes(buffer[_ROOM : _ROOM + size]))
+                    self._size += size
+            self._ready.notify_all()
+        return size > 0
 
 
 _Read = tuple[pa.Table, Sequence[Bad]]
@@ -184,7 +229,7 @@ _Read = tuple[pa.Table, Sequence[Bad]]
 class _ParsedAhead:
     """Makes columns of pieces in a thread, while the ones before are worked on. A piece is given as soon as it is there."""
 
-    def __init__(self, pieces: Iterator[bytes], ingress: Ingress) -> None:
+    def __init__(self, pieces: Iterator[Bytes], ingress: Ingress) -> None:
         self._queue: Queue[_Read | BaseException | None] = Queue(_PIECES)
         self._stopped = False
         threading.Thread(target=self._parse, args=(pieces, ingress), name="uql columns", daemon=True).start()
@@ -202,7 +247,7 @@ class _ParsedAhead:
             while True:
                 self._queue.get_nowait()
 
-    def _parse(self, pieces: Iterator[bytes], ingress: Ingress) -> None:
+    def _parse(self, pieces: Iterator[Bytes], ingress: Ingress) -> None:
         try:
             for piece in pieces:
                 if self._stopped:

@@ -310,7 +310,7 @@ class Scanner:
             load()
         return _core.cache_info().currsize > 0
 
-    def scan(self, piece: bytes) -> list[pa.Array] | None:
+    def scan(self, piece: bytes | memoryview) -> list[pa.Array] | None:
         """The columns of a piece; None when something in it is not plain."""
         data = np.frombuffer(piece, np.uint8)
         room = int(len(data) * self._density * _SPARE) or _lines(data)  # counting lines costs

@@ -101,11 +101,12 @@ def test_memory_does_not_grow_with_the_input() -> None:
 
         left = 150
 
-        def read1(self, size: int = -1) -> bytes:
+        def readinto1(self, buffer: memoryview, /) -> int:
             self.left -= 1
             base = 1_900_000_000 + (150 - self.left) * 100
             text = "".join(f"{i}|{_text(base + i // 100)}|k{i % 50}\n" for i in range(10_000)) if self.left >= 0 else ""
-            return text.encode()
+            buffer[: len(text)] = text.encode()
+            return len(text)
 
     def _text(second: int) -> str:
         return f"2030-03-{1 + second % 86400 // 3600:02d}T{second // 60 % 24:02d}:{second % 60:02d}:00Z"

@@ -19,7 +19,7 @@ from rollup.lang.uql.scanning import Scanner
 TYPES = {"g": "text", "x": "integer64", "n": "integer8", "f": "float64", "b": "boolean", "t": "timestamp"}
 LAST = {"name": "z", "type": "integer64"}
 GOOD = {
-    "g": ["a", "", "b c", " d", "group-7", "a"],
+    "g": ["a", "", "b c", " d", "group-7", "a", "group-78", "group-789", "group-789-and-more", "group-789-and-less"],
     "x": ["1", "-0", "", "999999999999999999", "007"],
     "n": ["-128", "127", "0", ""],
     "f": ["1.5", "-0.25", "", "0.1", "123456789.125", "7", "5.", "0.0001"],
@@ -27,7 +27,7 @@ GOOD = {
     "t": ["2030-01-01T17:00:00.123-07:00", "1969-12-31 23:59:59Z", "2000-02-29T00:00:00.1234567Z", "", "0001-01-01T00:00:00+14:00"],
 }  # fmt: skip
 ODD = {
-    "g": ['"q"', "é", "\x00x"],
+    "g": ['"q"', "é", "\x00x", "x\x00", 'a-longer-"one"', "a-longer-é", "7-bytes", "a\x7f"],
     "x": ["1 ", "0x10", "+5", "9223372036854775808", "1.0", "-", "1234567890123456789"],
     "n": ["128", "-129"],
     "f": ["1e5", "inf", "0.30000000000000004", ".5", "nan", "1234567890123456789", "-"],
@@ -102,7 +102,8 @@ def _ran(text: bytes) -> tuple[list[str], str]:
     return sink.getvalue().decode().splitlines(), said[-1]
 
 
-def test_a_run_gives_the_same_with_the_loop_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("room", [1, 4, 4096])
+def test_a_run_gives_the_same_with_the_loop_and_without(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     chance = random.Random(5)
     rows = [f"g{chance.randrange(9)}|{chance.choice(['', str(chance.randrange(100))])}" for _ in range(60_000)]
     rows[40_000:40_000] = ['"quoted"|7', "bad|value", "# note"]
@@ -111,6 +112,7 @@ def test_a_run_gives_the_same_with_the_loop_and_without(monkeypatch: pytest.Monk
     monkeypatch.setattr(scanning, "LEAST", 1)
     monkeypatch.setattr(scanning, "ENOUGH", 1)
     monkeypatch.setattr(running, "_READ", 4096)
+    monkeypatch.setattr(running, "_ROOM", room)
     used: list[int] = []
     scan = Scanner.scan
     monkeypatch.setattr(Scanner, "scan", lambda self, piece: used.append(1) or scan(self, piece))
@@ -123,9 +125,11 @@ class _Endless:
 
     begun = False
 
-    def read1(self, size: int = -1, /) -> bytes:
+    def readinto1(self, buffer: memoryview, /) -> int:
         first, self.begun = not self.begun, True
-        return b"bad\n" if first else b"1\n" * 1000
+        rows = b"bad\n" if first else b"1\n" * 1000
+        buffer[: len(rows)] = rows
+        return len(rows)
 
 
 def test_a_run_that_nobody_asks_any_more_leaves_no_thread_behind() -> None:
