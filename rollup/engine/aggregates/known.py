@@ -256,17 +256,20 @@ SUM_OF_SQUARES = Aggregate(
 def custom(name: str, functions: Mapping[str, Callable[..., Any]], arguments: Sequence[Any] = ()) -> Aggregate:
     """An aggregate of four functions: `start()`, `enter(state, x)`, `leave(state, x)`, `value(state)`.
 
-    The state they pass on is plain values. `arguments` go to `start`.
+    The state they pass on is plain values. `arguments` go to `start`. Without `leave` values never leave.
 
     >>> last = custom("last", {"start": lambda: None, "enter": lambda s, x: x, "leave": lambda s, x: s, "value": lambda s: s})
     >>> last.enter
     '{state} = f_enter({state}, {x})'
     """
     objects = {
-        **{f"f_{word}": functions[word] for word in ("start", "enter", "leave", "value")},
+        **{f"f_{word}": functions[word] for word in ("start", "enter", "leave", "value") if word in functions},
         "f_arguments": arguments,
     }
-    enter, leave = "{state} = f_enter({state}, {x})", "{state} = f_leave({state}, {x})"
+    enter, leave = (
+        "{state} = f_enter({state}, {x})",
+        "{state} = f_leave({state}, {x})" if "leave" in functions else None,
+    )
     return Aggregate(
         name, {"state": "f_start(*f_arguments)"}, enter, leave, "f_value({state})", _double, objects=objects
     )

@@ -12,11 +12,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.core.errors import PlanError
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
-from rollup.engine.columns.folds import ADDED, FOLDS, ColumnFold, Slots
+from rollup.engine.columns.folds import ADDED, ColumnFold, Slots, fold_of
 from rollup.engine.columns.groups import Ints, grouped, joined
-from rollup.engine.expressions import Const, Expr, Field
+from rollup.engine.expressions import Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.types import DataType
 
@@ -32,19 +31,12 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
 
     def __post_init__(self) -> None:
-        for call in self.calls:
-            if call.aggregate.name not in FOLDS or call.distinct or call.where is not None:
-                raise PlanError(f"{call.aggregate.name} cannot be computed over columns")
+        assert self.folds is not None  # refused here, and not with the first row
 
     @cached_property
     def folds(self) -> tuple[ColumnFold, ...]:
         """The fold of each call."""
-        return tuple(
-            FOLDS[call.aggregate.name](
-                [arg.type for arg in call.args], [arg.value if isinstance(arg, Const) else None for arg in call.args]
-            )
-            for call in self.calls
-        )
+        return tuple(map(fold_of, self.calls))
 
     @property
     def types(self) -> tuple[DataType, ...]:

@@ -2,7 +2,8 @@
 
 A fold keeps a few columns, one value a cell. `fold` takes those of the cells that were open, followed by the rows of the
 batch, and gives them for the cells of both; doubles are added in the order of arrival, so a sum is bit for bit the one
-of an engine that takes one row at a time, however the rows were cut into batches. `FOLDS` says which aggregates have one.
+of an engine that takes one row at a time, however the rows were cut into batches. `FOLDS` says which aggregates have one; of the
+others that take one argument the values are kept.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.errors import PlanError, QueryError
 from rollup.core.untyped import pc
 from rollup.engine.aggregates import known
 from rollup.engine.columns.groups import Groups, Ints, joined
 from rollup.engine.columns.passes import SUMS, compiled
 from rollup.engine.columns.sketches import CountsFold, DistinctFold, TopFold
+from rollup.engine.expressions import Const, Field
+from rollup.engine.folding import AggregateCall, Fold
+from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind
 
 Slots = list[pa.Array]
@@ -182,6 +187,42 @@ class ExtremeFold:
         return slots[-1]
 
 
+class KeptFold:
+    """Any aggregate over one argument, by the lines of its declaration: the values are kept, and folded when asked."""
+
+    def __init__(self, call: AggregateCall) -> None:
+        kind = call.args[0].type
+        self._argument, self._result = _arrow(kind), _arrow(call.type)
+        self._name = call.aggregate.name
+        self._fold = Fold([AggregateCall(call.aggregate, (Field(0, 0, kind),))])
+
+    def slots(self) -> list[pa.DataType]:
+        return [pa.list_(self._argument)]
+
+    def fold(self, groups: Groups, old: Sequence[pa.Array], args: Sequence[pa.Array]) -> Slots:
+        arg = _decoded(args[0])
+        valid = pc.is_valid(arg)
+        carried = np.repeat(groups.old, np.asarray(pc.list_value_length(old[0])))
+        cells = np.concatenate([carried, groups.new[np.asarray(valid)]])
+        values = pa.concat_arrays([old[0].flatten(), arg.filter(valid).cast(self._argument)])
+        ends = np.cumsum(np.bincount(cells, minlength=groups.size))
+        offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+        return [pa.ListArray.from_arrays(offsets, values.take(pa.array(np.argsort(cells, kind="stable"))))]
+
+    def value(self, slots: Sequence[pa.Array]) -> pa.Array:
+        found = [self._of(values) for values in slots[0].to_pylist()]
+        try:
+            return pa.array(found, self._result)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as problem:
+            raise QueryError(f"the aggregate {self._name} gave what is no {self._result}: {problem}") from None
+
+    def _of(self, values: Sequence[Any]) -> Any:
+        group = self._fold.start()
+        for value in values:
+            self._fold.enter(group, (Row(1, (value,)),), None)
+        return self._fold.values(group)[0]
+
+
 def _stable(keys: pa.Array, order: Ints) -> Ints:
     """The same order with equal keys by their place."""
     sorted_keys = keys.take(pa.array(order))
@@ -242,3 +283,15 @@ FOLDS: Mapping[str, Callable[[Sequence[DataType], Sequence[Any]], ColumnFold]] =
     known.CMS_OF.name: TopFold,
 }
 """The fold of each aggregate that has one, built from the types of its arguments and those of them that are constants."""
+
+
+def fold_of(call: AggregateCall) -> ColumnFold:
+    """The fold of a call. Raises PlanError for one that cannot be computed over columns."""
+    aggregate, args = call.aggregate, call.args
+    if call.distinct or call.where is not None or (aggregate.name not in FOLDS and aggregate.arguments != (1, 1)):
+        raise PlanError(f"{aggregate.name} cannot be computed over columns")
+    if aggregate.name not in FOLDS:
+        return KeptFold(call)
+    return FOLDS[aggregate.name](
+        [arg.type for arg in args], [arg.value if isinstance(arg, Const) else None for arg in args]
+    )

@@ -74,8 +74,17 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """An aggregate function of the user's own: its name, its file of Python, and the kind of its value."""
+
+    name: str
+    file: Path
+    kind: Kind
+
+
+@dataclass(frozen=True)
 class Catalog:
-    """The tables that queries may name.
+    """The tables that queries may name, and the aggregate functions that they have besides the known ones.
 
     >>> flat = {"name": "c", "schemas": [{"name": "foo", "fields": [{"name": "x", "type": "integer16"}]}]}
     >>> Catalog.of(flat).tables[0].fields[0].arrow
@@ -83,12 +92,13 @@ class Catalog:
     """
 
     tables: tuple[Table, ...]
+    functions: tuple[Extension, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Catalog:
         """The catalog of a JSON file. Raises ConfigError with the file, and what was wrong there."""
         try:
-            return cls.of(json.loads(path.read_text()))
+            return cls.of(json.loads(path.read_text()), path.parent)
         except OSError as problem:
             raise ConfigError(f"the catalog {path} cannot be read: {problem.strerror}") from None
         except json.JSONDecodeError as problem:
@@ -96,14 +106,14 @@ class Catalog:
             raise ConfigError(f"the catalog {where}: {problem.msg}") from None
 
     @classmethod
-    def of(cls, document: Any) -> Catalog:
-        """The catalog of a parsed document, in either form. Raises ConfigError."""
+    def of(cls, document: Any, folder: Path = Path()) -> Catalog:
+        """The catalog of a parsed document, in either form; its files are told from `folder`. Raises ConfigError."""
         tables = tuple(_tables(_object(document, "the catalog")))
         if not tables:
             raise ConfigError(
                 "the catalog has no table", hint="`schemas` (flat), or `databases` with schemas with tables"
             )
-        return cls(tables)
+        return cls(tables, tuple(_extension(entry, folder) for entry in _objects(document, "functions")))
 
     def find(self, name: Name) -> Table:
         """The table that a name means, by as many parts of its path as make it clear. Raises PlanError with the list."""
@@ -154,6 +164,18 @@ def _field(table: str, document: Mapping[str, Any]) -> Field:
     if usage not in _USAGES:
         raise ConfigError(f"{table}.{name}: unknown usage: {usage}", hint=f"one of {', '.join(_USAGES)}")
     return Field(name, kind, arrow, usage)
+
+
+def _extension(document: Mapping[str, Any], folder: Path) -> Extension:
+    name = _name(document, "a function")
+    kind, _ = _TYPES.get(str(document.get("type", "float64")), (None, None))
+    if kind is None:
+        allowed = f"one of {', '.join(_TYPES)}"
+        raise ConfigError(f"the function {name} has an unknown type: {document.get('type')}", hint=allowed)
+    file = document.get("file")
+    if not isinstance(file, str) or not file:
+        raise ConfigError(f"the function {name} names no file", hint='"file": "name.py", beside the catalog')
+    return Extension(name, folder / file, kind)
 
 
 def _object(document: Any, what: str) -> Mapping[str, Any]:

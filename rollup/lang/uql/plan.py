@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rollup.core.errors import PlanError, RollupError
@@ -17,10 +17,11 @@ from rollup.engine.types import LONG, STRING, DataType
 from rollup.lang.uql import tree
 from rollup.lang.uql.catalog import Catalog, Kind, Table
 from rollup.lang.uql.catalog import Field as Column
+from rollup.lang.uql.extensions import functions
 from rollup.lang.uql.ingress import text_of
 from rollup.lang.uql.reader import names, parse
 from rollup.lang.uql.scope import Scope, Value
-from rollup.lang.uql.semantics import FREQUENCY_OF, FUNCTIONS, TYPES, Function
+from rollup.lang.uql.semantics import FREQUENCY_OF, TYPES, Function
 
 ARRIVAL = "arrival time"
 """The column of the microseconds from the start of the query to a row's arrival. No field can have this name."""
@@ -62,13 +63,13 @@ def plan(text: str, catalog: Catalog) -> tuple[Plan, ...]:
 
     Raises SyntaxProblem and PlanError with line and column.
     """
-    queries = parse(text)
+    queries, known = parse(text), functions(catalog)
     plans: list[Plan] = []
     for number, query in enumerate(queries):
         if number:
             _check_chain(query, plans[-1])
         table = _table(query, catalog, plans[-1] if number else None)
-        plans.append(_Lowering(query, table).plan())
+        plans.append(_Lowering(query, table, known).plan())
     return tuple(plans)
 
 
@@ -100,8 +101,8 @@ def _check_chain(query: tree.Query, before: Plan) -> None:
 class _Lowering:
     """One query. Columns of the input: the fields, the texts of times that are printed, the time of arrival."""
 
-    def __init__(self, query: tree.Query, table: Table) -> None:
-        self.query, self.table = query, table
+    def __init__(self, query: tree.Query, table: Table, functions: Mapping[str, Function]) -> None:
+        self.query, self.table, self.functions = query, table, functions
         self.fields = {field.name: field for field in table.fields}
         self.places = {field.name: place for place, field in enumerate(table.fields)}
         self.texts = self._texts()
@@ -139,7 +140,7 @@ class _Lowering:
 
     def _texts(self) -> tuple[str, ...]:
         """The fields of time that come out again: aggregated as they are, or grouped by."""
-        asked = {a.text for g in self.query.aggregates if g.function in FUNCTIONS and FUNCTIONS[g.function].text_at
+        asked = {a.text for g in self.query.aggregates if g.function in self.functions and self.functions[g.function].text_at
                  for a in g.arguments if isinstance(a, tree.Name)}  # fmt: skip
         asked |= {name.text for name in self.query.group_by}
         return tuple(f.name for f in self.table.fields if f.name in asked and f.kind is Kind.TIME)
@@ -230,9 +231,9 @@ class _Lowering:
         return named
 
     def _call(self, node: tree.Aggregation) -> tuple[AggregateCall, Kind]:
-        function = FUNCTIONS.get(node.function)
+        function = self.functions.get(node.function)
         if function is None:
-            hint = f"known: {', '.join(FUNCTIONS)}"
+            hint = f"known: {', '.join(self.functions)}"
             raise _refused(node, f"unknown aggregate function: {node.function}", hint)
         if node.function == "count" and (not node.arguments or isinstance(node.arguments[0], tree.Star)):
             if len(node.arguments) > 1:
@@ -264,9 +265,9 @@ class _Lowering:
         for name in self.query.group_by:
             if name.text in self.texts:
                 self.text_places[name.text] = place + len(calls)
-                calls.append(self._text_call(FUNCTIONS["first"], name.text))
+                calls.append(self._text_call(self.functions["first"], name.text))
         for aggregation in self.query.aggregates:
-            function = FUNCTIONS[aggregation.function]
+            function = self.functions[aggregation.function]
             argument = aggregation.arguments[0] if aggregation.arguments else None
             if function.text_at and isinstance(argument, tree.Name) and argument.text in self.texts:
                 self.text_places[aggregation.alias.text] = place + len(calls)

@@ -110,7 +110,8 @@ class Function:
     text_at: Aggregate | None = None
 
 
-_ANY = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.TIME})
+ANY = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.TIME})
+"""What fields hold."""
 _NUMBERS = frozenset({Kind.INTEGER, Kind.FLOAT})
 
 
@@ -127,18 +128,18 @@ def _mean(kind: Kind) -> Kind:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "count": Function(known.COUNT, _integer, _ANY),
+    "count": Function(known.COUNT, _integer, ANY),
     "avg": Function(known.AVG, _mean, _NUMBERS),
     "mean": Function(known.AVG, _mean, _NUMBERS),
     "sum": Function(known.SUM, _same, _NUMBERS),
-    "min": Function(known.MINEVER, _same, _ANY, text_at=known.LEAST_BY),
-    "max": Function(known.MAXEVER, _same, _ANY, text_at=known.MOST_BY),
-    "first": Function(known.FIRST_EVER, _same, _ANY, text_at=known.FIRST_EVER),
-    "last": Function(known.LAST_EVER, _same, _ANY, text_at=known.LAST_EVER),
-    "distinctcount": Function(known.DISTINCT_COUNT, _integer, _ANY),
-    "hll": Function(known.HLL, _integer, _ANY),
-    "uniq": Function(known.HLL, _integer, _ANY),
-    "cms": Function(known.CMS, _integer, _ANY),
+    "min": Function(known.MINEVER, _same, ANY, text_at=known.LEAST_BY),
+    "max": Function(known.MAXEVER, _same, ANY, text_at=known.MOST_BY),
+    "first": Function(known.FIRST_EVER, _same, ANY, text_at=known.FIRST_EVER),
+    "last": Function(known.LAST_EVER, _same, ANY, text_at=known.LAST_EVER),
+    "distinctcount": Function(known.DISTINCT_COUNT, _integer, ANY),
+    "hll": Function(known.HLL, _integer, ANY),
+    "uniq": Function(known.HLL, _integer, ANY),
+    "cms": Function(known.CMS, _integer, ANY),
 }
 """The aggregate functions by their names in UQL."""
 
