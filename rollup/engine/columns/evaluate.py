@@ -112,10 +112,16 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
         value = compiled(expr)((), (), None)
         return pa.repeat(pa.scalar(value, arrow(expr.type)), rows)
     args = [_operand(arg, columns, rows) for arg in expr.args]
+    if expr.op.name in _ARITHMETIC and expr.type.kind is Kind.INT:
+        return _narrowed(_ARITHMETIC[expr.op.name](*(arg.cast(pa.int64()) for arg in args)))
     known = _arrow_form(expr, args)
     if known is not None:
         return known
+    if expr.op.name not in _COMPARE and expr.op.numpy is None and (known := _by_value(expr, args)) is not None:
+        return known
     arrays = [pa.repeat(arg, rows) if isinstance(arg, pa.Scalar) else arg for arg in args]
+    if expr.op is op.DIVIDE_IEEE and not all(map(_as_double, arrays)):
+        return _row_by_row(expr, arrays)
     if expr.op is op.REMAINDER:
         return _remainder(arrays, arrow(expr.type))
     if expr.op.numpy is not None and expr.op.strict and all(_flat(array.type) for array in arrays):
@@ -135,11 +141,39 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     }
     if expr.op.name in simple:
         return simple[expr.op.name](*args)
+    if expr.op in (op.SAME, op.NOT_SAME) and any(pa.types.is_null(arg.type) for arg in args):
+        asked = next((arg for arg in args if isinstance(arg, pa.Array)), None)
+        return None if asked is None else (pc.is_null if expr.op is op.SAME else pc.is_valid)(asked)
     if expr.op is op.DIVIDE_NULL:
         return pc.divide(args[0].cast(pa.float64()), _nonzero(args[1].cast(pa.float64())))
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
+
+
+def _narrowed(values: pa.Array) -> pa.Array:
+    """Whole numbers as 32 bits where all of them fit: those of the row executor do not wrap."""
+    ends = pc.min_max(values).as_py()
+    fits = ends["min"] is None or (ends["min"] >= op.INT_MIN and ends["max"] <= op.INT_MAX)
+    return values.cast(pa.int32()) if fits else values
+
+
+def _as_double(array: pa.Array) -> bool:
+    """Whether each value is a double, too."""
+    if not pa.types.is_integer(array.type) or array.type.bit_width < 64:
+        return True
+    ends = pc.min_max(array).as_py()
+    return ends["min"] is None or max(-ends["min"], ends["max"]) <= 2**53
+
+
+def _by_value(expr: Call, args: Sequence[Any]) -> pa.Array | None:
+    """What depends on one column of texts and on nothing else is computed once for each different text."""
+    columns = [place for place, arg in enumerate(args) if isinstance(arg, pa.Array)]
+    if len(columns) != 1 or not expr.op.pure or not pa.types.is_string(args[columns[0]].type):
+        return None
+    found = args[columns[0]].dictionary_encode(null_encoding="encode")
+    each = [pa.repeat(arg, len(found.dictionary)) if isinstance(arg, pa.Scalar) else found.dictionary for arg in args]
+    return _row_by_row(expr, each).take(found.indices)
 
 
 def _remainder(args: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
@@ -195,7 +229,11 @@ def _row_by_row(expr: Call, arrays: Sequence[pa.Array], whole: bool = False) -> 
     fields = tuple(Field(0, i, arg.type) for i, arg in enumerate(expr.args))
     function = compiled(expr if whole else Call(expr.op, fields, expr.type))
     rows = zip(*(array.to_pylist() for array in arrays), strict=True)
-    return pa.array([function((Row(0, values),), (), None) for values in rows], arrow(expr.type))
+    values = [function((Row(0, each),), (), None) for each in rows]
+    try:
+        return pa.array(values, arrow(expr.type))
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.array(values)  # wider than the type says
 
 
 def takes(operator: Operator) -> bool:

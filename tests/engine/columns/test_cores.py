@@ -46,6 +46,13 @@ FILTERS = [
     "select case when price > 50 then symbol else 'low' end as c, coalesce(symbol, 'none') as s from S",
     "select symbol from S(price != 45 or not flag)",
     "select id from S(id > volume) having volume > 0",
+    "select price / volume as x, volume / 2 as h, id / volume as i, -price as n, price / 0.0 as e, -volume as m from S",
+    "select volume + 1 as x, volume * volume + 1 as y, -(volume * 3) as z from S(volume * 2 > 1, price > -1)",
+    "select price % 7 as x, volume % 3 as y, Math.abs(price) as a, cast(volume, string) as t, cast(price, int) as i from S",
+    "select symbol || '!' as x, symbol.toUpperCase() as u, symbol.length() as n from S(symbol like '_%', symbol != 'b')",
+    "select case when price > 40 then volume end as c, case volume when 1 then 'one' else symbol end as d from S",
+    "select symbol is null as a, price is not null as b from S(symbol in ('a', 'ü') or volume in (1, 2))",
+    "select volume from S(price between 1 and 50, not (volume in [4:7]), symbol regexp '[a-c]|ü')",
 ]
 WINDOWS = [
     "select symbol, sum(price) from S#length(5) group by symbol",
@@ -61,6 +68,8 @@ WINDOWS = [
     "select symbol, price, sum(price) as s from S#time(40 msec) where price > 30 group by symbol",
     "select id, sum(price) as s from S#time(30 msec) group by id",
     "select flag, sum(volume) as s from S#length(6) group by flag",
+    "select symbol, sum(price) / count(*) as s, sum(volume) * 2 as d, max(price) - min(price) as r from S#length(4) "
+    "group by symbol having sum(volume) / 2 > -1",
     "select symbol, sum(price), count(*) as n from S group by symbol",
     "select sum(price) as s from S",
     "select symbol, price, stddev(price) as s from S#keepall group by symbol",
@@ -296,7 +305,7 @@ REFUSED = {
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#length_batch(3)": "the window LengthBatch",
-    "select volume * volume from S": "* of whole numbers",
+    "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
     "select sum(price) from S#length(3) where price > 3": "where behind a window of length",
     "select price, sum(volume) from S#length(3) group by price": "groups by a double",

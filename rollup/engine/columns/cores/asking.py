@@ -28,7 +28,7 @@ from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.selecting import Projection
 from rollup.engine.state import State
-from rollup.engine.types import RowType
+from rollup.engine.types import INT, LONG, RowType
 
 
 @dataclass(frozen=True)
@@ -147,5 +147,5 @@ def _asked(plan: Select, lookup: object, reads: Mapping[str, RowType]) -> Asked 
 def _answered(expr: Expr, width: int) -> Expr:
     """An expression that reads the answers as fields behind those of the event."""
     if isinstance(expr, Ask):
-        return Field(0, width + expr.index, expr.type)
+        return Field(0, width + expr.index, LONG if expr.type == INT else expr.type)  # a sum is wider than its arguments
     return inside(expr, lambda inner: _answered(inner, width))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
+from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children
 from rollup.engine.rows.plans import Filter, Finish, Select
 from rollup.engine.types import DataType, Kind
@@ -15,7 +17,14 @@ _WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
 KEYS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
 _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL)}
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
-_ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY)}
+_ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE)}
+_OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, op.DIVIDE_DECIMAL)}
+"""Divisions that Arrow makes at the ends of 64 bits otherwise than Python."""
+_INT = -op.INT_MIN
+_EXACT = 2**53
+"""Up to here each whole number is a double, too."""
+_MIXED = {op.REMAINDER.name}
+"""What gives a double whatever else than a double it gets."""
 
 
 def against(expr: Expr | None) -> str | None:
@@ -24,14 +33,53 @@ def against(expr: Expr | None) -> str | None:
         return None
     match expr:
         case Field() | Slot() | Const():
-            known = expr.type.kind in _COLUMNS and not (isinstance(expr, Const) and expr.value is None)
+            known = expr.type.kind in _COLUMNS and not _null(expr)
             return None if known else f"a value of type {expr.type}"
-        case All() | Any_() | Case() | Coalesce():
+        case All() | Any_() | Coalesce():
             return first(against(child) for child in children(expr))
+        case Case():
+            return first(against(child) for child in children(expr) if not _null(child))
+        case Call() if all(isinstance(arg, Const) for arg in expr.args):
+            return _constants(expr)
         case Call():
-            return _operator(expr) or first(against(arg) for arg in expr.args)
+            known = [arg for arg in expr.args if takes(expr.op) or not _null(arg)]
+            return _operator(expr) or first(map(against, known))
         case _:
             return f"{type(expr).__name__.lower()} in an expression"
+
+
+def wide(expr: Expr | None) -> str | None:
+    """Against an expression where a whole number must fit into what its type says: arithmetic may go beyond."""
+    found = expr is not None and expr.type.kind is Kind.INT and _reach(expr) > _INT
+    return "arithmetic of whole numbers, which may leave their type" if found else None
+
+
+def _reach(expr: Expr) -> int:
+    """How far from zero an expression of 32-bit numbers may be: those of the row executor do not wrap."""
+    match expr:
+        case Const():
+            return abs(expr.value) if isinstance(expr.value, int) else _INT
+        case Slot():
+            return _EXACT  # a sum is wider than its arguments
+        case Call() if expr.op.name == op.MULTIPLY.name:
+            return math.prod(map(_reach, expr.args))
+        case Call() if expr.op.name in _ARITHMETIC:
+            return sum(map(_reach, expr.args))
+        case Case() | Coalesce():
+            return max(_reach(child) for child in children(expr) if child.type.kind is Kind.INT)
+        case _:
+            return _INT
+
+
+def _null(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value is None
+
+
+def _constants(call: Call) -> str | None:
+    """Against an expression of constants: its value must be one of its type."""
+    value, kind = compiled(call)((), (), None), call.type.kind
+    fits = kind in _COLUMNS and value is not None and (kind is not Kind.INT or op.INT_MIN <= value <= op.INT_MAX)
+    return None if fits and (kind is not Kind.LONG or op.LONG_MIN <= value <= op.LONG_MAX) else "an expression of constants"
 
 
 def first(reasons: Iterable[str | None]) -> str | None:
@@ -41,23 +89,31 @@ def first(reasons: Iterable[str | None]) -> str | None:
 
 def _operator(call: Call) -> str | None:
     name, kinds = call.op.name, [arg.type for arg in call.args]
-    if name in _COMPARED and not _comparable(kinds, name in _SAMENESS):
-        return f"{name} between {' and '.join(map(str, kinds))}"
-    if name in _ARITHMETIC and not _doubles(kinds):
-        return f"{name} of whole numbers"  # the row executor's do not wrap
-    if all(isinstance(arg, Const) for arg in call.args):
-        return "an expression of constants"
-    return None if takes(call.op) and name != op.NEGATE.name else f"the operator {name}"
+    if name in _COMPARED:
+        return None if _comparable(call.args, name in _SAMENESS) else f"{name} between {' and '.join(map(str, kinds))}"
+    if name in _ARITHMETIC:
+        whole = {kind.kind for kind in kinds} == {Kind.INT} and _reach(call) <= op.LONG_MAX
+        return None if whole or _doubles(kinds) else f"{name} of whole numbers"  # the row executor's do not wrap
+    return None if takes(call.op) or _total(call) else f"the operator {name}"
 
 
-def _comparable(kinds: list[DataType], sameness: bool) -> bool:
-    one, other = (kind.kind for kind in kinds)
+def _total(call: Call) -> bool:
+    """Whether an operator may be called for each row: what it gives is of its type, and nothing else changes it."""
+    kinds, name = {arg.type.kind for arg in call.args}, call.op.name
+    double = kinds <= {Kind.DOUBLE, Kind.STRING} or (name in _MIXED and Kind.DOUBLE in kinds)
+    found = call.type.kind in _COLUMNS and (call.type.kind is not Kind.DOUBLE or double)
+    return found and call.op.pure and name not in _OTHERWISE
+
+
+def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
+    one, other = (side.type.kind for side in sides)
     if one is Kind.BOOL or other is Kind.BOOL:
         return one is other and sameness
     if one is Kind.STRING or other is Kind.STRING:
         return one is other
     exact = (Kind.INT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
-    return (one in _WHOLE and other in _WHOLE) or (one in exact and other in exact)
+    whole = one in _WHOLE and other in _WHOLE
+    return whole or (one in exact and other in exact and all(_reach(side) <= _EXACT for side in sides))
 
 
 def _doubles(kinds: list[DataType]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.aggregates import known
-from rollup.engine.columns.cores.covering import against
+from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
@@ -26,22 +26,19 @@ _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
 
 def uncountable(call: AggregateCall, oldest_first: bool = False) -> str | None:
     """The first reason why a call cannot be part of a loop; `oldest_first`: rows leave in the order in which they came."""
-    name = call.aggregate.name
+    name, given = call.aggregate.name, first(against(arg) or wide(arg) for arg in call.args)
     if name in _EXTREMES and oldest_first and not call.distinct and call.where is None:
         kind = call.args[0].type
-        return against(call.args[0]) if kind.kind in (Kind.DOUBLE, Kind.INT) else f"{name} of {kind}"
+        return given if kind.kind in (Kind.DOUBLE, Kind.INT) else f"{name} of {kind}"
     if name not in (*_SUMS, *_MOMENTS, *_COUNTS):
         return f"the aggregate {name}"
     if call.distinct or call.where is not None:
         return "an aggregate of different values, or with a filter"
     kinds = {arg.type.kind for arg in call.args}
-    if name == known.SUM.name and kinds <= {Kind.DOUBLE, Kind.INT}:  # sums of longs may leave 64 bits
-        return against(call.args[0])
-    if name == known.AVG.name and kinds <= {Kind.DOUBLE, Kind.INT}:
-        return against(call.args[0])
-    if name not in _COUNTS and kinds != {Kind.DOUBLE}:
+    whole = name in _SUMS and kinds <= {Kind.DOUBLE, Kind.INT}  # sums of longs may leave 64 bits
+    if not whole and name not in _COUNTS and kinds != {Kind.DOUBLE}:
         return f"{name} of {call.args[0].type}"
-    return against(call.args[0]) if call.args else None
+    return given
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, Shape, text
 from rollup.engine.columns.cores.keys import KeyCodes
@@ -252,14 +252,14 @@ def folded(plan: Select, width: int) -> Folded | str:
     key, calls, by_group = shape
     oldest_first = isinstance(window, (Length, Time))
     reason = filtered(input.filter, plan.where) or first(uncountable(call, oldest_first) for call in calls)
-    reason = reason or against(key)
+    reason = reason or against(key) or wide(key)
     if reason or (key is not None and key.type.kind not in KEYS):
         return reason or f"groups by a {key.type if key else ''}"
     projection = shifted(plan.projection, 0 if by_group else width)
     used = (*plan.projection.columns, *([plan.projection.having] if plan.projection.having is not None else []))
     if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(map(against, (*projection.columns, projection.having)))
+    reason = first(map(against, (*plan.projection.columns, plan.projection.having)))
     if not by_group and isinstance(window, (Unique, Sorted)):
         return "one row a row over a window of keys"
     if not by_group and plan.emitted != "new":
@@ -274,10 +274,10 @@ def _unheld(window: WindowSpec | None) -> str | None:
         case None | KeepAll() | Length() | Time(size=None):
             return None
         case Unique(key=(key,), first=False):
-            return against(key) or (None if key.type.kind in KEYS else f"a window by a {key.type}")
+            return against(key) or wide(key) or (None if key.type.kind in KEYS else f"a window by a {key.type}")
         case Sorted(by=(key,)):
             known = key.type.kind in (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
-            return against(key) or (None if known else f"a window by a {key.type}")
+            return against(key) or wide(key) or (None if known else f"a window by a {key.type}")
         case _:
             return f"the window {type(window).__name__}"
 

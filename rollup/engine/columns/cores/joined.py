@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
@@ -303,7 +303,7 @@ def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapp
 def _key(part: Expr) -> tuple[Expr, Expr] | None:
     """What must be equal on the left and on the right, where a hash can tell."""
     pair = equality(part, 1)
-    if pair is None or any(against(of_one_event(each)) for each in pair):
+    if pair is None or any(against(of_one_event(each)) or wide(each) for each in pair):
         return None
     one, other = (each.type.kind for each in pair)
     whole_numbers = (Kind.INT, Kind.LONG)

@@ -218,7 +218,7 @@ def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedR
     having = None if projection.having is None else _keys(fields_for_slots(projection.having, width + 1), width)
     calls = plan.levels[0].calls
     reason = first((filtered(began), filtered(input.filter, plan.where))) or first(map(uncountable, calls))
-    reason = reason or first(map(against, (*columns, having)))
+    reason = reason or first(against(_keys(each, width)) for each in used)
     if reason is not None:
         return reason
     lines = Lines(calls)
