@@ -91,6 +91,13 @@ SHAPES = {
     "sub-query": Shape(
         "select symbol, price - (select avg(price) from S(volume<10)#length(100)) as d from S(volume>=10)", 100
     ),
+    "chain": Shape(
+        "insert into T select symbol, price * volume as notional from S(price > 20); "
+        "insert into U select symbol, sum(notional) as total from T#length(1000) group by symbol; "
+        "select * from U(total > 100000)",
+        100,
+    ),
+    "division": Shape("select symbol, (price - 50) / (volume + 1) as r from S(symbol like 'K1%' or volume > 10)", 100),
     "partitions": Shape("context C select symbol, sum(price) as s from S(price > 20)", 100),
 }
 

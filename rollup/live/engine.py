@@ -13,8 +13,9 @@ import pyarrow as pa
 from rollup.core.errors import QueryError, RollupError
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.running.bulk import Columns, Place, Told
+from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.columns.running.placing import Placed
+from rollup.engine.columns.running.telling import Place, Told
 from rollup.engine.dividing import from_outside
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
-from rollup.engine.columns.running.bulk import Heap, Told
+from rollup.engine.columns.running.telling import Heap, Told
 from rollup.engine.row import Row
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.types import DataType, Kind, RowType
@@ -125,8 +125,8 @@ class Hearing:
 
     def placed(self, told: Told) -> Iterator[tuple[int, Heard]]:
         """What a batch has brought, each with the number of the event that brought it, for one who wants it all himself."""
-        for (place, _, _), each in told.placed(told.heaps):
-            yield place // 2, self._heard(each)
+        for place, each in told.placed(told.heaps):
+            yield place[0] // 2, self._heard(each)
 
     def _heard(self, each: Delivery | tuple[str, int, list[Any], list[Any]]) -> Heard:
         if isinstance(each, Delivery):

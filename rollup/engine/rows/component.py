@@ -190,6 +190,11 @@ class Component:
         """A store in all partitions."""
         return [found for each in self._partitions(self._stores[name]) if (found := _store(each, name)) is not None]
 
+    @property
+    def stores(self) -> Collection[str]:
+        """The named windows and tables."""
+        return self._stores.keys()
+
     def context_of(self, name: str) -> str | None:
         """The context of a store."""
         return self._stores[name]

@@ -141,6 +141,10 @@ class Target:
     leaving: bool = False
     """Which rows: those that come, those that leave."""
 
+    def of(self, values: Sequence[Any]) -> list[Any]:
+        """The values of a row, as they go there."""
+        return [None if place is None else values[place] for place in self.columns]
+
 
 @dataclass(frozen=True)
 class TableTarget:

@@ -6,6 +6,7 @@ present event is finished with everywhere (EPL), or at once (SiddhiQL).
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -92,6 +93,8 @@ class Runner:
         """Who is told nothing, by `id`: a batch has been or will be given to them as a whole."""
         self.refused: tuple[Row, Order] | None = None
         """The event that was refused last, and by whom: those before had it, those after had not."""
+        self.direct = sys.maxsize
+        """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
         self.current: tuple[str, Row] | None = None
         """The event that is being told, with its stream; None while the clock moves."""
 
@@ -178,6 +181,7 @@ class Runner:
         try:
             self._receive(stream, row)
             if self._inserts or self._tells or self._waiting:
+                self.direct = len(self.deliveries)
                 self._drain()
         finally:
             self._running = False

@@ -222,8 +222,7 @@ class SelectInstance(Instance):
         target = self.plan.target
         if target is not None:
             for row in [*(new if target.arriving else ()), *(old if target.leaving else ())]:
-                values = [None if place is None else row.values[place] for place in target.columns]
-                self.component.insert(target.name, self.partition, self.row(values))
+                self.component.insert(target.name, self.partition, self.row(target.of(row.values)))
         emitted = self.plan.emitted
         if emitted == "old":
             new, old = old, []

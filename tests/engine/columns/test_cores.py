@@ -293,7 +293,6 @@ REFUSED = {
     "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "distinct, order by or limit",
-    "insert into T select symbol from S": "insert into",
     "select symbol, max(price) from S#unique(symbol) group by symbol": "the aggregate max",
     "select symbol, max(price) from S group by symbol": "the aggregate max",
     "select symbol, median(price) from S#length(3) group by symbol": "the aggregate median",

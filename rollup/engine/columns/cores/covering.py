@@ -79,7 +79,11 @@ def _constants(call: Call) -> str | None:
     """Against an expression of constants: its value must be one of its type."""
     value, kind = compiled(call)((), (), None), call.type.kind
     fits = kind in _COLUMNS and value is not None and (kind is not Kind.INT or op.INT_MIN <= value <= op.INT_MAX)
-    return None if fits and (kind is not Kind.LONG or op.LONG_MIN <= value <= op.LONG_MAX) else "an expression of constants"
+    return (
+        None
+        if fits and (kind is not Kind.LONG or op.LONG_MIN <= value <= op.LONG_MAX)
+        else "an expression of constants"
+    )
 
 
 def first(reasons: Iterable[str | None]) -> str | None:
@@ -138,7 +142,7 @@ def general(plan: Select) -> str | None:
     """The first reason against what surrounds a statement: routes, orders, limits."""
     rate = plan.rate
     reasons = (
-        (plan.target is not None or plan.into is not None, "insert into"),
+        (plan.into is not None, "into table"),
         (plan.finish != Finish(), "distinct, order by or limit"),
         (bool(plan.projection.order), "order by"),
         (rate.after_span is not None or rate.after_events is not None, "output after"),

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
 from rollup.core.errors import RollupError
-from rollup.engine.columns.cores.batches import TIMER, Batch, Core, Output
+from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import Family, families, may_join
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
+from rollup.engine.columns.running.inserting import Inserted, Path, sent, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
+from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
@@ -26,65 +28,30 @@ from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.timers import Order
 
-Place = tuple[int, int, int]
-"""Before the event 2n or at it 2n + 1; the instant; the statement's place among all."""
-
 _STATELESS = 32
 """From so many events on a statement that keeps nothing is quicker over columns."""
 _STATEFUL = 8
 """From so many events on a statement that is over columns already gets them as one batch."""
 
 
-@dataclass(frozen=True)
-class Heap:
-    """What some statements brought for a batch; `output.statement` is the place of a row's statement in `names`.
-
-    `apart`: each row is a delivery. `orders`: the statements' places among all.
-    """
-
-    names: tuple[str, ...]
-    output: Output
-    apart: bool
-    orders: tuple[int, ...]
-
-    def deliveries(self, times: Ints) -> Iterator[tuple[Place, Any]]:
-        """Each delivery as statement, instant, what comes and what leaves, with its place."""
-        of = self.output.statement
-        if of is None:
-            for at, event, new, old in self.output.deliveries(self.apart):
-                yield _place(times, at, event, self.orders[0]), (self.names[0], at, new, old)
-        else:
-            for (at, event, new, old), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
-                yield _place(times, at, event, self.orders[place]), (self.names[place], at, new, old)
-
-    @cached_property
-    def concerned(self) -> tuple[str, ...]:
-        """The statements that have rows."""
-        of = self.output.statement
-        return self.names if of is None else tuple(self.names[place] for place in np.unique(of).tolist())
-
-    def parts(self) -> Iterator[tuple[str, Output]]:
-        """The rows of each statement that has some."""
-        of, output = self.output.statement, self.output
-        if of is None:
-            yield self.names[0], output
-            return
-        order = np.argsort(of, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
-            yield self.names[int(of[places[0]])], replace(output.at_places(places), statement=None)
+Stateless = tuple[Core | Family, tuple[str, ...], tuple[int, ...]]
+"""What makes one heap for some statements, their names, and their places among all."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Who reads a stream over columns, until statements begin or end: those that keep something, and the others, which
-    make a heap each with the places of their statements among all. `resting` are the instances of those others.
+    """Who reads a stream over columns: those that keep something, and the others, which make a heap each. `resting` are the
+    instances of those others.
 
-    However many there are, a batch looks at none of them by itself.
+    However many there are, a batch looks at none of the others by itself.
     """
 
-    stateful: tuple[str, ...]
-    stateless: tuple[tuple[Core | Family, tuple[str, ...], tuple[int, ...]], ...]
-    resting: frozenset[int]
+    stateful: tuple[str, ...] = ()
+    stateless: tuple[Stateless, ...] = ()
+    resting: frozenset[int] = frozenset()
+
+    def __add__(self, other: Readers) -> Readers:
+        return Readers(self.stateful + other.stateful, self.stateless + other.stateless, self.resting | other.resting)
 
 
 @dataclass(frozen=True)
@@ -97,37 +64,13 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a batch brought: the deliveries of rows, each with its place in the batch, and the heaps of columns.
+class Given:
+    """A batch on its way: the path of its events, the instant at which all began, and where it was stopped."""
 
-    `problem`: what was refused in the middle, at the event `stopped`.
-    """
-
-    rows: list[tuple[Place, Delivery]]
-    heaps: list[Heap]
-    times: Ints
-    problem: RollupError | None = None
-    stopped: int = -1
-
-    def merged(self, heaps: Sequence[Heap]) -> list[Any]:
-        """The deliveries of rows and of those heaps in order: by instant and event; at one of them, by deployment."""
-        return [each for _, each in self.placed(heaps)]
-
-    def placed(self, heaps: Sequence[Heap]) -> list[tuple[Place, Any]]:
-        """The same, each with its place."""
-        found: list[tuple[Place, Any]] = list(self.rows)
-        for heap in heaps:
-            found += heap.deliveries(self.times)
-        if heaps:
-            found.sort(key=lambda each: each[0])
-        return found
-
-
-def _place(times: Ints, at: int, event: int, order: int) -> Place:
-    """Where a delivery stands: what the clock brings comes before the first event of its instant."""
-    if event == TIMER:
-        return 2 * int(np.searchsorted(times, at)), at, order
-    return 2 * event + 1, at, order
+    batch: Batch
+    path: Path
+    began: int
+    stopped: Stopped | None = None
 
 
 class Columns:
@@ -139,7 +82,7 @@ class Columns:
     def __init__(self, component: Component, type_of: TypeOf, least: int | None) -> None:
         self._component, self._type_of, self._least = component, type_of, least
         self._placing = Placing(component, type_of)
-        self._known: dict[str, tuple[int, Readers]] = {}
+        self._known: dict[str, tuple[int, tuple[Readers, Readers]]] = {}
 
     def placed(self) -> list[Placed]:
         """Where each statement runs."""
@@ -173,19 +116,34 @@ class Columns:
             return False
         if self._placing.disturbed(stream):
             return False
-        readers = self._readers(stream)
-        return bool(self._stateless(readers, events)) or any(self._wanted(name, events) for name in readers.stateful)
+        return any(readers != Readers() for _, readers in self._takers(stream, events))
 
-    def _wanted(self, name: str, events: int) -> bool:
+    def _takers(self, stream: str, events: int) -> list[tuple[str, Readers]]:
+        """Who takes a batch of so many events as a whole, and for each stream that it goes on to by inserts who takes that."""
+        alone, inserting = self._readers(stream)
+        own = Readers(tuple(name for name in alone.stateful if self._wanted((name,), events)))
+        if self._wanted((), events):
+            own = replace(alone, stateful=own.stateful)
+        if inserting == Readers():
+            return [(stream, own)]
+        later = [(each, self._all(each)) for each in self._placing.after(stream)[1:]]
+        concerned = (*inserting.stateful, *(name for _, readers in later for name in readers.stateful))
+        return [(stream, own + inserting), *later] if self._wanted(concerned, events) else [(stream, own)]
+
+    def _all(self, stream: str) -> Readers:
+        alone, inserting = self._readers(stream)
+        return alone + inserting
+
+    def _wanted(self, stateful: Sequence[str], events: int) -> bool:
+        """Whether so many events are enough for statements that go over, or have gone over; without any, for those that
+        keep nothing.
+        """
         assert self._least is not None
-        gone = isinstance(self._component.root.instances.get(name), ColumnInstance)
+        if not stateful:
+            return events >= min(self._least, _STATELESS)
+        instances = self._component.root.instances
+        gone = all(isinstance(instances.get(name), ColumnInstance) for name in stateful)
         return events >= (min(self._least, _STATEFUL) if gone else self._least)
-
-    def _stateless(
-        self, readers: Readers, events: int
-    ) -> tuple[tuple[Core | Family, tuple[str, ...], tuple[int, ...]], ...]:
-        assert self._least is not None
-        return readers.stateless if events >= min(self._least, _STATELESS) else ()
 
     def send(self, stream: str, batch: Batch, rows: Callable[[], Sequence[Sequence[Any]]], timed: bool) -> Told:
         """A batch of a stream, `timed` when the clock goes with its events; `rows` gives them as values.
@@ -193,70 +151,109 @@ class Columns:
         Where a statement on rows refuses an event, the batch stops for everybody as it would have event by event.
         """
         began = self._component.runner.now
-        readers = self._readers(stream)
-        instances: list[ColumnInstance] = []
-        for name in readers.stateful:
-            if not self._wanted(name, batch.rows):
-                continue
-            if not isinstance(self._component.root.instances.get(name), ColumnInstance):
-                self.go_over(name)
-            found = self._component.root.instances[name]
-            assert isinstance(found, ColumnInstance)
-            instances.append(found)
-        stateless = self._stateless(readers, batch.rows)
-        resting = readers.resting if stateless else frozenset[int]()
-        resting = resting | set(map(id, instances)) if instances else resting
-        deliveries, stopped = self._by_rows(stream, batch, rows, timed, resting, instances)
-        heaps: list[Heap] = []
-        for each in instances:
-            output = each.take(self._part(batch, each.name, stopped))
-            heaps.append(Heap((each.name,), output, each.apart, (self._component.statements[each.name].order,)))
-            each.ask_timers()
-        for core, names, orders in stateless if stopped is None else self._singly(stateless):
-            part = self._part(batch, names[0], stopped)
-            heaps.append(Heap(names, core.step(core.start(began), part)[1], False, orders))
+        takers = self._takers(stream, batch.rows)
+        instances = {name: self._gone(name) for _, readers in takers for name in readers.stateful}
+        first = takers[0][1]
+        resting = first.resting | {id(instances[name]) for name in first.stateful}
+        deliveries, stopped = self._by_rows(stream, batch, rows, timed, resting, list(instances.values()))
+        given, end = Given(batch, sent(batch.rows), began), batch.rows
+        if stopped is not None:
+            given, end = replace(given, stopped=stopped), stopped.place
+        heaps, inserted = list[Heap](), dict[str, list[Inserted]]()
+        for each, readers in takers:
+            if each != stream:
+                given = self._inserted(each, together(inserted.get(each, ()), end), began, batch.now)
+            for heap in self._through(readers, given, instances):
+                heaps.append(heap)
+                self._insert(heap, inserted)
         told = Told(deliveries, [heap for heap in heaps if heap.output.rows], batch.times)
         return told if stopped is None else replace(told, problem=stopped.problem, stopped=stopped.place)
 
-    def _part(self, batch: Batch, name: str, stopped: Stopped | None) -> Batch:
+    def _gone(self, name: str) -> ColumnInstance:
+        """The instance of a statement that keeps something, which goes over if it has not."""
+        if not isinstance(self._component.root.instances.get(name), ColumnInstance):
+            self.go_over(name)
+        found = self._component.root.instances[name]
+        assert isinstance(found, ColumnInstance)
+        return found
+
+    def _through(self, readers: Readers, given: Given, instances: dict[str, ColumnInstance]) -> Iterator[Heap]:
+        """A batch through those that take it."""
+        for name in readers.stateful:
+            instance = instances[name]
+            output = instance.take(self._part(given, name))
+            yield Heap((name,), output, instance.apart, (self._component.statements[name].order,), given.path)
+            instance.ask_timers()
+        if not given.batch.rows:
+            return
+        for core, names, orders in readers.stateless if given.stopped is None else self._singly(readers.stateless):
+            output = core.step(core.start(given.began), self._part(given, names[0]))[1]
+            yield Heap(names, output, False, orders, given.path)
+
+    def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]]) -> None:
+        """What a statement inserts goes on."""
+        target = self._placing.target(heap.names[0])
+        kinds = None if target is None else self._type_of(target.name)
+        if target is not None and kinds is not None:
+            found = Inserted.of(heap.output, target, kinds, heap.orders[0], heap.path)
+            inserted.setdefault(target.name, []).append(found)
+
+    def _inserted(self, stream: str, found: Inserted | None, began: int, now: int) -> Given:
+        """What was inserted into a stream, as its batch; also without events it is a batch, since the clock goes on."""
+        now = min(now, self._component.runner.now)
+        if found is not None:
+            return Given(Batch(found.columns, found.times, now, stream), found.path, began)
+        kinds = self._type_of(stream)
+        assert kinds is not None
+        nothing = [pa.array([], arrow(kind)) for kind in kinds.fields.values()]
+        return Given(Batch.of(nothing, [], now, stream), sent(0), began)
+
+    def _part(self, given: Given, name: str) -> Batch:
         """What a statement has of a batch that was stopped."""
+        stopped = given.stopped
         if stopped is None:
-            return batch
+            return given.batch
         had = (self._component.statements[name].order, 0) < stopped.before
         rows = stopped.place + had
-        return replace(batch.part(0, rows), now=self._component.runner.now)
+        return replace(given.batch.part(0, rows), now=self._component.runner.now)
 
-    def _singly(
-        self, found: Sequence[tuple[Any, tuple[str, ...], tuple[int, ...]]]
-    ) -> list[tuple[Any, tuple[str, ...], tuple[int, ...]]]:
+    def _singly(self, found: Sequence[Stateless]) -> list[Stateless]:
         """The statements of families one by one."""
-        return [
-            (self._placing.core(name), (name,), (order,))
-            for _, names, orders in found
-            for name, order in zip(names, orders, strict=True)
-        ]
+        cores: list[Stateless] = []
+        for _, names, orders in found:
+            for name, order in zip(names, orders, strict=True):
+                core = self._placing.core(name)
+                assert not isinstance(core, str)
+                cores.append((core, (name,), (order,)))
+        return cores
 
-    def _readers(self, stream: str) -> Readers:
-        """Who reads a stream; statements without state that differ in a literal are one."""
+    def _readers(self, stream: str) -> tuple[Readers, Readers]:
+        """Who reads a stream without inserting, and who inserts; of the former those without state that differ in a literal
+        are one.
+        """
         known = self._known.get(stream)
         if known is not None and known[0] == self._component.changed:
             return known[1]
-        stateful: list[str] = []
-        projecting: dict[str, FilterProject] = {}
+        stateful, inserting = list[str](), list[str]()
+        projecting: dict[bool, dict[str, FilterProject]] = {True: {}, False: {}}
         for name in self._placing.readers(stream):
-            core = self._placing.core(name)
+            core, inserts = self._placing.core(name), self._placing.target(name) is not None
             if isinstance(core, FilterProject):
-                projecting[name] = core
+                projecting[inserts][name] = core
             else:
-                stateful.append(name)
-        stateless = [
-            (core, names, tuple(self._component.statements[name].order for name in names))
-            for core, names in self._together(stream, projecting)
-        ]
-        resting = frozenset(id(self._component.root.instances[name]) for name in projecting)
-        found = Readers(tuple(stateful), tuple(stateless), resting)
+                (inserting if inserts else stateful).append(name)
+        alike = self._together(stream, projecting[False])
+        alone = ((core, (name,)) for name, core in projecting[True].items())
+        found = self._reading(stateful, alike), self._reading(inserting, alone)
         self._known[stream] = (self._component.changed, found)
         return found
+
+    def _reading(self, stateful: Sequence[str], stateless: Iterable[tuple[Core | Family, tuple[str, ...]]]) -> Readers:
+        statements, instances = self._component.statements, self._component.root.instances
+        heaps = tuple((core, names, tuple(statements[name].order for name in names)) for core, names in stateless)
+        return Readers(
+            tuple(stateful), heaps, frozenset(id(instances[name]) for _, names, _ in heaps for name in names)
+        )
 
     def _together(
         self, stream: str, projecting: dict[str, FilterProject]
@@ -288,13 +285,13 @@ class Columns:
         alone = len(runner.indexes[stream]) <= len(resting)
         for each in instances:
             each.rest()
-        runner.resting = resting
+        runner.resting, runner.direct = resting, sys.maxsize
         try:
             if not alone:
                 stopped = self._one_by_one(stream, batch, rows(), timed, found)
             if timed and stopped is None:
                 runner.advance_span(batch.now)
-                self._collect(found, 2 * batch.rows)
+                self._collect(found, None, batch.times)
             runner.rows += batch.rows if alone else 0
         finally:
             runner.resting = frozenset()
@@ -311,13 +308,13 @@ class Columns:
             try:
                 if timed:
                     runner.advance_span(at)
-                    self._collect(found, 2 * place)
+                    self._collect(found, 2 * place, batch.times)
                 sent = runner.row(values)
                 runner.route(stream, sent)
             except RollupError as problem:
                 return Stopped(place, self._reached(sent), problem)
             finally:
-                self._collect(found, 2 * place + 1)
+                self._collect(found, 2 * place + 1, batch.times)
         return None
 
     def _reached(self, sent: Row | None) -> Order:
@@ -327,15 +324,17 @@ class Columns:
             return ()
         return refused[1] if refused is not None and refused[0] is sent else (sys.maxsize,)
 
-    def _collect(self, found: list[Any], place: int) -> None:
-        """What was delivered meanwhile, in the order in which it was."""
+    def _collect(self, found: list[Any], place: int | None, times: Ints) -> None:
+        """What was delivered meanwhile, in the order in which it was; `place` None: by the clock, on its way through all."""
         runner = self._component.runner
         if not runner.deliveries:
             return
         deliveries, runner.deliveries = runner.deliveries, []
+        direct, runner.direct = runner.direct, sys.maxsize
         at = order = -1
-        for each in deliveries:
+        for number, each in enumerate(deliveries):
             deployed = self._component.statements.get(each.statement)
             order = max(order if each.at == at else -1, deployed.order if deployed is not None else -1)
             at = each.at
-            found.append(((place, at, order), each))
+            begin = timer_place(times, at) if place is None else place
+            found.append(((begin, at, order if number < direct else sys.maxsize), each))

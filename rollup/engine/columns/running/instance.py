@@ -104,7 +104,10 @@ class ColumnInstance(Instance):
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
+        target = self.plan.target
         for at, _, new, old in output.deliveries(self.apart):
+            for row in new if target is not None else ():
+                self.component.insert(target.name, self.partition, self.row(target.of(row)))
             delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old])
             self.runner.deliveries.append(Delivery(self.name, at, delta))
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.planning import core_of
+from rollup.engine.columns.running.chains import Chains, Link, joined
+from rollup.engine.columns.running.inserting import inserting
 from rollup.engine.expressions import Variable
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
-from rollup.engine.rows.plans import PatternInput, Select, StoreInput, StreamInput, TableRow, TableTarget, Target
+from rollup.engine.rows.plans import (
+    Filter,
+    PatternInput,
+    Select,
+    StoreInput,
+    StreamInput,
+    TableRow,
+    TableTarget,
+    Target,
+)
 from rollup.engine.types import DataType, RowType
 
 TypeOf = Callable[[str], RowType | None]
@@ -37,7 +48,7 @@ class Placing:
         self._covered: dict[str, tuple[Any, Core | str]] = {}
         self._uses: dict[str, tuple[Any, frozenset[str]]] = {}
         self._seen = -1
-        self._fed = set[str]()
+        self._chains = Chains({})
         self._readers: dict[str, list[str]] = {}
 
     def core(self, name: str) -> Core | str:
@@ -62,15 +73,32 @@ class Placing:
         context = None if deployed.context is None else self._component.contexts[deployed.context]
         if context is not None and len(context.statements) > 1:
             return "a context that other statements share"
-        return core_of(plan, self.reads(deployed), None if context is None else context.context)
+        reads = self.reads(deployed)
+        core = core_of(plan, reads, None if context is None else context.context)
+        if plan.target is None or isinstance(core, str):
+            return core
+        into = None if plan.target.name in self._component.stores else self._type_of(plan.target.name)
+        return inserting(plan, core, into) or core
 
     def against(self, name: str) -> str | None:
         """The first reason against running a statement over columns; None when it is covered."""
         core = self.core(name)
         if isinstance(core, str):
             return core
-        streams = streams_of(self._component.statements[name].plan)
-        return next((reason for stream in streams if (reason := self.disturbed(stream)) is not None), None)
+        plan = self._component.statements[name].plan
+        into = self.target(name)
+        concerned = (*streams_of(plan), *(() if into is None else (into.name,)))
+        return next((reason for stream in concerned if (reason := self.disturbed(stream)) is not None), None)
+
+    def target(self, name: str) -> Target | None:
+        """Where a statement inserts."""
+        plan = self._component.statements[name].plan
+        return plan.target if isinstance(plan, Select) else None
+
+    def after(self, stream: str) -> tuple[str, ...]:
+        """A stream and those that its events reach over columns, each behind all that feed it."""
+        self._look()
+        return self._chains.after(stream)
 
     def reads(self, deployed: Deployed) -> dict[str, RowType]:
         """The streams that a statement reads, with their types."""
@@ -82,7 +110,7 @@ class Placing:
         self._look()
         if self._component.runner.changes.get(stream):
             return f"`{stream}`, whose events a statement changes"
-        return f"`{stream}`, into which a statement inserts" if stream in self._fed else None
+        return self._chains.against(stream)
 
     def readers(self, stream: str) -> list[str]:
         """The statements that read a stream, by deployment, and that run over columns."""
@@ -93,12 +121,35 @@ class Placing:
         if self._seen == self._component.changed:
             return
         self._seen = self._component.changed
-        self._readers, self._fed = {}, set[str]()
+        self._readers = {}
         self._covered = {name: each for name, each in self._covered.items() if name in self._component.statements}
         for name, deployed in self._component.statements.items():
             for stream in streams_of(deployed.plan):
                 self._readers.setdefault(stream, []).append(name)
-            self._fed |= {use.removeprefix("> ") for use in self._used(name, deployed) if use.startswith("> ")}
+        self._chains = Chains({})  # none while cores are looked for
+        self._chains = Chains(self._links())
+
+    def _links(self) -> dict[str, Link]:
+        """The statements that insert, and those that hear what is inserted; a context hears what begins and ends it."""
+        uses = {name: self._used(name, deployed) for name, deployed in self._component.statements.items()}
+        fed = {use for used in uses.values() for use in used if use.startswith("> ")}
+        heard = {f"< {use.removeprefix('> ')}" for use in fed}
+        links = {
+            name: Link(_marked(used, "< "), _marked(used, "> "), self._on_rows(name))
+            for name, used in uses.items()
+            if not used.isdisjoint(fed | heard)
+        }
+        for name, context in self._component.contexts.items():
+            if hears := _marked(_mentioned(context.context), "< ") & {use.removeprefix("> ") for use in fed}:
+                links[f"context {name}"] = Link(hears, frozenset(), "a context that hears it")
+        return links
+
+    def _on_rows(self, name: str) -> str | None:
+        core, deployed = self.core(name), self._component.statements[name]
+        if isinstance(core, str):
+            return core
+        changed = (stream for stream in streams_of(deployed.plan) if self._component.runner.changes.get(stream))
+        return next((f"`{stream}`, whose events a statement changes" for stream in changed), None)
 
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:
         known = self._uses.get(name)
@@ -109,7 +160,7 @@ class Placing:
     def placed(self) -> list[Placed]:
         """Where each statement runs, in order of deployment."""
         self._look()
-        groups = _joined({n: self._names(n, d) for n, d in self._component.statements.items()})
+        groups = joined({n: self._names(n, d) for n, d in self._component.statements.items()})
         numbers: dict[str, int] = {}
         found: list[Placed] = []
         for name in self._component.statements:
@@ -122,8 +173,9 @@ class Placing:
 
     def _names(self, name: str, deployed: Deployed) -> set[str]:
         """What a statement has in common with those of its component."""
-        used = {use.removeprefix("> ") for use in self._used(name, deployed)}
-        return used | (self._fed & set(streams_of(deployed.plan)))
+        used = self._used(name, deployed)
+        own = {use.removeprefix("> ") for use in used if not use.startswith("< ")}
+        return own | (_marked(used, "< ") & self._chains.fed)
 
 
 def streams_of(plan: object) -> tuple[str, ...]:
@@ -139,12 +191,18 @@ def streams_of(plan: object) -> tuple[str, ...]:
 
 
 def _uses(deployed: Deployed) -> Iterator[str]:
-    """What a statement shares with others: stores, variables, its context; `> S` for a stream that it inserts into."""
+    """What a statement shares with others: stores, variables, its context; `> S` for a stream that it inserts into, `< S`
+    for one that it hears.
+    """
     if deployed.context is not None:
         yield f"context {deployed.context}"
     if deployed.store is not None:
         yield deployed.store
-    for part in descendants(deployed.plan, (DataType, RowType)):
+    yield from _mentioned(deployed.plan)
+
+
+def _mentioned(plan: object) -> Iterator[str]:
+    for part in descendants(plan, (DataType, RowType)):
         match part:
             case StoreInput(store=name) | TableRow(table=name) | TableTarget(table=name):
                 yield name
@@ -152,24 +210,13 @@ def _uses(deployed: Deployed) -> Iterator[str]:
                 yield f"variable {name}"
             case Target(name=name):
                 yield f"> {name}"
+            case Filter(stream=name) | FilterNode(stream=name):
+                yield f"< {name}"
             case _:
                 for mark, what in (("> ", "target"), ("", "store"), ("variable ", "variable")):
                     if isinstance(name := getattr(part, what, None), str):
                         yield mark + name
 
 
-def _joined(names: dict[str, set[str]]) -> dict[str, str]:
-    """For each statement the first one of its group: those that have a name in common, directly or over others."""
-    leader: dict[str, str] = {name: name for name in names}
-
-    def first(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
-    owners: dict[str, str] = {}
-    for statement, used in names.items():
-        for each in used:
-            leader[first(statement)] = first(owners.setdefault(each, statement))
-    return {name: first(name) for name in names}
+def _marked(uses: Iterable[str], mark: str) -> frozenset[str]:
+    return frozenset(use.removeprefix(mark) for use in uses if use.startswith(mark))

@@ -1,0 +1,99 @@
+"""Rows that statements insert into streams, as batches: which can be, and in which order they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Core, Output
+from rollup.engine.columns.cores.covering import wide
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.groups import Ints
+from rollup.engine.rows.plans import Select, Target
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import Kind, RowType
+
+Path = tuple[Ints, ...]
+"""Where rows come from: the event of the batch that was sent, how many inserts lie between, then for each of them the place
+of its statement among all and the number of its row. In that order the rows of one event are told.
+"""
+
+
+def sent(rows: int) -> Path:
+    """The path of events that somebody sent."""
+    return np.arange(rows), np.zeros(rows, np.int64)
+
+
+def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
+    """The first reason why what a core gives cannot go into a stream as a batch; `into` None: it is no stream."""
+    if into is None:
+        return "insert into a store"
+    assert plan.target is not None
+    if plan.emitted != "new" or plan.target.leaving or not plan.target.arriving:
+        return "insert into, of rows that leave"
+    if isinstance(core, KeyedTotals) or (isinstance(core, Folded) and isinstance(core.window, Time) and core.by_group):
+        return "insert into, of rows that the clock brings"
+    made = list(plan.type.fields.values())
+    columns = None if plan.projection.whole else plan.projection.columns
+    for place, kind in zip(plan.target.columns, into.fields.values(), strict=True):
+        if place is None:
+            continue
+        given = made[place].kind
+        if given is not kind.kind and (given, kind.kind) != (Kind.INT, Kind.LONG):
+            return f"insert into, of {made[place]} as {kind}"
+        if columns is not None and (reason := wide(columns[place])) is not None:
+            return f"insert into, of {reason}"
+    return None
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """Rows on their way into a stream, in order."""
+
+    columns: tuple[pa.Array, ...]
+    times: Ints
+    path: Path
+
+    @classmethod
+    def of(cls, output: Output, target: Target, into: RowType, order: int, path: Path) -> Inserted:
+        """What a statement gave for rows with that path."""
+        kinds = [arrow(kind) for kind in into.fields.values()]
+        columns = [
+            pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
+            for place, kind in zip(target.columns, kinds, strict=True)
+        ]
+        event, inserts, *way = (each[output.event] for each in path)
+        own = (event, inserts + 1, *way, np.full(output.rows, order), np.arange(output.rows))
+        return cls(tuple(columns), output.at, own)
+
+    def padded(self, length: int) -> list[Ints]:
+        """The path, as long as others: rows that went by other ways differ before its end."""
+        nothing = np.zeros(len(self.times), np.int64)
+        return [*self.path, *[nothing] * (length - len(self.path))]
+
+
+def together(found: Sequence[Inserted], before: int) -> Inserted | None:
+    """What several statements inserted, in order, of events `before` a place; None where there is nothing."""
+    kept = [each for each in (_before(each, before) for each in found) if len(each.times)]
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    longest = max(len(each.path) for each in kept)
+    paths = [np.concatenate(parts) for parts in zip(*(each.padded(longest) for each in kept), strict=True)]
+    order = np.lexsort(paths[::-1])
+    columns = tuple(
+        pa.concat_arrays([each.columns[i] for each in kept]).take(pa.array(order)) for i in range(len(kept[0].columns))
+    )
+    return Inserted(columns, np.concatenate([each.times for each in kept])[order], tuple(each[order] for each in paths))
+
+
+def _before(found: Inserted, place: int) -> Inserted:
+    rows = int(np.searchsorted(found.path[0], place))
+    if rows == len(found.times):
+        return found
+    columns = tuple(column.slice(0, rows) for column in found.columns)
+    return Inserted(columns, found.times[:rows], tuple(each[:rows] for each in found.path))
