@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
@@ -77,13 +78,10 @@ def _null(expr: Expr) -> bool:
 
 def _constants(call: Call) -> str | None:
     """Against an expression of constants: its value must be one of its type."""
-    value, kind = compiled(call)((), (), None), call.type.kind
-    fits = kind in _COLUMNS and value is not None and (kind is not Kind.INT or op.INT_MIN <= value <= op.INT_MAX)
-    return (
-        None
-        if fits and (kind is not Kind.LONG or op.LONG_MIN <= value <= op.LONG_MAX)
-        else "an expression of constants"
-    )
+    value: Any = compiled(call)((), (), None)
+    ends = {Kind.INT: (op.INT_MIN, op.INT_MAX), Kind.LONG: (op.LONG_MIN, op.LONG_MAX)}.get(call.type.kind)
+    fits = call.type.kind in _COLUMNS and value is not None and (ends is None or ends[0] <= value <= ends[1])
+    return None if fits else "an expression of constants"
 
 
 def first(reasons: Iterable[str | None]) -> str | None:

@@ -104,12 +104,16 @@ class ColumnInstance(Instance):
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
-        target = self.plan.target
         for at, _, new, old in output.deliveries(self.apart):
-            for row in new if target is not None else ():
-                self.component.insert(target.name, self.partition, self.row(target.of(row)))
+            self._insert(new)
             delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old])
             self.runner.deliveries.append(Delivery(self.name, at, delta))
+
+    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        target = self.plan.target
+        if target is not None:
+            for values in rows:
+                self.component.insert(target.name, self.partition, self.row(target.of(values)))
 
     def _keep(self, batch: Batch | None, before: int) -> None:
         """The rows that the window holds are the last ones that came."""
