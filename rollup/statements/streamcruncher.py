@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from rollup.core.errors import PlanError, QueryError
-from rollup.engine.operators import LONG_MAX, LONG_MIN
 from rollup.engine.rows.cycles.running import Batch
 from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.reader import read_query
+from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.plan.types import Type
-from rollup.statements.columns import ROWTIME
+from rollup.statements.columns import ROWTIME, stream_of
 from rollup.statements.component import Described, Event, Names, Streams, Taken, refuse_own
 from rollup.statements.rows import Emitted, OnRows
 from rollup.statements.values import comparable, plain_row
@@ -49,7 +48,7 @@ class StreamCruncher:
 
 @dataclass
 class Running:
-    """A kernel and what its query has given; `beyond`: how many of its own sums 64 bits did not hold."""
+    """A kernel and what its query has given; `beyond`: how many whole numbers of its own did not fit."""
 
     cruncher: Cruncher
     now: int
@@ -69,12 +68,9 @@ class CruncherBlock(OnRows[Running]):
                 hint="@lang('streamcruncher', into='T'), and define stream T with their columns",
             )
         self._target = streams[section.into]
-        select = read_query(self._text).select
-        count = len(select.named_selects) if isinstance(select, exp.Query) else 0
-        if count != len(self._target.attributes):
-            raise PlanError(f"the query selects {count} columns, {section.into} has {len(self._target.attributes)}")
         super().__init__(names.reads, {section.into: self._target})
         cruncher = self.begun(0).cruncher
+        _check_target(cruncher.answers[0], self._target)
         (self._placed,) = cruncher.plan()
         self._keys = comparable(common([cruncher.need(self._text)], instants=True), streams)
 
@@ -153,12 +149,34 @@ class CruncherBlock(OnRows[Running]):
         for batch in found:
             for row in batch.rows:
                 values = plain_row(row, self._target)
-                yield batch.at, self._target.name, tuple(map(partial(_held, running), values))
+                kinds = self._target.attributes.values()
+                yield batch.at, self._target.name, tuple(map(partial(_held, running), kinds, values))
 
 
-def _held(running: Running, value: Any) -> Any:
-    """A value of the select, whose sums the database makes of any size; null where 64 bits do not hold it."""
-    if not isinstance(value, int) or LONG_MIN <= value <= LONG_MAX:
+def _check_target(answer: pa.Schema, target: StreamDef) -> None:
+    """A text holds everything, a number what is no wider than it, a whole number other ones, anything else its own type."""
+    if len(answer) != len(target.attributes):
+        raise PlanError(
+            f"the query selects {len(answer)} columns, {target.name} has {len(target.attributes)}",
+            hint="columns go to attributes by place",
+        )
+    made = stream_of(target.name, answer.empty_table(), [str(place) for place in range(len(answer))])
+    columns = zip(answer.names, made.attributes.values(), target.attributes.items(), strict=True)
+    for column, given, (name, wanted) in columns:
+        wider = given.numeric and wanted.numeric and wanted.widest(given) is wanted
+        whole = given.integral and wanted.integral
+        if not wider and not whole and wanted not in (given, Type.STRING, Type.OBJECT):
+            cure = f"define {name} {given}, or select cast({column} as {wanted.sql.sql('duckdb').lower()})"
+            raise PlanError(f"the column {column} is {given}, {name} of {target.name} is {wanted}", hint=cure)
+
+
+def _held(running: Running, kind: Type, value: Any) -> Any:
+    """A value of the select for an attribute; null where it is a whole number that the attribute's bits do not hold.
+
+    The database makes sums of any size, and the reference calls a count an int.
+    """
+    bits = kind.bits if kind.integral else Type.LONG.bits
+    if not isinstance(value, int) or -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
     running.beyond += 1
     return None

@@ -360,4 +360,4 @@ def test_sums_beyond_64_bits_are_said(block: str, capsys: pytest.CaptureFixture[
     host = LocalHost.of("@time('ts') define stream N (n long, ts long);\n" + block)
     host.send("N", [(2**62, NOON), (2**62, NOON + 1), (1, NOON + MINUTE), (1, NOON + 2 * MINUTE)])
     assert rows(host, "O") == [(None,), (1,)]
-    assert "sums beyond 64 bits are null" in capsys.readouterr().out
+    assert "whole numbers that do not fit are null" in capsys.readouterr().out

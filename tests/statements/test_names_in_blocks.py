@@ -63,3 +63,42 @@ def test_what_the_refusals_name_instead_gives_rows() -> None:
     host.send("S", [("a", 1.0, 1), ("b", 2.0, 2), ("c", 2.0, 3), ("a", 3.0, 4)])
     rows = [tuple(row.values()) for name, table in host.emitted if name == "Rows" for row in table.to_pylist()]
     assert rows == [("b", 8), ("a", 7)]
+
+
+KINDS = {"int": "n", "long": "l", "float": "f", "double": "v", "string": "k", "bool": "b"}
+
+
+@pytest.mark.parametrize("wanted", KINDS)
+@pytest.mark.parametrize("given", KINDS)
+def test_a_select_of_streamcruncher_is_refused_where_its_target_does_not_hold_what_it_gives(
+    given: str, wanted: str
+) -> None:
+    order = ["int", "long", "float", "double"]
+    wider = given in order and wanted in order and order.index(given) <= order.index(wanted)
+    wider |= {given, wanted} == {"int", "long"}  # the reference calls a count an int
+    text = (
+        f"@time('ts') define stream S ({', '.join(f'{name} {kind}' for kind, name in KINDS.items())}, ts long);\n"
+        f"define stream T (x {wanted});\n"
+        f"@lang('streamcruncher', into='T') {{ select {KINDS[given]} from S (partition store last 2) as w "
+        "where w.$row_status is new; }"
+    )
+    if wider or wanted in (given, "string"):
+        host = LocalHost.of(text)
+        host.send("S", [(1, 2, 0.5, 1.5, "a", True, 1000), (3, 4, 2.5, 3.5, "b", False, 2000)])
+        assert [table.num_rows for _, table in host.emitted] == [1]
+    else:
+        cure = rf"define x {given}, or select cast\({KINDS[given]} as"
+        with pytest.raises(PlanError, match=rf"line 3.*column {KINDS[given]} is {given}, x of T is {wanted} \({cure}"):
+            compile_app(text)
+
+
+def test_a_whole_number_that_an_int_does_not_hold_is_null_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    host = LocalHost.of(
+        "@time('ts') define stream S (l long, ts long);\ndefine stream T (x int, y long);\n"
+        "@lang('streamcruncher', into='T') { select l, l + 1 as y from S (partition store last 1) as w "
+        "where w.$row_status is new; }"
+    )
+    host.send("S", [(2**31 - 1, 1000), (2**31, 2000), (-(2**31), 3000), (0, 4000)])
+    rows = [tuple(row.values()) for _, table in host.emitted for row in table.to_pylist()]
+    assert rows == [(2**31 - 1, 2**31), (None, 2**31 + 1), (-(2**31), 1 - 2**31)]
+    assert "whole numbers that do not fit are null" in capsys.readouterr().out

@@ -91,7 +91,7 @@ class Running:
         states, given = self.flow.step(self._saved.states, events)
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
         if given.beyond:
-            structlog.get_logger("rollup").warning("sums beyond 64 bits are null", sums=dict(given.beyond))
+            structlog.get_logger("rollup").warning("whole numbers that do not fit are null", numbers=dict(given.beyond))
         self._commit(replace(self._saved, states=states, source=source, given=given.streams))
         self._deliver(engine)
         return given

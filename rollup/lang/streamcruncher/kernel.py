@@ -58,6 +58,8 @@ class Cruncher:
         self._answers: dict[str, frozenset[Any]] = {}
         self._queries = Queries(self._runner, columns)
         self._open = False
+        self.answers: list[pa.Schema] = []
+        """The columns of each query's answer, in the order of registration."""
         close_at_exit(self)
 
     def close(self) -> None:
@@ -116,7 +118,8 @@ class Cruncher:
         kinds = {chain.stream: self._streams[chain.stream].rows for chain in lowered.spec.chains}
         core = core_of(lowered.spec, [kinds[chain.stream] for chain in lowered.spec.chains], projection)
         self._queries.add(RunningQuery(lowered.spec, self._runner, select, exact), listener, core, kinds)
-        return relation.columns
+        self.answers.append(relation.schema)
+        return tuple(relation.schema.names)
 
     def need(self, text: str) -> Need | str:
         """What a running query needs of a key to be divided by it, or why it has none."""

@@ -59,8 +59,8 @@ class Relation:
         try:
             for rows in (_unknown, lambda kind: []):  # texts that are no numbers tell themselves only beside a row
                 self._run({name: Seen(rows(kind), [], []) for name, kind in types.items()})
-            self.columns = tuple(str(column[0]) for column in connection.description or ())
-            """The names of the answer's columns."""
+            self.schema: pa.Schema = connection.sql(sql).limit(0).to_arrow_table().schema
+            """The answer's columns."""
         except duckdb.Error as problem:
             raise PlanError(f"the select cannot run: {_first_line(problem)}") from None
 
