@@ -14,6 +14,7 @@ import pyarrow as pa
 from rollup.checkpoint.records import identity
 from rollup.conf import Conf, load
 from rollup.core.columns import ColumnEngine
+from rollup.core.nesting import nests
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
 from rollup.retrieval.questions import Ask
@@ -38,6 +39,7 @@ class Asker:
         self._lock = threading.Lock()
         self._planner = Planner(self.program.aggregations)
 
+    @nests
     def query(self, text: str, parameters: Parameters = None) -> pa.Table:
         """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
         if is_question(text):

@@ -11,6 +11,7 @@ from sqlglot import exp
 from rollup.core.calendar import GMT
 from rollup.core.dialects import to_sql
 from rollup.core.errors import PlanError
+from rollup.core.nesting import nests
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
@@ -199,6 +200,7 @@ def compile_app(text: str, zone: str = GMT) -> Program:
     return Declaration(text, zone).program()
 
 
+@nests
 def _compiled(declaration: Declaration) -> Program:
     parts = sections(declaration.text)
     if parts.statements and not parts.rollups.strip():

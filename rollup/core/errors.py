@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class RollupError(Exception):
     """Base of all errors that are the user's to read; everything else is a bug of ours.
@@ -78,11 +80,13 @@ class SourceError(RollupError):
     """A source that cannot be read now, though nothing says that its content is at fault: the batch is tried again."""
 
 
-def said_of_value(problem: Exception) -> str:
-    """What DuckDB said of a value: without the kind of error, and without advice on its own settings.
+def said_by_duckdb(problem: Exception) -> str:
+    """What DuckDB said, as one sentence: without the kind of error, and without advice on its own settings.
 
-    >>> said_of_value(ValueError("Conversion Error: Could not convert 'x' to INT32. Use TRY_CAST\\nLINE 1: …"))
+    >>> said_by_duckdb(ValueError("Conversion Error: Could not convert 'x' to INT32. Use TRY_CAST\\nLINE 1: …"))
     "Could not convert 'x' to INT32"
     """
-    first = str(problem).split("\n")[0].split(". Use TRY")[0]
-    return first.partition(": ")[2] or first
+    return _KIND.sub("", str(problem).split("\n")[0].split(". Use ")[0])
+
+
+_KIND = re.compile(r"^[A-Z][\w ]*Error: ")

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 from rollup.engine.expressions import (
     All,
@@ -39,6 +39,8 @@ from rollup.engine.types import Kind
 
 Evaluate = Callable[[Any, Any, Any], Any]
 """`f(r, s, e)`: the rows of the inputs, the slots, the environment."""
+_TOGETHER = 8
+Part = TypeVar("Part")
 
 
 def compiled(expr: Expr) -> Evaluate:
@@ -95,6 +97,11 @@ def _function(these: _These, single: bool) -> Evaluate:
     values = [source.emit(expr) for expr in these.exprs]
     source.line(f"return {values[0]}" if single else f"return ({''.join(value + ', ' for value in values)})")
     return source.function("f", "r, s, e")
+
+
+def _runs(items: Sequence[Part]) -> list[Sequence[Part]]:
+    """Neighbours together, so many as may stand in one another: Python knows no more than 100 levels of indentation."""
+    return [items[at : at + _TOGETHER] for at in range(0, len(items), _TOGETHER)]
 
 
 @lru_cache(maxsize=4096)
@@ -203,40 +210,45 @@ class Source:
         """`and` and `or`: `stop` is the value that decides; unknown stays unless a later one decides."""
         result = self._keep({"False": "True", "True": "False"}[stop])
 
-        def rest(place: int) -> None:
-            value = self.emit(args[place])
+        def rest(args: Sequence[Expr]) -> None:
+            value = self.emit(args[0])
             self.line(f"if {value} is {stop}: {result} = {stop}")
             self.line(f"elif {value} is None: {result} = None")
-            if place + 1 < len(args):
-                self.block(f"if {value} is not {stop}:", lambda: rest(place + 1))
+            if len(args) > 1:
+                self.block(f"if {value} is not {stop}:", lambda: rest(args[1:]))
 
-        rest(0)
+        first, *others = _runs(args)
+        rest(first)
+        for some in others:
+            self.block(f"if {result} is not {stop}:", partial(rest, some))
         return result
 
     def _case(self, expr: Case) -> str:
-        result = self.temporary()
+        result, undecided = self.temporary(), self.name(object())
 
-        def branch(place: int) -> None:
-            if place == len(expr.branches):
-                self.line(f"{result} = {self.emit(expr.otherwise)}")
+        def branch(branches: Sequence[tuple[Expr, Expr]], otherwise: Callable[[], str]) -> None:
+            if not branches:
+                self.line(f"{result} = {otherwise()}")
                 return
-            condition, value = expr.branches[place]
+            condition, value = branches[0]
             test = self.emit(condition)
             self.block(f"if {test} is True:", lambda: self.line(f"{result} = {self.emit(value)}"))
-            self.block("else:", lambda: branch(place + 1))
+            self.block("else:", lambda: branch(branches[1:], otherwise))
 
-        branch(0)
+        runs = _runs(expr.branches)
+        for some in runs:
+            last = some is runs[-1]
+            body = partial(branch, some, partial(self.emit, expr.otherwise) if last else lambda: undecided)
+            if some is runs[0]:
+                body()
+            else:
+                self.block(f"if {result} is {undecided}:", body)
         return result
 
     def _coalesce(self, args: Sequence[Expr]) -> str:
-        result = self.temporary()
-
-        def attempt(place: int) -> None:
-            self.line(f"{result} = {self.emit(args[place])}")
-            if place + 1 < len(args):
-                self.block(f"if {result} is None:", lambda: attempt(place + 1))
-
-        attempt(0)
+        result = self._keep(self.emit(args[0]))
+        for arg in args[1:]:
+            self.block(f"if {result} is None:", lambda arg=arg: self.line(f"{result} = {self.emit(arg)}"))
         return result
 
     def _closure(self, expr: Closure) -> str:

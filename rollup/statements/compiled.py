@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from rollup.core.errors import PlanError, RollupError
+from rollup.core.nesting import nests
 from rollup.lang.sections import SIDDHIQL, Section
 from rollup.plan.app import StreamDef
 from rollup.statements.component import Component, Names, Streams
@@ -64,6 +65,7 @@ class _Read:
         return self.said if into is None else replace(self.said, writes=self.said.writes | {into})
 
 
+@nests
 def compile_statements(sections: Sequence[Section], streams: Streams) -> Statements:
     """The statements of an app's parts over its streams. Raises SyntaxProblem or PlanError with the place in its file."""
     texts = list[_Read]()

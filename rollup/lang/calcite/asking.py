@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.errors import QueryError, said_of_value
+from rollup.core.errors import QueryError, said_by_duckdb
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.semantics import refused
 from rollup.lang.calcite.translation import narrowed, strict
@@ -45,5 +45,5 @@ def _failing(query: exp.Query, engine: Relational) -> duckdb.Error | None:
 
 
 def _sentence(problem: Exception) -> str:
-    words = said_of_value(problem)
+    words = said_by_duckdb(problem)
     return "division by zero" if words.startswith("Division by zero") else words

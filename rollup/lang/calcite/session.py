@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rollup.core.errors import PlanError, RollupError
+from rollup.core.nesting import nests
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
 from rollup.lang.calcite import windows
@@ -176,6 +177,7 @@ class Session:
 
     # statements
 
+    @nests
     def prepare(self, text: str) -> Answer:
         """Every statement of a text in turn; the last one's answer. Raises SyntaxProblem and PlanError."""
         answer, before = Answer(), list[Standing]()
@@ -226,6 +228,7 @@ class Session:
             raise windows.of_duckdb(problem, query) from None
         return Answer(standing=standing, names=names)
 
+    @nests
     def ask(self, answer: Answer, now: datetime | None = None) -> pa.Table:
         """The rows of a relational query, as of now. Raises QueryError for a value that cannot be computed."""
         if answer.relational is None:

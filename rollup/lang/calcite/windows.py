@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, said_by_duckdb
 from rollup.engine.flows.flow import NUMBER, Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.frames import Frames, Keep, Wait
@@ -129,8 +129,7 @@ def check_known(expr: exp.Expr, node: Node) -> None:
 
 def of_duckdb(problem: Exception, node: exp.Expr) -> PlanError:
     """A refusal by DuckDB of what was read, in one sentence."""
-    first = str(problem).split("\n")[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
-    first = first.replace(" in DuckDB", "").replace(" when targeting DuckDB", "")
+    first = said_by_duckdb(problem).replace(" in DuckDB", "").replace(" when targeting DuckDB", "")
     hints = (hint for said, hint in _CURES if said in first)
     return refused(node, first, next(hints, None))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rollup.core.nesting import nests
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Const
 from rollup.engine.row import Row, Rows
@@ -30,6 +31,7 @@ from rollup.lang.epl.tree.streams import FilterSource
 Answer = tuple[RowType, list[Row]]
 
 
+@nests
 def ask(deployer: Deployer, text: str, parameters: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
     """The answer to a request: its rows; of an update or delete of a window, the rows concerned.
 

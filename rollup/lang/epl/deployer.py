@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
+from rollup.core.nesting import nests
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
@@ -65,6 +66,7 @@ class Deployer:
         self.types: dict[str, RowType] = {}
         """The rows of each statement."""
 
+    @nests
     def deploy(
         self, text: str, name: str | None = None, parameters: Mapping[str, Any] | None = None, start: bool = True
     ) -> Deployment:

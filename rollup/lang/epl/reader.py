@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from lark import Lark
-from lark.exceptions import UnexpectedInput, VisitError
 
-from rollup.core.errors import RollupError
 from rollup.lang.epl.reading.mistakes import explained
 from rollup.lang.epl.reading.statements import ReadStatements
 from rollup.lang.epl.tree.statements import Ask, Module
+from rollup.lang.reading import read
 
 
 def read_module(text: str) -> Module:
@@ -46,11 +45,4 @@ def grammar() -> Lark:
 
 
 def _read(text: str, start: str) -> Any:
-    try:
-        return ReadStatements(text).transform(grammar().parse(text, start=start))
-    except UnexpectedInput as problem:
-        raise explained(text, problem, grammar()) from None
-    except VisitError as problem:
-        if isinstance(problem.orig_exc, RollupError):
-            raise problem.orig_exc from None
-        raise
+    return read(text, grammar(), ReadStatements(text), partial(explained, grammar=grammar()), start)

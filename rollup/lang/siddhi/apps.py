@@ -6,19 +6,19 @@ import hashlib
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from lark import Lark, Token, UnexpectedInput, v_args
-from lark.exceptions import VisitError
+from lark import Lark, Token, v_args
 from lark.lexer import BasicLexer
 from lark.tree import Meta
 from sqlglot import exp
 
 from rollup.core.cache import cache_root
 from rollup.core.calendar import Duration
-from rollup.core.errors import PlanError, QueryError, RollupError
+from rollup.core.errors import PlanError, QueryError
+from rollup.lang.reading import read
 from rollup.lang.siddhi.expressions import Expressions
 from rollup.lang.siddhi.mistakes import explained
 from rollup.plan.annotations import check_app, check_query, check_stream
@@ -142,14 +142,7 @@ def _pieces() -> re.Pattern[str]:
 
 
 def _read(text: str, start: str) -> Any:
-    try:
-        return _Reader(text).transform(siddhi_grammar().parse(text, start=start))
-    except UnexpectedInput as problem:
-        raise explained(text, problem, siddhi_grammar()) from None
-    except VisitError as problem:
-        if isinstance(problem.orig_exc, RollupError):
-            raise problem.orig_exc from None
-        raise
+    return read(text, siddhi_grammar(), _Reader(text), partial(explained, grammar=siddhi_grammar()), start)
 
 
 class _Reader(Expressions):

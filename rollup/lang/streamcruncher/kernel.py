@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.columns import close_at_exit
-from rollup.core.errors import PlanError, QueryError
+from rollup.core.errors import PlanError, QueryError, said_by_duckdb
+from rollup.core.nesting import nests
 from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.aggregates.known import custom
 from rollup.engine.columns.cycles.clocked import Events
@@ -84,15 +85,17 @@ class Cruncher:
             raise PlanError(f"the aggregate {name!r} lacks {', '.join(missing)}", hint="start, enter, leave, value")
         self._customs[name] = lambda arguments: custom(name, functions, arguments)
 
+    @nests
     def sql(self, statement: str) -> None:
         """A statement over tables: create, insert, update, delete. Events that come later see its effect."""
         self._finish()
         try:
             self._tables.execute(statement)
         except duckdb.Error as problem:
-            raise QueryError(str(problem).splitlines()[0]) from None
+            raise QueryError(said_by_duckdb(problem)) from None
         self._answers.clear()
 
+    @nests
     def register(
         self,
         text: str,
@@ -255,7 +258,7 @@ class Cruncher:
             try:
                 self._answers[query] = frozenset(row[0] for row in self._tables.execute(query).fetchall())
             except duckdb.Error as problem:
-                raise PlanError(f"the sub-query cannot run: {str(problem).splitlines()[0]}") from None
+                raise PlanError(f"the sub-query cannot run: {said_by_duckdb(problem)}") from None
         return self._answers[query]
 
 

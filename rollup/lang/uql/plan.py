@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rollup.core.errors import PlanError, RollupError
+from rollup.core.nesting import nests
 from rollup.engine.columns.cells import Aggregate
 from rollup.engine.columns.sessions import Sessions
 from rollup.engine.columns.slices import Slices
@@ -58,6 +59,7 @@ class Plan:
         return tuple(Column(o.name, o.kind, types[o.kind].arrow) for o in self.outputs if o.kind is not Kind.SPAN)
 
 
+@nests
 def plan(text: str, catalog: Catalog) -> tuple[Plan, ...]:
     """The plans of a chain of queries: each reads what the one before it writes.
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
-from lark.exceptions import VisitError
 from lark.tree import Meta
 
-from rollup.core.errors import RollupError, SyntaxProblem
+from rollup.core.errors import SyntaxProblem
+from rollup.lang.reading import read
 from rollup.lang.uql.tree import (
     Aggregation,
     Binary,
@@ -72,14 +72,7 @@ def parse(text: str) -> tuple[Query, ...]:
     >>> query.source.text, query.window.width.amount, query.target.text
     ('foo', 3, 'bar')
     """
-    try:
-        return _Reader(text).transform(_grammar().parse(text))
-    except UnexpectedInput as problem:
-        raise _refusal(text, problem) from None
-    except VisitError as problem:
-        if isinstance(problem.orig_exc, RollupError):
-            raise problem.orig_exc from None
-        raise
+    return read(text, _grammar(), _Reader(text), _refusal)
 
 
 def span(text: str) -> int | None:

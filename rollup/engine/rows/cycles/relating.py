@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from rollup.core.errors import PlanError, QueryError, said_of_value
+from rollup.core.errors import PlanError, QueryError, said_by_duckdb
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
@@ -62,7 +62,7 @@ class Relation:
             self.schema: pa.Schema = connection.sql(sql).limit(0).to_arrow_table().schema
             """The answer's columns."""
         except duckdb.Error as problem:
-            raise PlanError(f"the select cannot run: {_first_line(problem)}") from None
+            raise PlanError(f"the select cannot run: {said_by_duckdb(problem)}") from None
 
     def rows(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
         """The answer over the windows as a cycle shows them; where they show nothing, there is none.
@@ -74,7 +74,7 @@ class Relation:
         try:
             return self._run(seen)
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
-            said = said_of_value(problem).split(" when casting from")[0]
+            said = said_by_duckdb(problem).split(" when casting from")[0]
             raise QueryError(f"the select cannot compute: {said}", hint="try_cast(x as double), nullif(x, 0)") from None
 
     def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
@@ -95,7 +95,3 @@ def _table(kind: RowType, seen: Seen) -> pa.Table:
 def _unknown(kind: RowType) -> list[Row]:
     """A row of which nothing is known."""
     return [Row(0, (None,) * len(kind.fields))]
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).splitlines()[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.core.nesting import nests
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.app import DeliveryApp
@@ -38,6 +39,7 @@ class SiddhiApp:
     [(1,), (3,), (6,)]
     """
 
+    @nests
     def __init__(self, text: str, start: int = 0) -> None:
         app = read_app(text)
         self.spec = lower(app)
@@ -80,6 +82,7 @@ class SiddhiApp:
         emitted, self._emitted = self._emitted, []
         return emitted
 
+    @nests
     def query(self, text: str) -> pa.Table:
         """The answer to an on-demand query of a table or shared window: `from T on … select …`.
 

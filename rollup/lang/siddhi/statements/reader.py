@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, UnexpectedInput, v_args
-from lark.exceptions import VisitError
 from lark.tree import Meta
 
-from rollup.core.errors import RollupError, SyntaxProblem
+from rollup.core.errors import SyntaxProblem
+from rollup.lang.reading import read
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
 from rollup.plan.types import Type, parse_type
@@ -47,14 +47,7 @@ def _grammar() -> Lark:
 
 
 def _read(text: str, start: str) -> Any:
-    try:
-        return _Reader().transform(_grammar().parse(text, start=start))
-    except UnexpectedInput as problem:
-        raise _explained(text, problem) from None
-    except VisitError as problem:
-        if isinstance(problem.orig_exc, RollupError):
-            raise problem.orig_exc from None
-        raise
+    return read(text, _grammar(), _Reader(), _explained, start)
 
 
 _REFUSED = {
