@@ -129,6 +129,65 @@ def test_a_type_that_does_not_fit_is_named(statement: str, word: str) -> None:
     assert refused.value.column
 
 
+NUMBERS_OF = {"int": "2", "long": "2L", "float": "1.5f", "double": "1.5", "BigDecimal": "cast(2, BigDecimal)"}
+"""The types of numbers, each wider than those before it, and one of each."""
+LOOKED_UP = [
+    "{0} = {1}", "{1} > {0}", "{0} != {1}", "{0} is {1}", "{0} in ({1}, {1})", "s = 'x' or {0} <= {1}",
+    "s is not null and {0} < {1}", "{0} + {0} >= {1}", "coalesce({0}, {0}) = {1}", "sub.{0} = {1}",
+]  # fmt: skip
+CONVERTED = ["not ({0} = {1})", "{0} between {1} and {1}", "{0} + vi = {1}", "{0} = any ({1})", "cast({0}, {2}) = {1}"]
+FILTERS = [
+    "select s from N({})",
+    "select s from N where {}",
+    "select * from pattern [every a=N -> b=N({})]",
+    "select (select count(*) from N({})#length(2)) as n from N",
+    "create context C group by {} as x from N",
+    "create context C start N as a end N({})",
+    "on N({}) set vi = 2",
+]
+kinds = st.sampled_from([*NUMBERS_OF])
+
+
+@given(kinds, kinds, st.sampled_from(LOOKED_UP), st.sampled_from(FILTERS))
+@examples(60)
+def test_a_filter_looks_nothing_up_by_a_wider_number(own: str, other: str, test: str, place: str) -> None:
+    order = [*NUMBERS_OF]
+    text = place.format(test.format(f"{own}_", NUMBERS_OF[other]))
+    assert _takes(text) is (order.index(other) <= order.index(own)), text
+
+
+@given(kinds, kinds, st.sampled_from(CONVERTED), st.sampled_from(FILTERS))
+@examples(40)
+def test_what_is_not_looked_up_takes_every_number(own: str, other: str, test: str, place: str) -> None:
+    assert _takes(place.format(test.format(f"{own}_", NUMBERS_OF[other], other)))
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["select * from pattern [every a=N -> b=N({})]", "create context C start N as a end N({})"],
+)
+def test_what_an_event_before_had_is_looked_up_too(place: str) -> None:
+    assert _takes(place.format("long_ = a.int_ + 1"))
+    assert not _takes(place.format("int_ = a.long_ + 1"))
+
+
+def _takes(text: str) -> bool:
+    """Whether a statement is deployed; if it is not, the reason names the types and the cure."""
+    engine = Engine()
+    columns = ", ".join(f"{kind}_ {kind}" for kind in NUMBERS_OF)
+    engine.deploy(f"create schema I({columns})")
+    engine.deploy(f"create schema N({columns}, s string, sub I)")
+    engine.deploy("create variable int vi = 1")
+    try:
+        engine.deploy(text)
+    except PlanError as refused:
+        assert "a filter finds" in refused.message
+        assert refused.hint is not None
+        assert refused.hint.startswith("cast(")
+        return False
+    return True
+
+
 def test_nothing_is_between_null_and_a_value() -> None:
     engine = _engine()
     engine.deploy("select 0 between null and v as inside, 0 not between null and v as outside from S", "s")

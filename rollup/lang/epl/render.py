@@ -100,7 +100,7 @@ def _like(node: ex.Like) -> str:
 
 def _quantified(node: ex.Quantified) -> str:
     items = _list(node.items) if isinstance(node.items, tuple) else "select …"
-    return f"{_bound(node.left, _binding(node))}{node.operator}{'all' if node.every else 'any'} ({items})"
+    return f"{_bound(node.left, _binding(node))}{node.operator}{'all' if node.every else 'any'}({items})"
 
 
 def _case(node: ex.Case) -> str:
@@ -108,6 +108,11 @@ def _case(node: ex.Case) -> str:
     branches = "".join(f" when {render(when)} then {render(then)}" for when, then in node.branches)
     otherwise = f" else {render(node.otherwise)}" if node.otherwise else ""
     return f"case{operand}{branches}{otherwise} end"
+
+
+def _new(node: ex.New) -> str:
+    fields = [(name, render(value)) for name, value in node.fields]
+    return "new{" + ",".join(name if name == value else f"{name}={value}" for name, value in fields) + "}"
 
 
 def _lambda(node: ex.Lambda) -> str:
@@ -135,7 +140,7 @@ _PRINT: dict[type[ex.Expression], Callable[[Any], str]] = {
     ex.Case: _case,
     ex.Exists: lambda node: "exists (select …)",
     ex.Subquery: lambda node: "(select …)",
-    ex.New: lambda node: "new {" + ",".join(f"{name}={render(value)}" for name, value in node.fields) + "}",
+    ex.New: _new,
     ex.Array: lambda node: "{" + _list(node.items) + "}",
     ex.Star: lambda node: "*",
     ex.StreamStar: lambda node: f"{node.stream}.*",

@@ -246,6 +246,7 @@ EPL = Language(
         "expr": "Expressions",
         "faf": "Requests with parameters and indexes",
         "join": "Joins",
+        "filter": "Filters: types, nulls",
         "key": "Arrays as keys",
         "nw": "Named windows",
         "out": "Output rates, timers late",

@@ -18,8 +18,9 @@ from rollup.engine.types import INT, LONG, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.streams import filter_of, source_filter
-from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.expressions import key as keyed
+from rollup.lang.epl.lowering.values.expressions import lower
+from rollup.lang.epl.lowering.values.filtering import filter_condition
 from rollup.lang.epl.lowering.values.times import crontab, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -155,7 +156,7 @@ class _Level:
         kinds, tests = source_filter(form.source, self.scope)
         scope = replace(self.scope, sources=(Source(form.source.type, kinds),))
         self.own["label"] = STRING
-        found = tuple((label, condition(test, scope)) for test, label in form.categories)
+        found = tuple((label, filter_condition(test, scope)) for test, label in form.categories)
         filter = filter_of(form.source.type, tests, self.registry)
         return Categories(filter, found, lookups=tuple(self.registry.lookups))
 

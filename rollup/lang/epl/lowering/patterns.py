@@ -12,6 +12,7 @@ from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, constant, key
+from rollup.lang.epl.lowering.values.filtering import filter_condition
 from rollup.lang.epl.lowering.values.times import crontab, span, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
@@ -128,7 +129,7 @@ class _Patterns:
         own = len(scope.sources) - 1
         equals: dict[int, Expr] = {}
         rest: list[Expr] = []
-        tests = [condition(each, scope) for each in node.source.filters]
+        tests = [filter_condition(each, scope, own) for each in node.source.filters]
         self._check_order(node, tests, own)
         for test in (part for each in tests for part in conjuncts(each)):
             pair = _bound(test, own)

@@ -32,8 +32,10 @@ from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, criterion, lower
+from rollup.lang.epl.lowering.values.filtering import check_filter
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, Sets
+from rollup.lang.epl.scope import walk as parts
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import Item, Stream
@@ -58,7 +60,16 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
     sides = [Side() for _ in query.streams[1:]]
     sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
     join = JoinSpec(tuple(sides), only, alone) if sides else None
+    if query.where is not None and len(inputs) == 1 and _is_filter(query.where, inputs[0]):
+        check_filter(query.where, replace(inside, slots=None))
     return assemble(query, inside, inputs, join)
+
+
+def _is_filter(where: ex.Expression, found: Input) -> bool:
+    """Whether `where` says what events a statement wants: without a window, and without sub-queries."""
+    bare = isinstance(found, StreamInput) and found.window is None and not found.unnest
+    queries = (ex.Subquery, ex.Exists, ex.InQuery, ex.Quantified)
+    return bare and not any(isinstance(each, queries) for each in parts(where))
 
 
 def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, list[Input]]:

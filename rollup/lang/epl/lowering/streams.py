@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
@@ -16,8 +17,10 @@ from rollup.engine.types import BOOL, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.filtering import filter_condition
 from rollup.lang.epl.lowering.values.names import field_of
 from rollup.lang.epl.lowering.windows import windows
+from rollup.lang.epl.naming import column_name
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import expressions as ex
@@ -65,7 +68,8 @@ def source_filter(source: st.FilterSource, scope: Scope) -> tuple[RowType, list[
         scope, sources=(Source(None, kinds, stream=source.type),), outer=0, slots=None, no_aggregates="in a filter"
     )
     named = replace(inner, sources=(Source(source.type, kinds, stream=source.type),))
-    return kinds, [condition(each, named) for each in source.filters]
+    found = condition if source.type in scope.catalog.stores else filter_condition
+    return kinds, [found(each, named) for each in source.filters]
 
 
 def lower_stream(stream: st.Stream, scope: Scope, place: int) -> tuple[Input, Source]:
@@ -142,6 +146,7 @@ def columns_of(items: Sequence[st.Item], scope: Scope) -> tuple[list[Expr], list
         columns.append(value)
         names.append(name)
 
+    numbers = count(1)  # of the sub-queries
     for item in items:
         if isinstance(item.value, ex.Star):
             for name, value in _all_columns(scope):
@@ -149,7 +154,7 @@ def columns_of(items: Sequence[st.Item], scope: Scope) -> tuple[list[Expr], list
         elif isinstance(item.value, ex.StreamStar) and item.name is None:
             _stream_star(item, item.value, scope, add)
         else:
-            add(item.name or render(item.value), _column(item.value, scope), item)
+            add(item.name or column_name(item.value, numbers), _column(item.value, scope), item)
     return columns, names
 
 

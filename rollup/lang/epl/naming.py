@@ -1,0 +1,80 @@
+"""The name of a column that a select gives none: the text of its expression, as Esper writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from itertools import count
+from typing import Any
+
+from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import is_aggregate
+from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree.node import Node
+from rollup.lang.epl.tree.statements import Query
+
+_OPERATORS = (ex.Arithmetic, ex.Comparison, ex.Logical, ex.Not, ex.In, ex.Between, ex.Like, ex.Quantified)
+_PREVIOUS = {"prev": 1, "prevtail": 0}
+"""Which row they mean where the text has no number."""
+
+
+def column_name(node: ex.Expression, numbers: Iterator[int]) -> str:
+    """The name of a column: of a sub-query with one column that of its column, of any other the next of the numbers.
+
+    >>> from rollup.lang.epl.reader import read_module
+    >>> query = read_module("select -a, sum(a)/count(*), (select b from T), exists (select * from T) from S").statements[0].body
+    >>> numbers = count(1)
+    >>> [column_name(item.value, numbers) for item in query.items]
+    ['-1*a', '(sum(a))/(count(*))', 'b', 'subselect_2']
+    """
+    return render(_written(node, numbers))
+
+
+def _query(node: ex.Expression) -> Query | None:
+    """The sub-query that an expression is."""
+    if isinstance(node, (ex.Subquery, ex.Exists, ex.InQuery)):
+        return node.query
+    return node.items if isinstance(node, ex.Quantified) and isinstance(node.items, Query) else None
+
+
+def _written(node: ex.Expression, numbers: Iterator[int]) -> ex.Expression:
+    """An expression whose text is Esper's: sub-queries by number, what is left out said, aggregates in parentheses."""
+    query = _query(node)
+    if query is not None:
+        return ex.Reference(_name_of(query, next(numbers)))
+    match _with_parts(node, lambda part: _written(part, numbers)):
+        case ex.Sign(operand) if not isinstance(operand, ex.Constant):
+            return ex.Arithmetic("*", ex.Constant(-1, "int"), operand)
+        case ex.Constant(value, kind) if kind in ("long", "float"):
+            return ex.Constant(value, "int" if kind == "long" else "double")
+        case ex.Reference(name) if name.lower() == "current_timestamp":
+            return ex.Call(name)
+        case ex.Call("leaving", ()) as call:
+            return replace(call, arguments=(ex.Star(),))
+        case ex.Call(name, (value,)) as call if name.lower() in _PREVIOUS:
+            return replace(call, arguments=(ex.Constant(_PREVIOUS[name.lower()], "int"), value))
+        case ex.Expression() as found if isinstance(found, _OPERATORS):
+            return _with_parts(found, lambda part: ex.Group((part,)) if is_aggregate(part) else part)
+        case found:
+            return found
+
+
+def _name_of(query: Query, number: int) -> str:
+    if len(query.items) != 1 or isinstance(query.items[0].value, (ex.Star, ex.StreamStar)):
+        return f"subselect_{number}"
+    return query.items[0].name or column_name(query.items[0].value, count(1))
+
+
+def _with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node with its parts changed."""
+    if isinstance(node, tuple):
+        return tuple(_part(each, change) for each in node)  # pyright: ignore[reportUnknownVariableType]
+    return replace(
+        node, **{each.name: _part(getattr(node, each.name), change) for each in fields(node) if each.name != "at"}
+    )
+
+
+def _part(part: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(part, tuple):
+        return _with_parts(part, change)
+    return change(part) if isinstance(part, Node) and not isinstance(part, Query) else part
