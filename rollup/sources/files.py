@@ -24,7 +24,7 @@ from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
 from rollup.sources.content.damage import PASSING, Unchanged, damaged
 from rollup.sources.content.delimited import Delimited
-from rollup.sources.content.documents import IS_OBJECT, OK, Documents
+from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
 from rollup.sources.content.records import Readers, cast, check_paths, literal, quoted, text, view
@@ -297,12 +297,15 @@ class Files:
         return cast(column, kind), f"{column} IS NOT NULL"
 
     def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
-        documents = Documents(self.stream, self.renamed)
-        read = f"(SELECT raw, readable, record AS __arrival, CAST({received} AS BIGINT) AS __received FROM json_lines)"
+        placed = f"record AS __arrival, CAST({received} AS BIGINT) AS __received"
         raw = f"RTRIM(raw, {text(chr(10) + chr(13))})"
-        with engine.tables({"json_lines": lines(path)}):
-            relation = documents.relation(read)
-            rows, dead = view(engine, self.stream, relation, documents.readers(), raw, OK, self._place(path))
+
+        def read(documents: Documents) -> tuple[int, pa.Table]:
+            with engine.tables({"json_lines": lines(path)}):
+                relation = documents.relation(f"(SELECT raw, readable, plain, {placed} FROM json_lines)")
+                return view(engine, self.stream, relation, documents.readers(), raw, OK, self._place(path))
+
+        rows, dead = read_documents(self.stream, self.renamed, read)
         found = objects("json_lines", f"readable AND {IS_OBJECT}", "record", path, "record")
         with engine.tables({"json_lines": lines(path)}):
             return rows, dead, json_looked(engine, self.stream, self.options, found)

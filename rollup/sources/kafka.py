@@ -23,7 +23,7 @@ from rollup.core.errors import ConfigError, SourceError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need
-from rollup.sources.content.documents import IS_OBJECT, OK, Documents
+from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, read_documents
 from rollup.sources.content.presence import check_names, json_looked, objects
 from rollup.sources.content.records import check_paths, text, view
 from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
@@ -143,11 +143,15 @@ class Kafka:
         numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
         received = pc.if_else(pc.greater_equal(times, 0), times, pa.scalar(None, pa.int64()))
         placed = batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
-        documents = Documents(self.stream, self.options.get("columns", {}))
+        placed = placed.append_column("plain", pa.repeat(plain(batch["raw"]), batch.num_rows))
         position = f"{text(topic + ':')} || kafka_partition || ':' || kafka_offset"
-        with engine.tables({"kafka_rows": placed}):
+
+        def read(documents: Documents) -> tuple[int, pa.Table]:
             relation, readers = documents.relation("kafka_rows"), documents.readers()
-            rows, dead = view(engine, self.stream, relation, readers, "raw", OK, position, _PLACED)
+            return view(engine, self.stream, relation, readers, "raw", OK, position, _PLACED)
+
+        with engine.tables({"kafka_rows": placed}):
+            rows, dead = read_documents(self.stream, self.options.get("columns", {}), read)
             found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", topic, *_PLACED)
             looked = json_looked(engine, self.stream, self.options, found)
         return Part("__batch", rows, topic, 0, dead, numbered=True, places="__places", looked=looked, parsed=True)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rollup.core.columns import ColumnEngine
 from rollup.sources.base import DEAD, Part
 from rollup.sources.content.delimited import Delimited
-from rollup.sources.content.documents import IS_OBJECT, OK, Documents
+from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import json_looked, objects
 from rollup.sources.content.records import quoted, view
@@ -94,11 +94,15 @@ def _gathered(rows: Sequence[Row], tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _json(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int, pa.Table, pa.Table]:
-    found = [lines(row["path"]).read_all().select(["raw", "readable"]) for row in rows]
-    documents, raw = Documents(files.stream, files.renamed), "RTRIM(raw, CHR(10) || CHR(13))"
-    with engine.tables({"small_files": _gathered(rows, found)}):
+    found = [lines(row["path"]).read_all().select(["raw", "readable", "plain"]) for row in rows]
+    raw = "RTRIM(raw, CHR(10) || CHR(13))"
+
+    def read(documents: Documents) -> tuple[int, pa.Table]:
         relation = documents.relation("(SELECT * FROM small_files)")
-        count, dead = view(engine, files.stream, relation, documents.readers(), raw, OK, PLACE, [PLACE])
+        return view(engine, files.stream, relation, documents.readers(), raw, OK, PLACE, [PLACE])
+
+    with engine.tables({"small_files": _gathered(rows, found)}):
+        count, dead = read_documents(files.stream, files.renamed, read)
         known = objects("small_files", f"readable AND {IS_OBJECT}", "__arrival", None, PLACE)
         return count, dead, json_looked(engine, files.stream, files.options, known)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rollup.core.columns import ColumnEngine
 from rollup.plan.app import StreamDef
 from rollup.program import compile_app
-from rollup.sources.content.documents import OK, Documents
+from rollup.sources.content.documents import OK, Documents, _broken, plain, read_documents
 from rollup.sources.content.records import cast, json_paths, text, view
 from tests.profiles import examples
 
@@ -126,14 +126,24 @@ def test_a_document_is_read_as_if_each_attribute_were_taken_out_alone(
     renamed = {name: path for name, path in renamed.items() if name in stream.attributes}
     readable = [data.draw(st.integers(0, 20)) > 0 for _ in found]
     numbers = list(range(len(found)))
-    with _ENGINE.tables(
-        {"l": pa.table({"raw": found, "readable": readable, "__arrival": numbers, "__received": numbers})}
-    ):
+    near = plain(pa.chunked_array([found]))
+    lines = {
+        "raw": found,
+        "readable": readable,
+        "plain": [near] * len(found),
+        "__arrival": numbers,
+        "__received": numbers,
+    }
+
+    def read(reading: Documents) -> Any:
+        return seen(view(_ENGINE, stream, reading.relation("l"), reading.readers(), "raw", OK, "'t:' || __arrival"))
+
+    with _ENGINE.tables({"l": pa.table(lines)}):
         wanted = seen(plainly(stream, renamed))
         for quick in (True, False):
-            reading = Documents(stream, renamed, quick)
-            relation = reading.relation("l")
-            assert seen(view(_ENGINE, stream, relation, reading.readers(), "raw", OK, "'t:' || __arrival")) == wanted
+            assert read(Documents(stream, renamed, quick)) == wanted
+        _broken.clear()
+        assert read_documents(stream, renamed, read) == wanted
 
 
 @pytest.mark.parametrize(
@@ -149,6 +159,25 @@ def test_a_document_is_read_as_if_each_attribute_were_taken_out_alone(
     ],
 )
 def test_usual_documents_are_read_the_quick_way_and_odd_ones_are_not(document: str, quick: bool) -> None:
-    table = pa.table({"raw": [document], "readable": [True], "__arrival": [0], "__received": [0]})
+    table = pa.table({"raw": [document], "readable": [True], "plain": [True], "__arrival": [0], "__received": [0]})
     found = _ENGINE.run(f"SELECT __quick FROM {Documents(STREAMS[ALL], {}).relation('l')}", l=table)
     assert found["__quick"].to_pylist() == [quick]
+
+
+@pytest.mark.parametrize("wrong", ['{"d": 1', '{"d": 1}{"d": 2}', "odd", '{"d": 1,}', '{"d": 1} x', "\ufeff{}"])
+def test_what_duckdb_takes_for_json_without_being_asked_is_json(wrong: str) -> None:
+    """Or a document would be an event in one process, and a dead letter in another that had met a broken one before."""
+    stream, taken = STREAMS["d double, l long"], list[bool]()
+    lines = {"raw": [wrong], "readable": [True], "plain": [True], "__arrival": [0], "__received": [0]}
+
+    def read(reading: Documents) -> Any:
+        taken.append(reading.asking)
+        return seen(view(_ENGINE, stream, reading.relation("l"), reading.readers(), "raw", OK, "'t:' || __arrival"))
+
+    _broken.clear()
+    with _ENGINE.tables({"l": pa.table(lines)}):
+        assert read_documents(stream, {}, read) == read(Documents(stream, {}))
+        assert taken[0] is False
+        taken.clear()
+        read_documents(stream, {}, read)
+    assert not _broken or taken == [True], "a stream with broken records is asked at once"

@@ -9,8 +9,13 @@ values and by signs that its text does not have; a test holds both readings equa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
 
 from rollup.core.dialects import to_sql
 from rollup.plan.app import StreamDef
@@ -23,7 +28,9 @@ OK = "__ok"
 """The column of `Documents.relation` that says whether a record is a JSON object."""
 _WIDEST = {Type.DOUBLE: "1e300", Type.LONG: "9e15", Type.INT: "2147483648"}
 """What is read as a double by the quick way must be nearer to zero than this: then a whole number is exactly that."""
-_SIGNS = "NOT contains(raw, '+') AND NOT contains(raw, '\\')"
+SIGNS = b"+", b"\\"
+"""What a document read the quick way does not have. Where `plain` says that no document near it has one, it is not searched."""
+_SIGNS = "CASE WHEN plain THEN true ELSE NOT contains(raw, '+') AND NOT contains(raw, '\\') END"
 _ODD = "'true|false|[0-9._ ][eE]'"
 """What may be behind a 0 or 1 that is none: a truth, or a text that stands for a number with a great exponent."""
 _WRITTEN = (
@@ -32,20 +39,47 @@ _WRITTEN = (
 """A number that is asked for as a text is written `1e+16` by the quick way and `1e16` by the exact one."""
 
 
+_PIECE = 1 << 20
+Found = TypeVar("Found")
+_broken = set[str]()
+"""Streams of which this process has met a record that is no JSON: it asks each of their records at once."""
+
+
+def read_documents(stream: StreamDef, renamed: Mapping[str, str], read: Callable[[Documents], Found]) -> Found:
+    """What `read` makes of documents, which are taken for JSON at first: asking each would cost a parse of its own.
+
+    Where one is none, DuckDB refuses all of them, and they are read once more with the question.
+    """
+    if stream.name not in _broken:
+        with suppress(duckdb.InvalidInputException):
+            return read(Documents(stream, renamed, asking=False))
+        _broken.add(stream.name)
+    return read(Documents(stream, renamed))
+
+
+def plain(documents: pa.ChunkedArray) -> bool:
+    """Whether none of some texts has one of `SIGNS`; perhaps false where only texts beside them in memory have one."""
+    views = (memoryview(data) for chunk in documents.chunks if (data := chunk.buffers()[2]))
+    pieces = (bytes(view[at : at + _PIECE]) for view in views for at in range(0, len(view), _PIECE))
+    return not any(sign in piece for piece in pieces for sign in SIGNS)
+
+
 @dataclass(frozen=True)
 class Documents:
     """How the attributes of a stream are taken from documents, by name or by what `renamed` gives.
 
     A missing attribute is null. `http.status` is the member of that name, or else `status` in `http`; `$.a[0].b` is a path
-    of DuckDB's. `quick` may be switched off, to compare.
+    of DuckDB's. `quick` may be switched off, to compare. Without `asking`, a record that is no JSON is an error of DuckDB's
+    in whatever reads the relation.
     """
 
     stream: StreamDef
     renamed: Mapping[str, str]
     quick: bool = True
+    asking: bool = True
 
     def relation(self, lines: str) -> str:
-        """`lines` (with `raw` and `readable`) and what `readers` reads: each document is parsed here."""
+        """`lines` (with `raw`, `readable` and `plain`, see `SIGNS`) and what `readers` reads: each document is parsed here."""
         exact = self._found(f"(SELECT *, {self._quick} AS __quick FROM {self._typed(lines)})")
         parts = [f"__found[{number + 1}] AS __text_{number}" for number in range(len(self._together))]
         return f"(SELECT * EXCLUDE (__found), {', '.join(parts)} FROM {exact})"
@@ -82,7 +116,10 @@ class Documents:
             self._named(name): "DOUBLE" if kind in _WIDEST else "VARCHAR"
             for name, kind in self.stream.attributes.items()
         }
-        struct = f"json_transform(CASE WHEN readable AND json_valid(raw) THEN raw END, {text(json.dumps(kinds))})"
+        document = (
+            "CASE WHEN readable AND json_valid(raw) THEN raw END" if self.asking else "CASE WHEN readable THEN raw END"
+        )
+        struct = f"json_transform({document}, {text(json.dumps(kinds))})"
         values = [f"struct_extract(__struct, {text(name)}) AS __value_{number}" for number, name in enumerate(kinds)]
         return f"(SELECT * EXCLUDE (__struct), {', '.join(values)} FROM (SELECT *, {struct} AS __struct FROM {lines}))"
 

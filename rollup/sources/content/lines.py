@@ -12,9 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
+from rollup.sources.content.documents import SIGNS
 
-SCHEMA = pa.schema([("raw", pa.large_string()), ("readable", pa.bool_()), ("record", pa.int64())])
-"""A line's text with its newline, whether it is UTF-8 (else with replacement characters), its number among the lines."""
+SCHEMA = pa.schema(
+    [("raw", pa.large_string()), ("readable", pa.bool_()), ("plain", pa.bool_()), ("record", pa.int64())]
+)
+"""A line's text with its newline, whether it is UTF-8 (else with replacement characters), whether no line around it has
+one of `SIGNS`, its number among the lines."""
 _BLOCK = 8 << 20
 _BOM = b"\xef\xbb\xbf"
 
@@ -60,11 +64,12 @@ def _split(block: bytes, known: int) -> pa.RecordBatch:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
     raw, readable = _decoded(pa.Array.from_buffers(pa.large_binary(), len(ends), buffers))
     filled = pc.invert(pc.ascii_is_space(raw))
-    batch = pa.record_batch([raw, readable, pa.nulls(len(raw), pa.int64())], schema=SCHEMA)
+    plain = pa.array(np.full(len(raw), not any(sign in block for sign in SIGNS)))
+    batch = pa.record_batch([raw, readable, plain, pa.nulls(len(raw), pa.int64())], schema=SCHEMA)
     if not pc.all(filled).as_py():
         batch = batch.filter(filled)
     record = pa.array(np.arange(known, known + batch.num_rows), pa.int64())
-    return pa.RecordBatch.from_arrays([*batch.columns[:2], record], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([*batch.columns[:-1], record], schema=SCHEMA)
 
 
 def _decoded(found: pa.Array) -> tuple[pa.Array, pa.Array]:
