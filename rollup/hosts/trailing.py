@@ -74,12 +74,16 @@ class TrailingStore:
     def next_batch(self) -> None:
         """To be called before the first of a batch's commits begins, in any aggregation."""
 
-    def commit(self, commit: Commit) -> None:
-        """Begin a commit, when no more than `ahead` are on their way with it."""
-        make = self._store.begin(commit)
+    def make_room(self) -> None:
+        """Wait until no more than `ahead` commits are on their way with one that begins."""
         while len(self._begun) >= self.ahead:
             self._begun[0].result()
             self._begun = self._begun[1:]
+
+    def commit(self, commit: Commit) -> None:
+        """Begin a commit, when there is room for it."""
+        make = self._store.begin(commit)
+        self.make_room()
         self._begun = (*self._begun, self._thread.submit(_make, make, self.newest_commit))
         queries = {(stream, mark["query"]) for stream, mark in commit.source.items()}
         if commit.rewrites or not queries or not queries <= self._queries:

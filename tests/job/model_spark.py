@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 SCHEMA = pa.schema([("path", pa.string()), ("modified", pa.int64())])
+_RUNNING = threading.Lock()
 Tasks = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -54,8 +55,9 @@ class Given:
         return Given(self.values, tasks)
 
     def collect(self) -> list[Any]:
-        """The results of all tasks."""
-        return [found for value in self.values for found in self.tasks(iter([value]))]
+        """The results of all tasks, which share what this process has and so run one by one."""
+        with _RUNNING:
+            return [found for value in self.values for found in self.tasks(iter([value]))]
 
 
 class Frame:

@@ -57,17 +57,17 @@ def test_several_aggregations_and_queries_between_streams_share_one_spark_job_a_
         os.utime(tmp_path / "incoming" / f"f{number}.json", (1_600_000_000 + number,) * 2)
     job = Job(tmp_path, {"kind": "json", "path": "incoming", "max_files_per_batch": 1}, app=SEVERAL)
     host, jobs = job.host(spark), list[int]()
-    collect = host._tasks.collect
+    results = host._batches._tasks.results
 
     def counted(*arguments: Any) -> Any:
         group = f"batch-{len(jobs)}"
         spark.sparkContext.setJobGroup(group, group)
         try:
-            return collect(*arguments)
+            return results(*arguments)
         finally:
             jobs.append(len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)))
 
-    host._tasks.collect = counted  # type: ignore[method-assign]
+    host._batches._tasks.results = counted  # type: ignore[method-assign]
     host.run(once=True)
     assert jobs == [1, 1, 1]
     rows = trades(range(120))

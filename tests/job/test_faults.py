@@ -57,7 +57,7 @@ def run_with(
 ) -> list[float]:
     """Run the job; a fault begins when a batch is planned, and passes when the job has seen it; the waits of the job."""
     host, waits, begun = job.host(spark), list[float](), list[bool]()
-    planned = host._planned
+    planned = host._batches._planned
 
     def then_begins(*arguments: Any) -> Any:
         found = planned(*arguments)
@@ -71,7 +71,7 @@ def run_with(
         passes()
         return stop.is_set()
 
-    monkeypatch.setattr(host, "_planned", then_begins)
+    monkeypatch.setattr(host._batches, "_planned", then_begins)
     monkeypatch.setattr(patience, "pause", pause)
     host.run(once=True)
     return waits

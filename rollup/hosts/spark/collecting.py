@@ -23,6 +23,9 @@ from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.program import Program
 from rollup.sources.base import DEAD
 
+Asked = Callable[[], list[Result]]
+"""Waits for the results of tasks that have been begun."""
+
 
 @dataclass(frozen=True)
 class Collected:
@@ -73,9 +76,9 @@ class Tasks:
 
         return patiently(ask, self._stop, spec.stream)
 
-    def collect(self, batch: Given, spec: TaskSpec) -> Collected:
-        """What they give; once more where arrivals are too far apart to be numbered by time."""
-        found = self._collected(spec, self.results(batch, spec))
+    def collect(self, batch: Given, spec: TaskSpec, asked: Asked | None = None) -> Collected:
+        """What they give, perhaps `asked` for already; once more where arrivals are too far apart to be numbered by time."""
+        found = self._collected(spec, self.results(batch, spec) if asked is None else asked())
         if any(found.too_wide(name, self._known(name, spec.stream)) for name in found.partials):
             spec = by_offset(spec)
             return self._collected(spec, self.results(batch, spec))

@@ -1,7 +1,7 @@
 """The Spark host: one streaming query an input stream, one Spark job a batch, the step in the driver.
 
 `foreachBatch` sends `task.run` over the batch, puts the parts that come back in order, numbers their arrivals, and lets
-each aggregation's pipeline admit, cascade and commit. A batch that Spark sends again after a crash is known by the id
+each aggregation's pipeline admit, cascade and commit (`batches.py`); where it may it returns before that (`rests.py`). A batch that Spark sends again after a crash is known by the id
 of its query and its number, both in the commit.
 """
 
@@ -12,53 +12,37 @@ import os
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import structlog
 from py4j.protocol import Py4JError
 
-from rollup.aggregation.admission import Refold
-from rollup.checkpoint.inputs import Input
-from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, none
+from rollup.checkpoint.marks import Plans
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, StoppedError
-from rollup.core.packing import pack
-from rollup.hosts.answers import Answers
 from rollup.hosts.exchange import Exchange
-from rollup.hosts.maintenance import Upkeep
-from rollup.hosts.pipeline import Advance, Pipeline, Prepared
-from rollup.hosts.reporting.absent import Absent
 from rollup.hosts.reporting.progress import Reporter
-from rollup.hosts.reporting.report import BatchReport
-from rollup.hosts.spark.collecting import Collected, Tasks
-from rollup.hosts.spark.ownership import refuse_without_tables, say_lost
-from rollup.hosts.spark.placement import pipeline_of, shift
+from rollup.hosts.spark.batches import Batches
+from rollup.hosts.spark.ownership import refuse_without_tables
+from rollup.hosts.spark.placement import pipeline_of
 from rollup.hosts.spark.query_log import newest_done
+from rollup.hosts.spark.rests import Rests
 from rollup.hosts.spark.rewind import Marked, rewind
 from rollup.hosts.spark.session import Coming, job_session
-from rollup.hosts.spark.sharing import Given, batch_of
 from rollup.hosts.spark.statements import JobStatements
-from rollup.hosts.spark.tasks.kept import Kept
-from rollup.hosts.spark.tasks.results import Kind
-from rollup.hosts.spark.tasks.task import TaskSpec, look_again
 from rollup.hosts.spark.warming import warm
 from rollup.hosts.spark.watching.failures import cause
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
-from rollup.hosts.trailing import Made, trailing
+from rollup.hosts.trailing import trailing
 from rollup.plan.aggregation import Clock
 from rollup.sources.registry import source
 from rollup.stores.base import Store
-from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
 
@@ -70,14 +54,6 @@ _MOMENT = 2.0
 """Seconds between a signal to one process of a job and to the others, at most."""
 _HANGING = 20.0
 """Seconds for a batch that hangs to end when Spark's jobs are cancelled; then Java is ended."""
-
-
-@dataclass(frozen=True)
-class _Share:
-    """What a pipeline takes of a batch, and how it was asked for."""
-
-    spec: TaskSpec
-    results: Collected
 
 
 class SparkHost:
@@ -99,7 +75,6 @@ class SparkHost:
         apart = {name: store.apart for name, store in opened.items() if name not in bound}
         self._trailing = {name: trailing(store) for name, store in apart.items() if store is not None}
         stores: dict[str, Store] = {**opened, **self._trailing}
-        self._unreported = deque[tuple[BatchReport, Mapping[str, Future[Made]]]]()
         self.pipelines = {
             name: pipeline_of(conf, self.program, a, stores[name], self.engine, lambda: self.spark, name in bound)
             for name, a in self.program.aggregations.items()
@@ -109,23 +84,27 @@ class SparkHost:
             if self.program.statements is None
             else JobStatements(conf, self.program, self.pipelines, self.engine, lambda: self.spark)
         )
-        self.answers = Answers(conf, self.program, {name: stores[name] for name in stores})
-        self.dead_letters = DeadLetters(conf.tables)
         self.reporter = reporter or Reporter()
         self._session = spark if spark is not None else job_session(conf)
         self._lock = threading.RLock()
-        self._ids: dict[str, str] = {}
-        self._plans: Mapping[str, Plans] = {}
-        self._begun: Mapping[str, int] = {}
+        self._rests = Rests()
+        self._overlapping = False
         self._started = threading.Event()
         self._stop = threading.Event()
         self._exchange = Exchange()
-        self._kept = Kept()
         self._cancelled: float | None = None
         self._watchdog = Watchdog(lambda: None if self._java is None else spent(self._java))
-        self._tasks = Tasks(self.program, self._kept, self._watchdog, self._stop, self._following)
-        self._upkeep = Upkeep(list(stores.values()))
-        self._absent = {name: Absent(name, conf.sources[name]) for name in self.program.inputs}
+        self._batches = Batches(
+            conf,
+            self.program,
+            self.pipelines,
+            stores,
+            self.statements,
+            self.reporter,
+            self._watchdog,
+            self._stop,
+            lambda: self._exchange.path if self._local else None,
+        )
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -138,20 +117,21 @@ class SparkHost:
 
     def run(self, once: bool = False) -> None:
         """Process streams until `stop`, or with `once` all that is there now. Raises what stopped a query."""
+        self._overlapping = once and self._batches.may_overlap()
         for pipeline in self.pipelines.values():
             pipeline.start()
         if self.statements is not None:
             self.statements.running.start(self.engine)
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
-        self._plans = {stream: self._rewind(stream) for stream in self.program.inputs}
-        self._begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
+        self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
+        self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
         if isinstance(self._session, Coming) and self._local:
-            warm(self.spark, [self._spec(stream) for stream in self.program.inputs])
+            warm(self.spark, [self._batches.spec(stream) for stream in self.program.inputs])
         queries: list[StreamingQuery] = []
         try:
             for stream in self.program.inputs:
                 queries.append(self._query(stream, once))
-                self._ids[stream] = str(queries[-1].id)
+                self._batches.ids[stream] = str(queries[-1].id)
             self._started.set()
             gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
             self._wait(queries, once)
@@ -159,6 +139,7 @@ class SparkHost:
             self._without_java(problem)
         finally:
             self._end(queries)
+        self._rests.check()
         for store in self._trailing.values():
             store.settle()
 
@@ -168,15 +149,10 @@ class SparkHost:
 
     def _rewind(self, stream: str) -> Plans:
         """Let a query go on where the tables are that are behind it, and take back what it left beside them."""
-
-        def forget(query: str, batch: int) -> None:
-            self.dead_letters.forget(query, batch)
-            self.answers.forget(query, batch)
-
         marked: dict[str, Marked] = {**self.pipelines}
         if self.statements is not None:
             marked["the statements"] = self.statements.running
-        return rewind(stream, self.conf.checkpoint / stream, marked, forget)
+        return rewind(stream, self.conf.checkpoint / stream, marked, self._batches.forget)
 
     def _query(self, stream: str, once: bool) -> StreamingQuery:
         frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)
@@ -185,7 +161,9 @@ class SparkHost:
         return writer.foreachBatch(lambda batch, number: self._batch(stream, batch, number)).start()
 
     def _wait(self, queries: list[StreamingQuery], once: bool) -> None:
-        while not self._stop.is_set() and (any(query.isActive for query in queries) or not once):
+        while not self._stop.is_set() and (
+            any(query.isActive for query in queries) or not self._rests.idle(0) or not once
+        ):
             if any(not query.isActive for query in queries) and not once:
                 break
             self._tick()
@@ -205,9 +183,10 @@ class SparkHost:
             with suppress(Py4JError, OSError):  # without Java there is nothing to stop
                 query.stop()
         gc.unfreeze()
+        self._rests.close()
         for store in self._trailing.values():
             store.close()
-        self._report()
+        self._batches.report()
         if self.statements is not None:
             structlog.get_logger("rollup").info("statements gave", rows=dict(self.statements.running.counts))
         self._exchange.close()
@@ -240,23 +219,24 @@ class SparkHost:
 
     def _let_end(self) -> None:
         """Wait until the batch in progress has ended, which one that hangs is made to do."""
-        while not self._lock.acquire(timeout=1):
+        while not self._idle():
             if self._cancelled is None:
                 with suppress(RollupError, Py4JError, OSError):
                     self._watch()
             elif time.monotonic() - self._cancelled > _HANGING and java_ended(self.spark) is None:
                 os.kill(java_of(self.spark) or os.getpid(), signal.SIGKILL)
-        self._lock.release()
+
+    def _idle(self) -> bool:
+        """Whether nothing of a batch is in progress."""
+        with self._between_batches() as free:
+            return free
 
     def _tick(self) -> None:
         """Aggregations by arrival time close their buckets although nothing arrives; commits that trail are looked at."""
+        self._rests.check()
         for store in self._trailing.values():
             store.check()
-        if self._lock.acquire(blocking=False):
-            try:
-                self._report()
-            finally:
-                self._lock.release()
+        self._batches.report()
         now = int(time.time() * 1000)
         for pipeline in self.pipelines.values():
             if pipeline.aggregation.clock is Clock.ARRIVAL and pipeline.due(now):
@@ -266,160 +246,35 @@ class SparkHost:
 
     @contextmanager
     def _between_batches(self) -> Generator[bool]:
-        """The lock, or False after a second: who waits longer for a batch does not see that it hangs."""
-        free = self._lock.acquire(timeout=1)
+        """The lock when nothing of a batch is in progress, or False after two seconds: who waits longer for a batch
+        does not see that it hangs."""
+        if not self._lock.acquire(timeout=1):
+            yield False
+            return
         try:
-            yield free
+            yield self._rests.idle(1)
         finally:
-            if free:
-                self._lock.release()
+            self._lock.release()
 
     def _batch(self, stream: str, frame: DataFrame, number: int) -> None:
         self._started.wait()
-        with self._lock, self._kept:
+        with self._lock:
             if self._stop.is_set():
                 # Spark would take a batch that returns as done, and its events would be lost.
                 raise StoppedError("stopped between two batches")
             point("batch.begin")
-            began = time.time()
-            query = self._ids[stream]
-            waiting = [p for p in self.pipelines.values() if not done(p.source.get(stream), query, number)]
-            fed = self._fed(stream, waiting)
-            given, spec = self._planned(stream, frame, number), self._spec(stream)
-            whole = [p.aggregation.name for p in fed if not ahead(p.source.get(stream), query)]
-            results = self._tasks.collect(
-                given, replace(spec, only=tuple(whole), rows=self._told_rows(stream, query, number))
-            )
-            self.reporter.warn(self._absent[stream].observe(results.looked))
-            for store in self._trailing.values():
-                store.next_batch()
-            advances, prepared = dict[str, Advance](), dict[str, Prepared]()
-            for p, share in self._shares(fed, given, spec, results, query):
-                asked = self._asked(p, stream, given, share, results.held, query, number)
-                if self.statements is not None and self.statements.tells(p):
-                    prepared[p.aggregation.name] = p.prepare(*asked)
-                else:
-                    advances[p.aggregation.name] = p.advance(*asked)
-            refused = self._statements(stream, given, spec, results, query, number, prepared)
-            advances |= {name: self.pipelines[name].commit(made) for name, made in prepared.items()}
-            answered = self.answers.process(results.forwarded, query, number)
-            letters = pa.concat_tables([results.dead, answered, *refused])
-            self.dead_letters.append(letters, query, number)
-            report = BatchReport(
-                stream, number, results.numbering.events, began, time.time(), letters.num_rows, advances, self.pipelines
-            )
-            self._unreported.append((report, self._on_their_way(advances)))
-            self._report()
-            self._upkeep.after_batch()
-            point("batch.end")
-
-    def _planned(self, stream: str, frame: DataFrame, number: int) -> Given:
-        """What the tasks of a batch read."""
-        origin = source(self.program.streams[stream], self.conf.sources[stream])
-        return batch_of(frame, origin.planned(frame, self.conf.checkpoint / stream, number))
-
-    def _on_their_way(self, names: Iterable[str]) -> dict[str, Future[Made]]:
-        """The commits of some aggregations that are being made by another process."""
-        newest = {name: self._trailing[name].newest_commit for name in names if name in self._trailing}
-        return {name: commit for name, commit in newest.items() if commit is not None}
-
-    def _report(self) -> None:
-        """Report the batches, in their order, whose commits have been made; the one of a failed commit never is."""
-        while self._unreported and all(commit.done() for commit in self._unreported[0][1].values()):
-            report, commits = self._unreported.popleft()
-            if not any(commit.exception() for commit in commits.values()):
-                self.reporter.batch(report.completed({name: commit.result() for name, commit in commits.items()}))
-
-    def _shares(
-        self, pipelines: list[Pipeline], given: Given, spec: TaskSpec, results: Collected, query: str
-    ) -> Iterator[tuple[Pipeline, _Share]]:
-        """What each pipeline takes of a batch: all of it, or where it is ahead of the others what it has not had."""
-        for pipeline in pipelines:
-            taken = ahead(pipeline.source.get(spec.stream), query)
-            own = replace(spec, only=(pipeline.aggregation.name,), taken=taken)
-            found = self._tasks.collect(given, own) if taken else results
-            yield pipeline, _Share(replace(own, options=found.spec.options), found)
-
-    def _fed(self, stream: str, pipelines: list[Pipeline]) -> list[Pipeline]:
-        reached = {stream, *(derivation.target for derivation in self.program.fed_by(stream))}
-        return [pipeline for pipeline in pipelines if pipeline.aggregation.stream in reached]
-
-    def _told_rows(self, stream: str, query: str, number: int) -> Mapping[str, tuple[str, ...]]:
-        """The columns that the one Spark job of a batch brings for statements."""
-        found = self.statements
-        if found is None or found.done(stream, query, number) or found.ahead(stream, query):
-            return {}
-        return found.columns(stream)
-
-    def _statements(
-        self,
-        stream: str,
-        given: Given,
-        spec: TaskSpec,
-        results: Collected,
-        query: str,
-        number: int,
-        prepared: Mapping[str, Prepared],
-    ) -> Sequence[pa.Table]:
-        """A batch through the statements, unless they have it already; the dead letters of the events they refuse."""
-        found = self.statements
-        if found is None or found.done(stream, query, number):
-            return ()
-        rows = results.rows
-        if taken := found.ahead(stream, query):
-            rows = self._tasks.collect(given, replace(spec, only=(), rows=found.columns(stream), taken=taken)).rows
-        return [found.batch(stream, query, number, rows, results.held, self._plans[stream], prepared)]
-
-    def _asked(
-        self, pipeline: Pipeline, stream: str, given: Given, share: _Share, held: Input, query: str, number: int
-    ) -> tuple[list[Any], Refold, Mapping[str, Any]]:
-        """What a pipeline is advanced with: partial rows, how to look again, and its marks after the batch."""
-        name, results = pipeline.aggregation.name, share.results
-        base, following = results.bounds(name, self._following(name, stream))
-
-        def refold(steps: pa.Table, suspects: pa.Table) -> list[Any]:
-            bases = {origin: base + offset for origin, offset in results.numbering.bases.items()}
-            spec = replace(share.spec, refold={name: (pack(steps), pack(suspects))}, bases=bases, keep=False)
-            self._kept.ask(stream)
-            if results.kept is not None:
-                with suppress(OSError):
-                    return look_again(replace(spec, threads=os.cpu_count() or 1), results.kept)
-            return [each.partials() for each in self._tasks.results(given, spec) if each.kind is Kind.PARTIALS]
-
-        partials = [shift(table, base) for table in results.partials.get(name, [])]
-        mark = after(pipeline.source.get(stream), query, number, following, held, self._plans[stream])
-        source = {**self._untouched(pipeline), **pipeline.source, stream: mark}
-        if pipeline.anew(source):
-            say_lost(pipeline, stream)
-        return partials, refold, source
-
-    def _following(self, name: str, stream: str) -> int:
-        """The arrival that comes next of a stream, to an aggregation."""
-        return arrivals(self.pipelines[name].source.get(stream))
-
-    def _untouched(self, pipeline: Pipeline) -> dict[str, Mark]:
-        """Marks of the streams that feed a pipeline and had nothing for it yet.
-
-        Without them nobody could tell, once the tables go back to a commit of before their first batch, that it lacks
-        this: the stream would go on behind what the others have.
-        """
-        others = [stream for stream in self.program.inputs if stream not in pipeline.source]
-        return {
-            stream: none(self._ids[stream], self._begun[stream]) for stream in others if self._fed(stream, [pipeline])
-        }
-
-    def _spec(self, stream: str) -> TaskSpec:
-        asking = tuple({join.source.stream for join in self.program.joins} | set(self.conf.sinks))
-        split = {name: p.split for name, p in self.pipelines.items() if p.split is not None}
-        return TaskSpec(
-            self.program.rollups,
-            stream,
-            dict(self.conf.sources[stream]),
-            self._exchange.path if self._local else None,
-            asking,
-            split=split,
-            keep=self._kept.wanted(stream),
-        )
+            batch = self._batches.given(stream, frame, number)
+            if self._overlapping and self._batches.trails(batch):
+                asked = self._rests.ask(lambda: self._batches.ask(batch))
+                self._rests.settle()
+                for store in self._trailing.values():
+                    store.make_room()
+                self._rests.begin(lambda: self._batches.take(batch, asked))
+                return
+            if self._overlapping:
+                self._rests.settle()
+                batch = self._batches.given(stream, frame, number)  # as the one before has left things
+            self._batches.take(batch)
 
     @property
     def _local(self) -> bool:

@@ -23,7 +23,7 @@ _BUSY = 0.05
 
 
 class Watchdog:
-    """Looks at one request to Spark at a time.
+    """Looks at the requests to Spark, at the oldest of those that have no answer.
 
     `spent` gives the processor seconds of all that may work on it, None when that cannot be known, as on a cluster: then
     a request that takes long is said, and nothing more.
@@ -31,7 +31,7 @@ class Watchdog:
 
     def __init__(self, spent: Callable[[], float | None], clock: Callable[[], float] = time.monotonic) -> None:
         self._spent, self._clock = spent, clock
-        self._what: str | None = None
+        self._asked: list[str] = []
         self._idle, self._said = 0.0, False
         self._last: tuple[float, float | None] = (0.0, None)
         self._log = structlog.get_logger("rollup")
@@ -39,16 +39,20 @@ class Watchdog:
     @contextmanager
     def asking(self, what: str) -> Generator[None]:
         """While an answer of Spark is due."""
-        self._idle, self._said, self._last = 0.0, False, (self._clock(), None)
-        self._what = what
+        self._moved()
+        self._asked.append(what)
         try:
             yield
         finally:
-            self._what = None
+            self._moved()
+            self._asked.remove(what)
+
+    def _moved(self) -> None:
+        self._idle, self._said, self._last = 0.0, False, (self._clock(), None)
 
     def look(self) -> RollupError | None:
         """To be called again and again from another thread; the error to end the job with, when it is time."""
-        what, now = self._what, self._clock()
+        what, now = next(iter(self._asked), None), self._clock()
         if what is None or now - self._last[0] < _EVERY:
             return None
         (before, spent), passed = self._last, now - self._last[0]
