@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.sources.content import delimited
-from rollup.sources.content import lines as content_lines
 from rollup.sources.content.delimited import Delimited
 
 
 def test_the_names_of_columns_are_read_from_the_beginning_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blocks(path: str) -> Iterator[bytes]:
+    def blocks(path: str, size: int) -> Iterator[bytes]:
         yield b"\r\n" * 3000
         yield b'a,"b\nb",c\n' + b"1,2,3\n" * 1500
         raise AssertionError("what follows was read")
@@ -40,7 +39,7 @@ def test_blocks_that_need_no_look_at_their_bytes_are_counted_as_the_others(
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ended else b"")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(content_lines, "_BLOCK", block)
+        patch.setattr(delimited, "_COUNTED", block)
         (Path(folder) / "f.csv").write_bytes(content)
         file = Delimited(str(Path(folder) / "f.csv"), False, ",", "")
         quick = file._records()  # pyright: ignore[reportPrivateUsage]

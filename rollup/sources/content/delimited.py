@@ -22,8 +22,10 @@ _BROKEN = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("raw", pa.s
 _REJECTS = ("__scans", "__rejects")
 _SPAN = 1000
 """Lines that one record may have; a quote that is not closed within them belongs to no pair."""
-_UNEVEN = (b'"', b"\r", b"\n\n")
-"""What a block must not have for each of its newlines to be the end of one record."""
+_UNEVEN = (b'"', b"\r")
+"""What a block without empty lines must not have for each of its newlines to be the end of one record."""
+_HEAD, _COUNTED = 64 << 10, 1 << 20
+"""Bytes that are read at once to see the beginning of a file, and to count its records: these stay in the cache."""
 Read = Callable[[str], tuple[int, pa.Table]]
 """What makes events of a relation of texts: how many rows it has, and its dead letters."""
 csv.field_size_limit(sys.maxsize)
@@ -87,12 +89,14 @@ class Delimited:
     def _records(self) -> int:
         """How many records there are: lines that are not empty, and end where no quote is open."""
         count, opened = 0, 0
-        for block in blocks(self.path):
-            if not opened and not block.startswith(b"\n") and not any(sign in block for sign in _UNEVEN):
-                count += block.count(b"\n") + (not block.endswith(b"\n"))
-                continue
+        for block in blocks(self.path, _COUNTED):
             found = np.frombuffer(block, np.uint8)
-            ends = np.flatnonzero(found == ord("\n"))
+            newline = found == ord("\n")
+            filled = not newline[0] and not (newline[1:] & newline[:-1]).any()
+            if filled and not opened and not any(sign in block for sign in _UNEVEN):
+                count += int(np.count_nonzero(newline)) + (not block.endswith(b"\n"))
+                continue
+            ends = np.flatnonzero(newline)
             if not block.endswith(b"\n"):
                 ends = np.append(ends, len(block))
             sizes = np.diff(ends, prepend=-1) - 1
@@ -131,7 +135,7 @@ class Delimited:
         With `most`, of no more of the file than holds so many lines that are not empty.
         """
         lines = list[bytes]()
-        for block in blocks(self.path):
+        for block in blocks(self.path) if most is None else blocks(self.path, _HEAD):
             lines += block.removesuffix(b"\n").split(b"\n")
             if most is not None and len(lines) - lines.count(b"") - lines.count(b"\r") >= most:
                 break

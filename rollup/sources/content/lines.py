@@ -39,11 +39,11 @@ def _batches(path: str) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def blocks(path: str) -> Iterator[bytes]:
-    """The content of a file in pieces that end where lines end; raises as `lines` does."""
+def blocks(path: str, size: int = _BLOCK) -> Iterator[bytes]:
+    """The content of a file in pieces of about a size that end where lines end; raises as `lines` does."""
     with pa.input_stream(path, compression="detect") as file:
         left, first = list[bytes](), True
-        while found := file.read(_BLOCK):
+        while found := file.read(size):
             if first:
                 found, first = found.removeprefix(_BOM), False
             cut = found.rfind(b"\n") + 1
