@@ -98,6 +98,7 @@ SHAPES = {
         100,
     ),
     "division": Shape("select symbol, (price - 50) / (volume + 1) as r from S(symbol like 'K1%' or volume > 10)", 100),
+    "keys": Shape("select symbol, volume, sum(price) as s from S#length(1000) group by symbol, volume", 100),
     "partitions": Shape("context C select symbol, sum(price) as s from S(price > 20)", 100),
 }
 

@@ -66,6 +66,9 @@ COVERED = {
     "where timer:within(30 msec)]",
     "found": "insert into U select a.symbol as symbol, b.price as a from pattern [every a=S(price>50) -> "
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
+    "keys": "select symbol, volume, sum(price) as s, count(*) as n from S#length(4) group by symbol, volume",
+    "keys in time": "select irstream volume, symbol, avg(price) as s from S#time(20 msec) group by volume, symbol",
+    "keys each": "select price, symbol, sum(volume) as s from S#length(5) group by symbol, volume",
     "divided": "select symbol, price / volume as x from S(symbol like 'a%' or volume in (1, 2))",
 }
 UNCOVERED = {
@@ -85,6 +88,7 @@ SEVERAL = [
     ["keyed"],
     ["partitions", "a", "last"],
     ["members"],
+    ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
     ["last", "keyed", "grouped", "filter"],
     ["of T", "S into U", "into T", "T into U", "more into T", "R into T", "of U", "U in time", "U by U", "time", "a"],

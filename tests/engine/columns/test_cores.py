@@ -68,6 +68,9 @@ WINDOWS = [
     "select symbol, price, sum(price) as s from S#time(40 msec) where price > 30 group by symbol",
     "select id, sum(price) as s from S#time(30 msec) group by id",
     "select flag, sum(volume) as s from S#length(6) group by flag",
+    "select symbol, flag, id, sum(volume) as s, count(*) as n from S#length(6) group by symbol, flag, id",
+    "select id, symbol, price, avg(price) as a from S#time(40 msec) group by symbol, id",
+    "select symbol, volume, count(*) as n from S group by symbol, volume having count(*) > 1",
     "select symbol, sum(price) / count(*) as s, sum(volume) * 2 as d, max(price) - min(price) as r from S#length(4) "
     "group by symbol having sum(volume) / 2 > -1",
     "select symbol, sum(price), count(*) as n from S group by symbol",

@@ -41,14 +41,14 @@ from rollup.engine.types import Kind
 
 @dataclass(frozen=True)
 class Folded:
-    """Aggregates over a window; `key` None: one group. `by_group`: a row for each group that a change touches, else for
-    each arrival. The projection sees, behind the fields of the event where there is one: the key (`by_group`), the calls.
+    """Aggregates over a window; without `keys` one group. `by_group`: a row for each group that a change touches, else for
+    each arrival. The projection sees, behind the fields of the event where there is one: the keys (`by_group`), the calls.
     """
 
     filter: Filter
     where: Expr | None
     window: Length | Time | Unique | Sorted | None
-    key: Expr | None
+    keys: tuple[Expr, ...]
     calls: tuple[AggregateCall, ...]
     by_group: bool
     projection: Projection
@@ -64,13 +64,15 @@ class Folded:
     @cached_property
     def _text(self) -> str:
         kind, _, _, _ = self._window
-        return text(self.lines, Shape(kind, self.key is not None, self.by_group, self.emitted != "new"))
+        return text(self.lines, Shape(kind, bool(self.keys), self.by_group, self.emitted != "new"))
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
         given = [pa.field(f"given{i}", kind) for i, kind in enumerate(self.lines.given_types())]
         slots = [pa.field(f"slot{i}", kind) for i, kind in enumerate(self.lines.slot_types())]
-        key = pa.int64() if self.key is None else arrow(self.key.type)
+        kinds = [arrow(key.type) for key in self.keys]
+        key = kinds[0] if len(kinds) == 1 else pa.struct([(f"key{i}", kind) for i, kind in enumerate(kinds)])
+        key = key if kinds else pa.int64()
         marks = [] if self.mark is None else [pa.field("mark", arrow(self.mark.type))]
         content = pa.schema([pa.field("time", pa.int64()), pa.field("group", pa.int64()), *marks, *given])
         return content, pa.schema([pa.field("key", key), pa.field("rows", pa.int64()), *slots])
@@ -119,7 +121,7 @@ class Folded:
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
         made = self.lines.results(results, n)
-        named = None if self.key is None else keys.take(pa.array(group[:n]))
+        named = keys.take(pa.array(group[:n])) if self.keys else None
         return after, self._output(taken, at[:n], event[:n], sign[:n], named, made)
 
     def _marks(self, content: pa.Table, taken: Taken) -> tuple[pa.Array | None, Ints]:
@@ -150,9 +152,16 @@ class Folded:
 
     def numbered(self, known: pa.Array, columns: Columns, rows: int) -> tuple[Ints, pa.Array]:
         """The number of each row's group, and the keys that are known then."""
-        if self.key is None:
-            return np.zeros(rows, np.int64), pa.array([0], pa.int64())
-        column = columns[self.key.index] if isinstance(self.key, Field) else evaluate(self.key, columns, rows)
+        match self.keys:
+            case ():
+                return np.zeros(rows, np.int64), pa.array([0], pa.int64())
+            case (Field(index=index),):
+                column = columns[index]
+            case (key,):
+                column = evaluate(key, columns, rows)
+            case several:
+                parts = [evaluate(key, columns, rows) for key in several]
+                column = pa.StructArray.from_arrays(parts, fields=list(known.type))
         return self._codes.codes(known, column)
 
     def _room(self, times: Ints, old: int, now: int) -> int:
@@ -160,7 +169,7 @@ class Folded:
         (kind, _, span, _), room = self._window, len(times) - old
         if kind == TIME and self.by_group:
             room += int(np.searchsorted(times, now - span, "right"))
-        elif kind not in (NEVER, TIME) and self.key is not None:
+        elif kind not in (NEVER, TIME) and self.keys:
             room *= 2
         return room if self.emitted == "new" else 2 * room
 
@@ -175,7 +184,7 @@ class Folded:
     ) -> State:
         """The state; groups that have emptied leave it once they are the greater part."""
         live = rows > 0
-        if self.key is not None and len(rows) > 1024 and int(live.sum()) * 2 < len(rows):
+        if self.keys and len(rows) > 1024 and int(live.sum()) * 2 < len(rows):
             numbers = np.cumsum(live) - 1
             held = [held[0], numbers[held[1]], *held[2:]]
             keys, rows, slots = keys.filter(pa.array(live)), rows[live], [slot[live] for slot in slots]
@@ -195,7 +204,8 @@ class Folded:
     ) -> Output:
         """The projection of the loop's rows, of those that fulfil `having`."""
         if self.by_group:
-            columns: list[pa.Array] = [*([] if keys is None else [keys]), *made]
+            named = [] if keys is None else keys.flatten() if len(self.keys) > 1 else [keys]
+            columns: list[pa.Array] = [*named, *made]
         else:
             arrivals = None if len(event) == len(taken.times) else pa.array(event)  # one row an arrival, in order
             columns = [c if arrivals is None else c.take(arrivals) for c in taken.columns] + list(made)
@@ -249,12 +259,12 @@ def folded(plan: Select, width: int) -> Folded | str:
     shape = _shape(plan)
     if isinstance(shape, str):
         return shape
-    key, calls, by_group = shape
+    keys, calls, by_group = shape
     oldest_first = isinstance(window, (Length, Time))
     reason = filtered(input.filter, plan.where) or first(uncountable(call, oldest_first) for call in calls)
-    reason = reason or against(key) or wide(key)
-    if reason or (key is not None and key.type.kind not in KEYS):
-        return reason or f"groups by a {key.type if key else ''}"
+    reason = reason or first(_unkeyed(key) for key in keys)
+    if reason is not None:
+        return reason
     projection = shifted(plan.projection, 0 if by_group else width)
     used = (*plan.projection.columns, *([plan.projection.having] if plan.projection.having is not None else []))
     if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
@@ -265,7 +275,7 @@ def folded(plan: Select, width: int) -> Folded | str:
     if not by_group and plan.emitted != "new":
         return "the remove stream of one row a row"
     kept = window if isinstance(window, (Length, Time, Unique, Sorted)) else None
-    return reason or Folded(input.filter, plan.where, kept, key, calls, by_group, projection, width, plan.emitted)
+    return reason or Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
 
 
 def _unheld(window: WindowSpec | None) -> str | None:
@@ -282,22 +292,24 @@ def _unheld(window: WindowSpec | None) -> str | None:
             return f"the window {type(window).__name__}"
 
 
-def _shape(plan: Select) -> tuple[Expr | None, tuple[AggregateCall, ...], bool] | str:
-    """Key, calls, and whether there is a row a group."""
+def _unkeyed(key: Expr) -> str | None:
+    """The first reason against a key of groups."""
+    return against(key) or wide(key) or (None if key.type.kind in KEYS else f"groups by a {key.type}")
+
+
+def _shape(plan: Select) -> tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool] | str:
+    """Keys, calls, and whether there is a row a group."""
     grouping = plan.grouping
     if grouping is not None:
         if grouping.own or len(grouping.sets) != 1:
             return "grouping sets"
-        keys, calls = tuple(grouping.dimensions[d] for d in grouping.sets[0]), grouping.calls
-        if len(grouping.dimensions) != 1:
-            return "a group by several keys"
-        return (keys[0], calls, True) if calls else "a grouping without aggregates"
+        if grouping.sets[0] != tuple(range(len(grouping.dimensions))):
+            return "grouping sets"
+        return (grouping.dimensions, grouping.calls, True) if grouping.calls else "a grouping without aggregates"
     if len(plan.levels) != 1 or plan.projection.whole:
         return "several levels of aggregates" if plan.levels else "no aggregates"
     level = plan.levels[0]
-    if len(level.keys) > 1:
-        return "a group by several keys"
-    return (level.keys[0] if level.keys else None), level.calls, plan.total
+    return level.keys, level.calls, plan.total
 
 
 def shifted(projection: Projection, by: int) -> Projection:

@@ -12,7 +12,8 @@ from rollup.engine.columns.groups import Ints
 
 
 class KeyCodes:
-    """Numbers the values of a column. What is known is an array of the state; a table of it is kept at hand.
+    """Numbers the values of a column. What is known is an array of the state; a table of it is kept at hand. Of several
+    columns, which come as a struct, each different row is a value.
 
     >>> codes, known = KeyCodes().codes(pa.array(["b"]), pa.array(["a", "b", None, "a"]))
     >>> codes.tolist(), known.to_pylist()
@@ -25,14 +26,14 @@ class KeyCodes:
 
     def codes(self, known: pa.Array, column: pa.Array) -> tuple[Ints, pa.Array]:
         """The code of each value, and what is known then. Null is a value."""
-        places, values = _encoded(column)
+        places, values = _combined(column) if pa.types.is_struct(column.type) else _encoded(column)
         table = self._of(known)
         numbers: list[Any] = [table.get(value) for value in values]
         if None in numbers:
             fresh = [value for value, number in zip(values, numbers, strict=True) if number is None]
             for value in fresh:
                 table[value] = len(table)
-            known = pa.concat_arrays([known, pa.array(fresh, known.type)])
+            known = pa.concat_arrays([known, _column(fresh, known.type)])
             self._known = known
             numbers = [table[value] for value in values]
         return np.array(numbers, np.int64)[places], known
@@ -45,7 +46,7 @@ class KeyCodes:
 
     def _of(self, known: pa.Array) -> dict[Any, int]:
         if self._known is None or not _same(self._known, known):  # another state than that of the last step
-            self._table = {value: code for code, value in enumerate(known.to_pylist())}
+            self._table = {value: code for code, value in enumerate(_values(known))}
             self._known = known
         return self._table
 
@@ -67,6 +68,32 @@ def _encoded(column: pa.Array) -> tuple[Ints, list[Any]]:
     else:
         column = column.dictionary_encode(null_encoding="encode")
     return column.indices.to_numpy(), column.dictionary.to_pylist()
+
+
+def _combined(column: pa.StructArray) -> tuple[Ints, list[Any]]:
+    """The same for the rows of several columns."""
+    places, values = np.zeros(len(column), np.int64), list[Any]([()])
+    for each in column.flatten():
+        codes, own = _encoded(each)
+        pairs = pa.array(places * len(own) + codes).dictionary_encode()
+        places = pairs.indices.to_numpy().astype(np.int64)
+        values = [(*values[pair // len(own)], own[pair % len(own)]) for pair in pairs.dictionary.to_pylist()]
+    return places, values
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values of `_encoded` or `_combined` as an array."""
+    if not pa.types.is_struct(kind):
+        return pa.array(values, kind)
+    parts = [pa.array([value[i] for value in values], field.type) for i, field in enumerate(kind)]
+    return pa.StructArray.from_arrays(parts, fields=list(kind))
+
+
+def _values(known: pa.Array) -> list[Any]:
+    """What is known, as it is looked up."""
+    if not pa.types.is_struct(known.type):
+        return known.to_pylist()
+    return list(zip(*(part.to_pylist() for part in known.flatten()), strict=True))
 
 
 def _compact(column: pa.Array) -> pa.Array:

@@ -104,14 +104,21 @@ def _joined(core: Joined, kept: Any, now: int) -> State:
 
 def _groups(core: Folded, kind: Any) -> list[tuple[Any, list[Any], int]]:
     """Key, slots and rows of each group; of the one group over all rows the key is 0."""
-    if core.key is not None and core.by_group:  # one row a group: levels, own levels, rows
+    if core.keys and core.by_group:  # one row a group: levels, own levels, rows
         found = kind[0][0]
     elif core.by_group:  # one row in all: the levels
         found = kind[0]
     else:  # one row a row: levels, representatives
         found = kind[0][0]
-    there = [each for each in found if each[2] > 0 or core.key is None]  # a group that has emptied is about to go
-    return [(key[0] if core.key is not None else 0, slots, count) for key, slots, count in there]
+    there = [each for each in found if each[2] > 0 or not core.keys]  # a group that has emptied is about to go
+    return [(_key(core, key), slots, count) for key, slots, count in there]
+
+
+def _key(core: Folded, key: Sequence[Any]) -> Any:
+    """The key of a group, as the state has it."""
+    if len(core.keys) > 1:
+        return {f"key{i}": value for i, value in enumerate(key)}
+    return key[0] if core.keys else 0
 
 
 def _matched(core: Matched, kept: Any, stream: RowType, now: int) -> State:

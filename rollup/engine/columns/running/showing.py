@@ -47,13 +47,14 @@ def _partitions(core: KeyedTotals | KeyedRows, state: State, width: int) -> list
 def _by_group(core: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:
     groups = state.tables["groups"]
     found = list(_groups(core.lines, groups, 2, state.tables["content"]))
-    if core.key is None:
+    if not core.keys:
         values = [((None,), values) for _, values in found] or [((None,), _nothing(core.lines))]
     elif plan.unbounded:
         values = []
     else:
         live = groups.column("rows").to_pylist()
-        values = [((None,), (key, *slots)) for (key, slots), rows in zip(found, live, strict=True) if rows]
+        keyed = [((*key.values(),) if isinstance(key, dict) else (key,), slots) for key, slots in found]
+        values = [((None,), (*key, *slots)) for (key, slots), rows in zip(keyed, live, strict=True) if rows]
     return _shown(plan.projection.columns, plan.projection.having, values)
 
 
