@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -206,6 +206,7 @@ def _compiled(declaration: Declaration) -> Program:
     if parts.statements and not parts.rollups.strip():
         raise PlanError("the app defines no stream", line=1, column=1, hint="define stream S (k string, v double);")
     app = parse_app(parts.rollups)
+    _check_answers(app)
     streams = dict(app.streams)
     for stream in streams.values():
         _check_attributes(stream)
@@ -223,6 +224,7 @@ def _compiled(declaration: Declaration) -> Program:
     if statements is not None:
         streams = {**streams, **statements.streams}
         _check_fed(app, aggregations, statements)
+        _check_answers(app, statements.reads)
         _check_sinks(parts.sinks, statements)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
     rollups = replace(declaration, text=parts.rollups)
@@ -346,6 +348,23 @@ def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -
             column=source.column,
             hint="rename columns with `as`, change their type with convert(x, 'double')",
         )
+
+
+def _check_answers(app: App, read: Collection[str] = ()) -> None:
+    """Refuse readers of what joins answer, queries and the statements that `read` some: nothing would reach them, since
+    an answer is of the newest commit."""
+    asking = [definition.source for definition in (*app.queries, *app.aggregations, *app.joins)]
+    for join in app.joins:
+        found = [source for source in asking if source.stream == join.target] or [join.source] * (join.target in read)
+        if found:
+            asked = next(each for each in app.aggregations if each.name == join.retrieval.aggregation)
+            raise PlanError(
+                f"{join.target} has answers of {asked.name}, which go to sinks and listeners, and no query reads them",
+                line=found[0].line,
+                column=found[0].column,
+                hint="select what is wanted in the join, or read the rows that the aggregation closes: "
+                f"from {asked.name}_{asked.levels[0].table_suffix}",
+            )
 
 
 def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:

@@ -12,7 +12,8 @@ from rollup.plan.app import AggregationDef, Annotation
 
 DOCUMENTATION = ("info", "description")
 """Accepted wherever an annotation may stand: they name and describe, and change nothing anywhere."""
-_APP = ("app:name", "app:description")
+_APP = ("app:name", "app:description", "app:playback")
+"""`@app:playback` says that time is that of events, as it is here; only arrivals have another."""
 _ELSEWHERE: Mapping[str, str] = {
     "source": "[sources.{name}] of the configuration says where its events come from; leave @{annotation} out",
     "sink": "[sinks.{name}] of the configuration says where its events go; leave @{annotation} out",
@@ -24,11 +25,14 @@ HINTS: Mapping[str, str] = {
 """Annotations of an aggregation that change nothing but speed elsewhere: accepted, with a notice that says why."""
 
 
-def check_app(annotations: Iterable[Annotation]) -> None:
+def check_app(annotations: Iterable[Annotation], aggregations: Iterable[AggregationDef]) -> None:
     """Raise PlanError for an annotation of the whole app that is not acted on."""
+    arriving = [definition.name for definition in aggregations if definition.by is None]
     for annotation in annotations:
         if annotation.name not in _APP:
-            raise annotation.refuse(f"@{annotation.name} is not acted on", "known: @app:name, @app:description")
+            raise annotation.refuse(f"@{annotation.name} is not acted on", f"known: @{', @'.join(_APP)}")
+        if annotation.name == "app:playback" and arriving:
+            raise annotation.refuse(f"{arriving[0]} goes by arrival, which is not played back", "aggregate by a time")
 
 
 def check_stream(name: str, annotations: Iterable[Annotation]) -> None:

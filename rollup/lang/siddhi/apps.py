@@ -344,10 +344,10 @@ class _Reader(Expressions):
 
     def app(self, meta: Meta, parts: list[tuple[tuple[Annotation, ...], Any]]) -> App:
         app_level = [annotation for annotations, _ in parts for annotation in annotations]
-        check_app(app_level)
         name = next((a.values.get("", "app") for a in app_level if a.name == "app:name"), "app")
         whole = [part for _, part in parts]
         aggregations = tuple(part for part in whole if isinstance(part, AggregationDef))
+        check_app(app_level, aggregations)
         known = {aggregation.name for aggregation in aggregations}
         joins = tuple(_join(known, *part) for part in whole if isinstance(part, tuple))
         streams = _unique([part for part in whole if isinstance(part, StreamDef)])
@@ -389,8 +389,8 @@ _Named = TypeVar("_Named", StreamDef, AggregationDef)
 def _unique(definitions: list[_Named]) -> dict[str, _Named]:
     found: dict[str, _Named] = {}
     for definition in definitions:
-        if definition.name in found:
-            raise PlanError(f"{definition.name!r} is defined twice")
+        if found.get(definition.name, definition) != definition:
+            raise PlanError(f"{definition.name!r} is defined twice, and not alike", hint="rename one")
         found[definition.name] = definition
     return found
 
