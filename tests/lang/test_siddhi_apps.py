@@ -193,3 +193,24 @@ def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, 
     with pytest.raises(RollupError, match=problem) as refusal:
         SiddhiApp(f"{TIMED}\n{text}")
     assert refusal.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("@store(type='rdbms') define table T (k string);", "@store of table T is not acted on"),
+        ("define table T (k string); @cache(size='1') define table T (k string);", "@cache of table T is not acted on"),
+        ("@PrimaryKey('k') define window W (k string) length(2);", "@PrimaryKey of window W is not acted on"),
+        ("@dist(parallel='2') from S select k insert into Out;", "@dist of a query is not acted on"),
+        ("@async partition with (k of S) begin from S select k insert into Out; end;", "@async of a partition is not"),
+        (
+            "@purge(interval='1 sec', idle.period='all') partition with (k of S) begin from S insert into Out; end;",
+            "takes lengths of time",
+        ),
+    ],
+)
+def test_what_a_statement_says_and_is_not_acted_on_is_refused_at_its_place(statement: str, said: str) -> None:
+    with pytest.raises(RollupError, match=said) as refused:
+        SiddhiApp("define stream S (k string);\n" + statement)
+    assert refused.value.line == 2
+    assert refused.value.hint

@@ -110,7 +110,7 @@ def test_what_is_made_answers_every_event(place: str, expression: str) -> None:
         ("@PrimaryKey('o') define table U (o object);", "not told apart"),
         ("from S select k update T set T.i = k on T.k == k;", "cannot be set"),
         ("from S select o as k, i, l, f, d, b, o as p insert into T;", "is defined as"),
-        ("from S select eventTimestamp(k) as x insert into Out;", "takes no argument"),
+        ("from S select eventTimestamp(k) as x insert into Out;", "takes an event"),
         ("from S as a join T as b on eventTimestamp() > 3L select a.k as k insert into Out;", "no one event"),
     ],
 )

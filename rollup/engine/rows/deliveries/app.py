@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from rollup.core.crontabs import Crontab
-from rollup.engine.compiling import compiled, predicate
+from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.inputs import Content, StreamInput, StreamSpec
 from rollup.engine.rows.deliveries.item import RESET, Item, Subscriber
+from rollup.engine.rows.deliveries.partitions import Partition, PartitionSpec
 from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query, QuerySpec, Write, streams_of
 from rollup.engine.rows.deliveries.selecting import Kind, Selected
 from rollup.engine.rows.deliveries.tables import Change, Table
@@ -29,15 +29,6 @@ class SharedSpec:
 
     window: WindowSpec
     output: Kind
-
-
-@dataclass(frozen=True)
-class PartitionSpec:
-    """Queries once a key: by stream the value, or the labels whose conditions hold."""
-
-    values: dict[str, Expr]
-    ranges: dict[str, tuple[tuple[Expr, str], ...]]
-    queries: tuple[QuerySpec, ...]
 
 
 @dataclass(frozen=True)
@@ -241,76 +232,3 @@ class Shared:
         """The window's."""
         self._input.restore(state)
         self._ask()
-
-
-class Partition:
-    """The queries of each key that was seen; streams that are not keyed go to all of them."""
-
-    def __init__(self, app: DeliveryApp, spec: PartitionSpec, order: Order) -> None:
-        self._app, self._spec, self._order = app, spec, order
-        self._values = {stream: compiled(expr) for stream, expr in spec.values.items()}
-        self._ranges = {s: [(predicate(test), name) for test, name in given] for s, given in spec.ranges.items()}
-        self._read = [frozenset(streams_of(query.input)) for query in spec.queries]
-        self._inner = {q.output.target for q in spec.queries if q.output.target.startswith("#")}
-        self._keys: dict[Any, list[Query]] = {}
-        for stream in dict.fromkeys(name for query in spec.queries for name in streams_of(query.input)):
-            if stream not in self._inner:
-                app.read(stream, self)
-
-    def start(self) -> None:
-        """There is no key yet."""
-
-    def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
-        """Each event to the queries of its key; those of one key that follow one another are one delivery.
-
-        An event that has no key lies between none; one of several keys, in ranges that overlap, ends a delivery.
-        """
-        if stream not in self._values and stream not in self._ranges:
-            for key in list(self._keys):
-                self._give(key, stream, chunk)
-            return
-        keyed = [(key, item) for item in chunk for key in self._of(stream, item)]
-        for key, run in groupby(keyed, key=lambda each: each[0]):
-            self._give(key, stream, [item for _, item in run])
-
-    def _of(self, stream: str, item: Item) -> list[Any]:
-        environment = self._app.runner.environment
-        if stream in self._values:
-            key = self._values[stream](item.rows, (item.time,), environment)
-            return [] if key is None else [key]
-        return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
-
-    def _give(self, key: Any, stream: str, chunk: Sequence[Item]) -> None:
-        for query, read in zip(self._queries(key), self._read, strict=True):
-            if stream in read:
-                query.deliver(stream, chunk)
-
-    def _queries(self, key: Any) -> list[Query]:
-        if key not in self._keys:
-            self._keys[key] = [self._made(key, place, spec) for place, spec in enumerate(self._spec.queries)]
-            for query in self._keys[key]:
-                query.start()
-        return self._keys[key]
-
-    def _made(self, key: Any, place: int, spec: QuerySpec) -> Query:
-        order = (*self._order, len(self._keys), place)
-        return Query(spec, self._app.runner, order, self._app.stored, self._writer(key, spec))
-
-    def _writer(self, key: Any, spec: QuerySpec) -> Write:
-        if spec.output.target not in self._inner:
-            return self._app.writer(spec.output)
-
-        def inside(rows: Sequence[Selected]) -> None:
-            self._give(key, spec.output.target, [Item((made.row,), False, made.row.values[-1]) for made in rows])
-
-        return inside
-
-    def snapshot(self) -> Any:
-        """The queries of each key."""
-        return [[key, [query.snapshot() for query in queries]] for key, queries in self._keys.items()]
-
-    def restore(self, state: Any) -> None:
-        """The queries of each key."""
-        for key, states in state:
-            for query, inner in zip(self._queries(key), states, strict=True):
-                query.restore(inner)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from rollup.engine.dividing import Need
 from rollup.engine.expressions import Field
-from rollup.engine.rows.deliveries.app import AppSpec, PartitionSpec
+from rollup.engine.rows.deliveries.app import AppSpec
 from rollup.engine.rows.deliveries.inputs import StreamSpec
+from rollup.engine.rows.deliveries.partitions import PartitionSpec
 from rollup.engine.rows.deliveries.queries import InsertSpec, QuerySpec, streams_of
 
 INNER = "#"

@@ -275,6 +275,10 @@ class PatternInput:
         """Begin to look."""
         self._matcher.start()
 
+    def stop(self) -> None:
+        """Look no longer."""
+        self._matcher.stop()
+
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
         for row in rows_of(chunk):
             entries = self._scope.indexes[stream].matches(row)
@@ -292,7 +296,7 @@ class PatternInput:
         return self._matcher.snapshot()
 
     def restore(self, state: Any) -> None:
-        self._matcher.stop()
+        self.stop()
         self._matcher.restore(state)
 
 

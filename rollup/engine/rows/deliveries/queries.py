@@ -92,9 +92,10 @@ class Query:
         if rate is None:
             return None
         if rate.mode == "snapshot":
-            windowed = isinstance(self.spec.input, StreamSpec) and self.spec.input.window is not None
+            source = self.spec.input
+            windowed = isinstance(source, JoinSpec) or (isinstance(source, StreamSpec) and source.window is not None)
             return Snapshots(rate, self._leave, self._runner.now, windowed, bool(selection.calls or selection.group_by))
-        return Rates(rate, self._leave, self._runner.now)
+        return Rates(rate, self._leave, self._runner)
 
     def _built(self, stored: Stored) -> Input:
         match self.spec.input:
@@ -112,6 +113,12 @@ class Query:
         if isinstance(self._input, PatternInput):
             self._input.start()
         self.ask()
+
+    def stop(self) -> None:
+        """End: nothing of it is due any more."""
+        if isinstance(self._input, PatternInput):
+            self._input.stop()
+        self._runner.timers.forget(self)
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
         """A delivery of one of its streams."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rollup.engine.rows.deliveries.selecting import Selected
+from rollup.engine.rows.runner import Runner
 
 Mode = Literal["all", "first", "last", "snapshot"]
 Leave = Callable[[list[Selected]], None]
@@ -25,21 +26,24 @@ class Rate:
 class Rates:
     """What waits for its turn; `leave` gets the rows whose turn it is, a delivery at a time."""
 
-    def __init__(self, spec: Rate, leave: Leave, now: int) -> None:
-        self._spec, self._leave, self._edge = spec, leave, now + (spec.span or 0)
+    def __init__(self, spec: Rate, leave: Leave, runner: Runner) -> None:
+        self._spec, self._leave, self._runner = spec, leave, runner
+        self._edge = runner.now + (spec.span or 0)
         self._waiting: list[Selected] = []
         self._counts: dict[Any, int] = {}
-        self._given: list[Any] = []
+        self._given: dict[Any, int] = {}
 
     @property
     def due(self) -> int | None:
-        """The next edge of the raster."""
-        return None if self._spec.span is None else self._edge
+        """The next edge of the raster; first rows have none."""
+        return None if self._spec.span is None or self._spec.mode == "first" else self._edge
 
     def offer(self, rows: Sequence[Selected]) -> None:
         """Rows that would leave."""
-        if self._spec.events is None:
-            self._until_edge(rows)
+        if self._spec.events is None and self._spec.mode == "first":
+            self._first_of_span(rows)
+        elif self._spec.events is None:
+            self._waiting += rows
         elif self._spec.mode == "first":
             self._first_of_events(rows)
         else:
@@ -60,14 +64,13 @@ class Rates:
                 self._leave(self._picked())
                 self._waiting = []
 
-    def _until_edge(self, rows: Sequence[Selected]) -> None:
-        if self._spec.mode != "first":
-            self._waiting += rows
-            return
+    def _first_of_span(self, rows: Sequence[Selected]) -> None:
+        """A row leaves when the last one that left, of its group, is as old as the span."""
+        now = self._runner.now
         for made in rows:
             key = made.key if self._spec.grouped else None
-            if key not in self._given:
-                self._given.append(key)
+            if key not in self._given or now - self._given[key] >= (self._spec.span or 0):
+                self._given[key] = now
                 self._leave([made])
 
     def _picked(self) -> list[Selected]:
@@ -81,19 +84,20 @@ class Rates:
         """An edge of the raster."""
         while self._edge <= now:
             self._edge += self._spec.span or 1
-        self._given = []
         rows, self._waiting = (self._picked() if self._waiting else []), []
         if rows:
             self._leave(rows)
 
     def snapshot(self) -> Any:
-        """What waits, what was counted, the next edge."""
-        return [[list(made) for made in self._waiting], list(self._counts.items()), self._given, self._edge]
+        """What waits, what was counted, when each group's row left last, the next edge."""
+        waiting = [list(made) for made in self._waiting]
+        return [waiting, list(self._counts.items()), list(self._given.items()), self._edge]
 
     def restore(self, state: Any) -> None:
         """Go on."""
         self._waiting = [Selected(*made) for made in state[0]]
-        self._counts, self._given, self._edge = {key: n for key, n in state[1]}, state[2], state[3]
+        self._counts, self._given = ({key: value for key, value in items} for items in state[1:3])
+        self._edge = state[3]
 
 
 class Snapshots:
@@ -116,11 +120,20 @@ class Snapshots:
                 self._left(made)
             elif self._windowed:
                 self._rows.append(made)
+            elif self._spec.grouped:
+                self._replace(made)
             else:
-                self._rows = [each for each in self._rows if self._spec.grouped and each.key != made.key]
-                self._rows.append(made)
+                self._rows = [made]
         if self._aggregated and self._windowed:
             self._refresh(rows)
+
+    def _replace(self, made: Selected) -> None:
+        """A group keeps the place that its first row had."""
+        for place, each in enumerate(self._rows):
+            if each.key == made.key:
+                self._rows[place] = made
+                return
+        self._rows.append(made)
 
     def _left(self, made: Selected) -> None:
         for place, each in enumerate(self._rows):

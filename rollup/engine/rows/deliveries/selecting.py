@@ -26,7 +26,7 @@ Kind = Literal["current", "expired", "all"]
 class Selection:
     """The columns over the inputs' rows and the slots (the time, then the aggregates), and what stands behind them.
 
-    `order_by` are places of columns; `kind` says which rows leave.
+    `order_by` are places of columns; `kind` says which rows leave; `each`: every row of a group does.
     """
 
     columns: tuple[Expr, ...]
@@ -37,6 +37,7 @@ class Selection:
     limit: int | None = None
     offset: int = 0
     kind: Kind = "current"
+    each: bool = False
 
 
 class Selected(NamedTuple):
@@ -100,6 +101,8 @@ class Selector:
     def _last(self, found: list[tuple[Selected, bool]]) -> list[Selected]:
         """`having` is asked of every row, so the last that leaves is the last of which it holds."""
         rows = [made for made, holds in found if holds]
+        if self.spec.each:
+            return rows
         if self.spec.group_by:
             return list({made.key: made for made in rows}.values())
         return rows[-1:] if self.spec.calls else rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rollup.core.errors import PlanError
@@ -122,15 +122,20 @@ def _nth_of(place: int, index: int | None) -> Expr:
 
 def _event(node: tree.Expression, scope: Scope) -> Expr | None:
     """The event that `e1` or `e1[0]` means, for `is null`; None: it is no event but an attribute or a value."""
+    name = _named_event(node, scope)
+    for place, given in enumerate(scope.inputs):
+        if name is not None and (name.stream or name.attribute) in given.names:
+            return _nth_of(place, name.index) if given.many else RowOf(place, ANY)
+    return None
+
+
+def _named_event(node: tree.Expression, scope: Scope) -> tree.Name | None:
+    """The name of an input, `e1` or `e1[0]`; None for an attribute or a value."""
     if not isinstance(node, tree.Name) or (node.attribute is not None and node.stream is not None):
         return None
-    wanted = node.stream or node.attribute
     if node.stream is None and any(_means(node, given) for given in scope.inputs):
         return None
-    for place, given in enumerate(scope.inputs):
-        if wanted in given.names:
-            return _nth_of(place, node.index) if given.many else RowOf(place, ANY)
-    return None
+    return node if any((node.stream or node.attribute) in given.names for given in scope.inputs) else None
 
 
 def _means(node: tree.Name, given: Input) -> bool:
@@ -271,8 +276,12 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
 
 
 def _event_time(node: tree.Function, scope: Scope) -> Expr:
-    """The time of what is selected; in aggregates, windows and filters, that of the row that they are over."""
-    _no_argument(node)
+    """The time of what is selected; in aggregates, windows and filters, that of the row that they are over. With an
+    event as its argument (`e1`, `e1[0]`, a side of a join, `last` of a window's condition), that event's."""
+    if len(node.arguments) == 1 and (event := _named_event(node.arguments[0], scope)) is not None:
+        return bind(replace(event, stream=event.stream or event.attribute, attribute=TIME), scope)
+    if node.arguments:
+        raise PlanError(f"{node.name} takes an event, or nothing", hint="eventTimestamp(e1), of a pattern or a join")
     if scope.calls is not None or scope.timed:
         return Slot(TIME_SLOT, LONG)
     place = 0 if len(scope.inputs) == 1 else scope.preferred
@@ -283,13 +292,9 @@ def _event_time(node: tree.Function, scope: Scope) -> Expr:
 
 
 def _clock(node: tree.Function, scope: Scope) -> Expr:
-    _no_argument(node)
-    return Now()
-
-
-def _no_argument(node: tree.Function) -> None:
     if node.arguments:
         raise PlanError(f"{node.name} takes no argument, not {len(node.arguments)}", hint=f"{node.name}()")
+    return Now()
 
 
 _SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {

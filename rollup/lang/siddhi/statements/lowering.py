@@ -9,20 +9,23 @@ from typing import Any
 from rollup.core.errors import PlanError, RollupError
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.deliveries.app import AppSpec, PartitionSpec, SharedSpec
+from rollup.engine.rows.deliveries.app import AppSpec, SharedSpec
 from rollup.engine.rows.deliveries.inputs import JoinSpec, SideSpec, StreamSpec
+from rollup.engine.rows.deliveries.partitions import PartitionSpec
 from rollup.engine.rows.deliveries.queries import ChangeSpec, InputSpec, InsertSpec, QuerySpec
 from rollup.engine.rows.deliveries.rates import Rate
 from rollup.engine.rows.deliveries.selecting import Selection
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import BOOL, LONG, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi.statements.annotations import check_definition, check_queries, primary_key, purge
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
 from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.kinds import alike, assigned, keyable, ordered
 from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
 from rollup.lang.siddhi.statements.windows import window
+from rollup.plan.types import Type
 
 
 def lower(app: tree.App) -> AppSpec:
@@ -43,42 +46,29 @@ def lower(app: tree.App) -> AppSpec:
 
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:
-    if any(made.name in known for known in (names.streams, names.tables, names.shared)):
-        raise PlanError(f"{made.name!r} is defined twice").at(*made.place)
-    rows = row_type(made.name, made.attributes)
-    if made.kind == "trigger":
-        names.streams[made.name] = RowType(made.name, {"triggered_time": LONG, TIME: LONG})
-    elif made.kind == "stream":
+    check_definition(made)
+    rows = row_type(made.name, (("triggered_time", Type.LONG),) if made.kind == "trigger" else made.attributes)
+    if _is_known(made, rows, names):
+        return
+    if made.kind in ("stream", "trigger"):
         names.streams[made.name] = rows
     elif made.kind == "table":
         names.tables[made.name] = rows
-        tables[made.name] = _primary_key(made, rows)
+        tables[made.name] = primary_key(made, rows)
     elif made.window is not None:
         names.shared[made.name] = rows
         output: Any = made.output
         shared[made.name] = SharedSpec(window(made.window, rows), output)
 
 
-def _primary_key(made: tree.Definition, rows: RowType) -> tuple[int, ...]:
-    keys = _annotated(made, "PrimaryKey", rows)
-    if len(keys) > 1:
-        raise PlanError(f"{made.name} has two @PrimaryKey", hint="@PrimaryKey('a', 'b')").at(*keys[1].place)
-    indexes = _annotated(made, "Index", rows)
-    for place, given in enumerate(indexes):
-        if len(given.values) > 1 or given.values in [each.values for each in indexes[:place]]:
-            raise PlanError("an @Index is of one attribute, and there is one of each").at(*given.place)
-    return tuple(rows.index[column] for given in keys for _, column in given.values)
-
-
-def _annotated(made: tree.Definition, name: str, rows: RowType) -> list[tree.Annotation]:
-    """The annotations of that name; what they name must be attributes."""
-    found = [given for given in made.annotations if given.name.lower() == name.lower()]
-    for given in found:
-        for column in [column for _, column in given.values] or [""]:
-            if column not in rows.index:
-                raise PlanError(f"@{name} names {column!r}, which {made.name} has not").at(*given.place)
-            keyable(rows.fields[column], given, column)
-    return found
+def _is_known(made: tree.Definition, rows: RowType, names: Names) -> bool:
+    """Whether a stream or a table is defined once more, and alike. Raises PlanError where the two differ."""
+    like = {"stream": names.streams, "trigger": names.streams, "table": names.tables}.get(made.kind, {}).get(made.name)
+    if like is None and not any(made.name in known for known in (names.streams, names.tables, names.shared)):
+        return False
+    if like is None or like.fields != rows.fields or (made.kind == "table" and made.annotations):
+        raise PlanError(f"{made.name!r} is defined twice, and not alike", hint="rename one").at(*made.place)
+    return True
 
 
 def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
@@ -93,10 +83,11 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
             keyable(values[key.stream].type, key.value, f"the key of {key.stream}")
         else:
             ranges[key.stream] = tuple((condition(test, scope, "a range"), label) for test, label in key.ranges)
-    return PartitionSpec(values, ranges, tuple(_query(query, names) for query in made.queries))
+    return PartitionSpec(values, ranges, tuple(_query(query, names) for query in made.queries), purge(made))
 
 
 def _query(made: tree.Query, names: Names) -> QuerySpec:
+    check_queries(made.annotations)
     source, inputs = _input(made.input, names)
     scope = Scope(inputs, [], ask=lambda node, inside: _ask(node, inside, names))
     selection, columns = lower_selection(made.selection, scope, made.output.kind)
@@ -105,14 +96,18 @@ def _query(made: tree.Query, names: Names) -> QuerySpec:
         if not (made.rate.events or made.rate.span):
             raise PlanError("output every 0 gives nothing", hint="output every 1 events").at(*made.output.place)
         rate = Rate(made.rate.mode, made.rate.events, made.rate.span, bool(selection.group_by))
+        if rate.mode == "snapshot" and made.output.kind == "expired":
+            raise PlanError("a snapshot is of what is in, not of what has left", hint="insert into …").at(
+                *made.output.place
+            )
         if rate.mode == "snapshot":
-            selection = _both_kinds(selection)
+            selection = _all_rows(selection)
     return QuerySpec(source, selection, rate, _output(made.output, columns, names))
 
 
-def _both_kinds(selection: Selection) -> Selection:
-    """What is in a window is known by what came and what left."""
-    return replace(selection, kind="all")
+def _all_rows(selection: Selection) -> Selection:
+    """What is in a window is known by all that came and left."""
+    return replace(selection, kind="all", each=True)
 
 
 def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Selection, dict[str, DataType]]:

@@ -305,7 +305,9 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
 
     def partition(self, meta: Meta, parts: list[Any]) -> tree.Partition:
         keys = tuple(part for part in parts if isinstance(part, tree.PartitionKey))
-        return tree.Partition(keys, tuple(part for part in parts if isinstance(part, tree.Query)), place_of(meta))
+        annotations = tuple(part for part in parts if isinstance(part, tree.Annotation))
+        queries = tuple(part for part in parts if isinstance(part, tree.Query))
+        return tree.Partition(keys, queries, annotations, place_of(meta))
 
     def attribute(self, meta: Meta, parts: list[str]) -> tuple[str, Type]:
         return parts[0], parse_type(parts[1], *place_of(meta))
@@ -366,5 +368,5 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         return parts[0]
 
     def app(self, meta: Meta, parts: list[Any]) -> tree.App:
-        given = [a for part in parts if not isinstance(part, tree.Partition) for a in part.annotations]
+        given = [annotation for part in parts for annotation in part.annotations]
         return tree.App(tuple(parts), tuple(a for a in given if a.name.startswith("app:")))

@@ -257,6 +257,7 @@ class Partition:
 
     keys: tuple[PartitionKey, ...]
     queries: tuple[Query, ...]
+    annotations: tuple[Annotation, ...]
     place: Place
 
 

@@ -1,0 +1,89 @@
+"""Annotations of tables, windows, triggers, queries and partitions: what they ask for, and what is refused by name.
+
+Those of streams are checked where the rollups read the app (`rollup.plan.annotations`).
+"""
+
+from __future__ import annotations
+
+from rollup.core.errors import PlanError
+from rollup.engine.rows.deliveries.partitions import Purge
+from rollup.engine.types import RowType
+from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi.statements.kinds import keyable
+from rollup.plan.annotations import DOCUMENTATION, check_query
+from rollup.plan.app import Annotation
+from rollup.plan.retention import period
+
+_OF_TABLES = ("primarykey", "index")
+_OF_THREADS = "synchronized"
+"""Of a query: a single thread at a time is in it, as is always so here."""
+
+
+def check_definition(made: tree.Definition) -> None:
+    """Raise PlanError for an annotation of a table, window or trigger that is not acted on."""
+    known = (*DOCUMENTATION, *(_OF_TABLES if made.kind == "table" else ()))
+    for given in _own(made.annotations):
+        if made.kind != "stream" and given.name.lower() not in known:
+            kept = "its rows are kept in the state of the statements; leave it out"
+            cure = kept if given.name.lower() in ("store", "cache") else f"known of a {made.kind}: @{', @'.join(known)}"
+            raise given.refuse(f"@{given.name} of {made.kind} {made.name} is not acted on", cure)
+
+
+def check_queries(annotations: tuple[tree.Annotation, ...]) -> None:
+    """Raise PlanError for an annotation of a query that is not acted on."""
+    check_query(given for given in _own(annotations) if given.name.lower() != _OF_THREADS)
+
+
+def _own(annotations: tuple[tree.Annotation, ...]) -> list[Annotation]:
+    """Those that are not about the whole app."""
+    return [_plain(given) for given in annotations if not given.name.lower().startswith("app:")]
+
+
+def _plain(given: tree.Annotation) -> Annotation:
+    return Annotation(given.name, dict(given.values), tuple(map(_plain, given.nested)), *given.place)
+
+
+def purge(made: tree.Partition) -> Purge | None:
+    """`@purge(enable='true', interval='5 sec', idle.period='1 min')` of a partition. Raises PlanError."""
+    found = None
+    for given in _own(made.annotations):
+        if given.name.lower() != "purge":
+            raise given.refuse(f"@{given.name} of a partition is not acted on", "known of a partition: @purge")
+        if set(given.values) - {"enable"} != {"interval", "idle.period"}:
+            raise given.refuse(
+                "@purge of a partition says how often keys are looked at, and how long one may be idle",
+                "@purge(enable='true', interval='5 sec', idle.period='1 min')",
+            )
+        if given.values.get("enable", "true").lower() == "true":
+            found = Purge(*(_length(given, given.values[name]) for name in ("interval", "idle.period")))
+    return found
+
+
+def _length(given: Annotation, text: str) -> int:
+    length = period(given, text)
+    if length is None:
+        raise given.refuse("@purge of a partition takes lengths of time", "idle.period='1 min'")
+    return length
+
+
+def primary_key(made: tree.Definition, rows: RowType) -> tuple[int, ...]:
+    """The places of the columns that tell a table's rows apart. Raises PlanError for keys and indexes that cannot be."""
+    keys = _naming(made, "PrimaryKey", rows)
+    if len(keys) > 1:
+        raise PlanError(f"{made.name} has two @PrimaryKey", hint="@PrimaryKey('a', 'b')").at(*keys[1].place)
+    indexes = _naming(made, "Index", rows)
+    for place, given in enumerate(indexes):
+        if len(given.values) > 1 or given.values in [each.values for each in indexes[:place]]:
+            raise PlanError("an @Index is of one attribute, and there is one of each").at(*given.place)
+    return tuple(rows.index[column] for given in keys for _, column in given.values)
+
+
+def _naming(made: tree.Definition, name: str, rows: RowType) -> list[tree.Annotation]:
+    """The annotations of that name; what they name must be attributes."""
+    found = [given for given in made.annotations if given.name.lower() == name.lower()]
+    for given in found:
+        for column in [column for _, column in given.values] or [""]:
+            if column not in rows.index:
+                raise PlanError(f"@{name} names {column!r}, which {made.name} has not").at(*given.place)
+            keyable(rows.fields[column], given, column)
+    return found
