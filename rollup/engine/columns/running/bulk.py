@@ -16,7 +16,7 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
-from rollup.engine.columns.running.inserting import Inserted, Path, sent, together
+from rollup.engine.columns.running.inserting import SENT, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
@@ -49,6 +49,11 @@ class Readers:
     stateful: tuple[str, ...] = ()
     stateless: tuple[Stateless, ...] = ()
     resting: frozenset[int] = frozenset()
+
+    @property
+    def some(self) -> bool:
+        """Whether there are any."""
+        return bool(self.stateful or self.stateless)
 
     def __add__(self, other: Readers) -> Readers:
         return Readers(self.stateful + other.stateful, self.stateless + other.stateless, self.resting | other.resting)
@@ -83,6 +88,7 @@ class Columns:
         self._component, self._type_of, self._least = component, type_of, least
         self._placing = Placing(component, type_of)
         self._known: dict[str, tuple[int, tuple[Readers, Readers]]] = {}
+        self._everybody: dict[str, tuple[int, list[tuple[str, Readers]]]] = {}
 
     def placed(self) -> list[Placed]:
         """Where each statement runs."""
@@ -116,15 +122,27 @@ class Columns:
             return False
         if self._placing.disturbed(stream):
             return False
-        return any(readers != Readers() for _, readers in self._takers(stream, events))
+        return any(readers.some for _, readers in self._takers(stream, events))
 
     def _takers(self, stream: str, events: int) -> list[tuple[str, Readers]]:
-        """Who takes a batch of so many events as a whole, and for each stream that it goes on to by inserts who takes that."""
+        """Who takes a batch of so many events as a whole, and for each stream that it goes on to by inserts who takes that.
+
+        From `least` events on those are all.
+        """
+        assert self._least is not None
+        if events < self._least:
+            return self._taking(stream, events)
+        known = self._everybody.get(stream)
+        if known is None or known[0] != self._component.changed:
+            known = self._everybody[stream] = (self._component.changed, self._taking(stream, events))
+        return known[1]
+
+    def _taking(self, stream: str, events: int) -> list[tuple[str, Readers]]:
         alone, inserting = self._readers(stream)
         own = Readers(tuple(name for name in alone.stateful if self._wanted((name,), events)))
         if self._wanted((), events):
             own = replace(alone, stateful=own.stateful)
-        if inserting == Readers():
+        if not inserting.some:
             return [(stream, own)]
         later = [(each, self._all(each)) for each in self._placing.after(stream)[1:]]
         concerned = (*inserting.stateful, *(name for _, readers in later for name in readers.stateful))
@@ -156,7 +174,7 @@ class Columns:
         first = takers[0][1]
         resting = first.resting | {id(instances[name]) for name in first.stateful}
         deliveries, stopped = self._by_rows(stream, batch, rows, timed, resting, list(instances.values()))
-        given, end = Given(batch, sent(batch.rows), began), batch.rows
+        given, end = Given(batch, SENT, began), batch.rows
         if stopped is not None:
             given, end = replace(given, stopped=stopped), stopped.place
         heaps, inserted = list[Heap](), dict[str, list[Inserted]]()
@@ -206,7 +224,7 @@ class Columns:
         kinds = self._type_of(stream)
         assert kinds is not None
         nothing = [pa.array([], arrow(kind)) for kind in kinds.fields.values()]
-        return Given(Batch.of(nothing, [], now, stream), sent(0), began)
+        return Given(Batch.of(nothing, [], now, stream), SENT, began)
 
     def _part(self, given: Given, name: str) -> Batch:
         """What a statement has of a batch that was stopped."""

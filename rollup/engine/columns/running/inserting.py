@@ -20,13 +20,10 @@ from rollup.engine.types import Kind, RowType
 
 Path = tuple[Ints, ...]
 """Where rows come from: the event of the batch that was sent, how many inserts lie between, then for each of them the place
-of its statement among all and the number of its row. In that order the rows of one event are told.
+of its statement among all and the number of its row. In that order the rows of one event are told. Events that were sent
+have none.
 """
-
-
-def sent(rows: int) -> Path:
-    """The path of events that somebody sent."""
-    return np.arange(rows), np.zeros(rows, np.int64)
+SENT: Path = ()
 
 
 def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
@@ -67,7 +64,8 @@ class Inserted:
             pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
             for place, kind in zip(target.columns, kinds, strict=True)
         ]
-        event, inserts, *way = (each[output.event] for each in path)
+        sent = (output.event, np.zeros(output.rows, np.int64))
+        event, inserts, *way = (each[output.event] for each in path) if path else sent
         own = (event, inserts + 1, *way, np.full(output.rows, order), np.arange(output.rows))
         return cls(tuple(columns), output.at, own)
 

@@ -48,8 +48,10 @@ class Heap:
         """Where a delivery stands."""
         if event == TIMER:
             return timer_place(times, at), at, order
+        if not self.path:
+            return 2 * event + 1, at, order
         sent, *way = (int(each[event]) for each in self.path)
-        return (2 * sent + 1, at, *((sys.maxsize, *way) if way[0] else ()), order)
+        return 2 * sent + 1, at, sys.maxsize, *way, order
 
     @cached_property
     def concerned(self) -> tuple[str, ...]:
