@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollup.conf import load
+from rollup.core.json_line import json_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def show(answer: pa.Table, form: Format, zone: str) -> None:
         writer.writerows(zip(*(column.to_pylist() for column in answer.columns), strict=True))
     elif form is Format.JSON:
         for row in answer.to_pylist():
-            print(json.dumps(row, default=str, ensure_ascii=False))
+            print(json_line(row))
     elif {"reads", "files_skipped"} <= set(answer.schema.names):
         _explained(answer)
     else:

@@ -26,15 +26,40 @@ _FITS: dict[Kind, tuple[type, ...]] = {
 def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     """A value as its field holds it. Raises QueryError that names the field."""
     allowed = _FITS.get(kind.kind)
-    if value is None or allowed is None or (value.__class__ is str and allowed is _TEXT):
+    if value is None or (allowed is _TEXT and value.__class__ is str and value.isascii()):
         return value
     bits = _BITS.get(kind.kind)
-    wrong_bool = isinstance(value, bool) and kind.kind is not Kind.BOOL
-    if not isinstance(value, allowed) or wrong_bool or (bits and not -(2**bits) <= value < 2**bits):
-        raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
-    if kind.kind is Kind.FLOAT:
-        return single(value)
-    return float(value) if kind.kind is Kind.DOUBLE else value
+    fits = allowed is None or (isinstance(value, allowed) and isinstance(value, bool) is (kind.kind is Kind.BOOL))
+    if fits and (not isinstance(value, str) or is_text(value)) and (not bits or -(2**bits) <= value < 2**bits):
+        found = double(value, kind.kind) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
+        if found is not None:
+            return found
+    raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
+
+
+def is_text(value: str) -> bool:
+    """Whether a text can be stored and sent: JSON may hold halves of characters, which nothing else can.
+
+    >>> is_text("Zoë"), is_text("\\ud800")
+    (True, False)
+    """
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def double(value: Any, kind: Kind) -> float | None:
+    """A number (also a Decimal) as a double, or as the nearest 32-bit float; None for what is none, as a whole number beyond them.
+
+    >>> double(1, Kind.DOUBLE), double(10**400, Kind.DOUBLE)
+    (1.0, None)
+    """
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):  # the second of a signaling NaN
+        return None
+    return single(found) if kind is Kind.FLOAT else found
 
 
 def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:

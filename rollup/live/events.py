@@ -10,10 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
-from rollup.engine.operators import single
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
-from rollup.lang.fitting import fitting_columns
+from rollup.lang.fitting import double, fitting_columns, is_text
 
 Make = Callable[[Sequence[Any]], Row]
 _LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
@@ -39,7 +38,7 @@ def _fits(value: Any, kind: Kind) -> bool:
     """Whether a value is what its type wants to the letter, as nearly all are."""
     given = type(value)
     if given is str:
-        return kind is Kind.STRING
+        return kind is Kind.STRING and value.isascii()
     if given is float:
         return kind is Kind.DOUBLE
     if given is int:
@@ -63,28 +62,36 @@ def _value(value: Any, kind: DataType, what: str, make: Make) -> Any:
 def converted(value: Any, kind: DataType, what: str) -> Any:
     """A value of an event as one of its declared type. Raises QueryError when it does not fit."""
     match kind.kind:
-        case Kind.STRING if isinstance(value, str):
+        case Kind.STRING if isinstance(value, str) and is_text(value):
             return value
         case Kind.BOOL if isinstance(value, bool):
             return value
         case Kind.INT | Kind.LONG | Kind.TIMESTAMP if isinstance(value, (int, float)) and not isinstance(value, bool):
-            limit = 2**31 if kind.kind is Kind.INT else 2**63
-            if value == int(value) and -limit <= value < limit:
+            limit = _LIMITS[kind.kind]
+            if -limit <= value < limit and value == int(value):
                 return int(value)
         case Kind.DOUBLE | Kind.FLOAT if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            return single(float(value)) if kind.kind is Kind.FLOAT else float(value)
+            found = double(value, kind.kind)
+            if found is not None:
+                return found
         case Kind.DOUBLE | Kind.FLOAT if value in ("NaN", "Infinity", "-Infinity"):
             return float(value)
         case Kind.DECIMAL if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
-            try:
-                return Decimal(str(value))
-            except InvalidOperation:
-                pass
-        case Kind.ANY | Kind.NULL:
+            number = _decimal(str(value))
+            if number is not None and number.is_finite():
+                return number
+        case Kind.ANY | Kind.NULL if not isinstance(value, str) or is_text(value):
             return value
         case _:
             pass
     raise QueryError(f"`{what}` is {kind}, and {value!r} is not", hint="the event was refused")
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
 
 
 @dataclass(frozen=True)

@@ -206,11 +206,13 @@ def _values(found: list[Any], kind: DataType) -> list[Any]:
 
 
 def _column(values: list[Any], kind: DataType) -> pa.Array:
-    """A column of its type; of the type of its values where they are wider, as sums may be."""
-    try:
-        return pa.array(values, arrow_type(kind))
-    except (pa.ArrowInvalid, OverflowError):
-        return pa.array(values)
+    """A column of its type; of the type of its values where they are wider, as sums may be; else of their texts."""
+    for wanted in (arrow_type(kind), None):
+        try:
+            return pa.array(values, wanted)
+        except (pa.ArrowException, OverflowError, TypeError):
+            continue
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _signed(each: Delivery) -> list[tuple[int, Row]]:

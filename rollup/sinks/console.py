@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+
+from rollup.core.json_line import json_line
 
 
 class ConsoleSink:
@@ -18,7 +19,7 @@ class ConsoleSink:
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         for row in rows.to_pylist():
-            print(json.dumps(row, default=str), file=self.stream, flush=True)
+            print(json_line(row), file=self.stream, flush=True)
 
     def forget(self, query: str, batch: int) -> None:
         """What is printed stays printed."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from rollup.core.errors import ConfigError, StoreError
+from rollup.core.json_line import json_line
 
 
 class KafkaSink:
@@ -40,7 +40,7 @@ class KafkaSink:
                 failed.append(problem.str())
 
         for row in rows.to_pylist():
-            self._send(json.dumps(row, default=str).encode(), delivered, failed)
+            self._send(json_line(row).encode(), delivered, failed)
             if failed:
                 break
         left = self.producer.flush(self._timeout + 5)

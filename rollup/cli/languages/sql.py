@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from rollup.cli.languages.lines import arriving
+from rollup.core.json_line import json_line
 
 if TYPE_CHECKING:
     from rollup.engine.flows.source import Punctuation
@@ -163,7 +164,7 @@ def _said(session: Session, stream: str, at: int, event: Mapping[str, Any]) -> P
 def _show(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         values = [_plain(value) for value in row.values()]
-        print(json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False))
+        print(json_line(dict(zip(names, values, strict=True))))
     sys.stdout.flush()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ import typer
 from rollup.cli.languages.lines import arriving
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES, Delivery, Trial
 from rollup.core.errors import QueryError, RollupError
+from rollup.core.json_line import json_line
 
 
 def try_(
@@ -111,7 +111,7 @@ class _Taker:
             self._advance(_instant("at", at))
         if "query" in given:
             for row in self._trial.ask(str(given["query"])):
-                print(_json({"answer": row}))
+                print(json_line({"answer": row}))
         elif given:
             stream = given.pop("stream", self._stream)
             if stream is None:
@@ -155,8 +155,4 @@ def _print(heard: Iterable[Delivery], only: set[str]) -> None:
     for each in heard:
         if (each.insert or each.remove) and (not only or each.statement in only):
             line = {"statement": each.statement, "at": each.at, "insert": each.insert}
-            print(_json({**line, "remove": each.remove} if each.remove else line), flush=True)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=lambda each: str(each) if isinstance(each, Decimal) else repr(each))
+            print(json_line({**line, "remove": each.remove} if each.remove else line), flush=True)

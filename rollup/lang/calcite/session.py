@@ -24,6 +24,7 @@ from rollup.lang.calcite.planning.lowering import Lowering
 from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.translation import duck
+from rollup.lang.fitting import is_text
 
 States = dict[str, State]
 
@@ -128,6 +129,8 @@ class Session:
             values = _listed(table, row)
             if isinstance(values, str):
                 wrong.append(Refused(position, values))
+            elif halves := [name for (name, _), value in zip(table.columns, values, strict=True) if _half(value)]:
+                wrong.append(Refused(position, f"{halves[0]}: {values!r} has half a character, which is no text"))
             else:
                 good.append((position, values))
         width = len(table.columns)
@@ -383,6 +386,10 @@ def _listed(table: Table, row: Any) -> Sequence[Any] | str:
     if not isinstance(row, Sequence) or isinstance(row, str):
         return f"{row!r} is no row: a list of values, or an object by the names of columns"
     return row if len(row) == len(table.columns) else f"{len(row)} values, {len(table.columns)} expected"
+
+
+def _half(value: Any) -> bool:
+    return isinstance(value, str) and not is_text(value)
 
 
 def _last_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
