@@ -81,12 +81,13 @@ class SourceError(RollupError):
 
 
 def said_by_duckdb(problem: Exception) -> str:
-    """What DuckDB said, as one sentence: without the kind of error, and without advice on its own settings.
+    """What DuckDB said, as one sentence: without the kind of error, advice on its own settings
+    and names of columns that may be ours.
 
     >>> said_by_duckdb(ValueError("Conversion Error: Could not convert 'x' to INT32. Use TRY_CAST\\nLINE 1: …"))
     "Could not convert 'x' to INT32"
     """
-    return _KIND.sub("", str(problem).split("\n")[0].split(". Use ")[0])
+    return _KIND.sub("", str(problem).split("\n")[0].split(". Use ")[0].split(" when casting from")[0])
 
 
 _KIND = re.compile(r"^[A-Z][\w ]*Error: ")

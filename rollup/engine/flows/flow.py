@@ -6,7 +6,8 @@ one holds. `Direction` says where "before" is: a column may fall instead of rise
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -87,6 +88,7 @@ class Relational:
         self.connection = duckdb.connect(config={"threads": 2, "preserve_insertion_order": True})
         self.connection.execute("SET TimeZone = 'UTC'")
         self.strict(False)
+        self._probes = False
         close_at_exit(self)
 
     def close(self) -> None:
@@ -98,8 +100,43 @@ class Relational:
         """Whether a division by zero is an error. In a stream it is a null: one row must not end what goes on."""
         self.connection.execute(f"SET error_on_division_by_zero = {'true' if on else 'false'}")
 
+    @contextmanager
+    def probing(self) -> Generator[None]:
+        """In it every question is also asked of one row of nulls in place of the rows at hand: that a text is no number
+        DuckDB says only beside a row."""
+        self._probes = True
+        try:
+            yield
+        finally:
+            self._probes = False
+
     def ask(self, query: exp.Expr, **tables: pa.Table) -> pa.Table:
         """The answer to a tree of SQL; `tables` are those it names besides the stored ones."""
+        if self._probes:
+            self._probed(query, tables)
+        return self._answered(query, tables)
+
+    def check(self, query: exp.Expr) -> None:
+        """Raises DataError for what cannot be computed whatever the stored tables hold."""
+        stored = dict[str, pa.Table]()
+        for name in {table.name for table in query.find_all(exp.Table)}:
+            with suppress(duckdb.CatalogException):  # one of the query's own
+                stored[name] = self.ask(exp.select("*").from_(exp.table_(name, quoted=True)).limit(0))
+        self._probed(query, stored)
+
+    def _probed(self, query: exp.Expr, tables: Mapping[str, pa.Table]) -> None:
+        nulls = {
+            name: pa.table([pa.nulls(1, field.type) for field in table.schema], schema=table.schema)
+            for name, table in tables.items()
+        }
+        try:
+            self._answered(query, nulls)
+        except duckdb.DataError:
+            raise
+        except duckdb.Error:
+            pass  # a null where none can be; what is wrong with a type is said without rows
+
+    def _answered(self, query: exp.Expr, tables: Mapping[str, pa.Table]) -> pa.Table:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:

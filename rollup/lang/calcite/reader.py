@@ -48,6 +48,8 @@ def parse(text: str) -> list[exp.Expr]:
         raise SyntaxProblem("there is no statement", hint="SELECT STREAM … FROM …")
     for statement in found:
         _check(statement)
+        for count in statement.find_all(exp.Count):
+            count.set("this", count.this or exp.Star())  # COUNT() counts rows
     return found
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from rollup.core.errors import PlanError, RollupError
+from rollup.core.errors import PlanError, QueryError, RollupError, said_by_duckdb
 from rollup.core.nesting import nests
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
@@ -63,7 +63,20 @@ class Standing:
     def step(
         self, states: States, arrivals: Mapping[str, Arrivals], engine: Relational
     ) -> tuple[States, pa.Table, list[Refused]]:
-        """One batch: what leaves, with the position at which it does in `AT`, and what was refused."""
+        """One batch: what leaves, with the position at which it does in `AT`, and what was refused.
+
+        Raises QueryError for a value that the query cannot compute with.
+        """
+        try:
+            return self.ran(states, arrivals, engine)
+        except duckdb.DataError as problem:
+            cure = "SAFE_CAST(x AS INTEGER) is null where it does not fit"
+            raise QueryError(said_by_duckdb(problem), hint=cure) from None
+
+    def ran(
+        self, states: States, arrivals: Mapping[str, Arrivals], engine: Relational
+    ) -> tuple[States, pa.Table, list[Refused]]:
+        """The step, with what DuckDB says of a value as it says it."""
         flows: dict[str, Flow] = {}
         after: States = {}
         refusals: list[Refused] = []
@@ -221,12 +234,14 @@ class Session:
             tree = self.catalog.relational(bound, {}, self.now)
             try:
                 self.engine.types(tree)
+                self.engine.check(tree)
             except (duckdb.Error, SqlglotError) as problem:
                 raise windows.of_duckdb(problem, query) from None
             return Answer(relational=tree, names=names)
         try:
             standing = Standing(Lowering(self.catalog, self.engine, self.now).query(bound).node, names)
-            standing.step(standing.start(), {}, self.engine)  # what DuckDB refuses, it refuses of no rows too
+            with self.engine.probing():  # what DuckDB refuses, it refuses of no rows too
+                standing.ran(standing.start(), {}, self.engine)
         except (duckdb.Error, SqlglotError) as problem:
             raise windows.of_duckdb(problem, query) from None
         return Answer(standing=standing, names=names)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import duckdb
 from sqlglot import exp
 
 from rollup.core.errors import PlanError, said_by_duckdb
@@ -128,8 +129,11 @@ def check_known(expr: exp.Expr, node: Node) -> None:
 
 
 def of_duckdb(problem: Exception, node: exp.Expr) -> PlanError:
-    """A refusal by DuckDB of what was read, in one sentence."""
+    """A refusal by DuckDB of what was read, in one sentence; of a value, at its place."""
     first = said_by_duckdb(problem).replace(" in DuckDB", "").replace(" when targeting DuckDB", "")
+    if isinstance(problem, duckdb.DataError):
+        texts = (part.parent for part in node.find_all(exp.Literal) if part.is_string and part.this in first)
+        return refused(next(texts, node), first, "a value of the type that it stands beside, or SAFE_CAST(.. AS ..)")
     hints = (hint for said, hint in _CURES if said in first)
     return refused(node, first, next(hints, None))
 

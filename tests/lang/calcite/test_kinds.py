@@ -90,6 +90,9 @@ def session() -> Session:
 @given(queries)
 @example("SELECT STREAM k FROM S LIMIT 2.5")
 @example("SELECT STREAM k FROM S ORDER BY rowtime, NULL || NULL")
+@example("SELECT STREAM COUNT() AS x FROM S GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR)")
+@example("SELECT STREAM k FROM S WHERE CAST(k AS INTEGER) = i")  # what only a row's value tells
+@example("SELECT STREAM CASE WHEN i > 2 THEN 'x' ELSE 3 END AS x FROM S")
 @examples(30)
 def test_what_is_prepared_answers_every_row(session: Session, query: str) -> None:
     try:

@@ -74,7 +74,7 @@ class Relation:
         try:
             return self._run(seen)
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
-            said = said_by_duckdb(problem).split(" when casting from")[0]
+            said = said_by_duckdb(problem)
             raise QueryError(f"the select cannot compute: {said}", hint="try_cast(x as double), nullif(x, 0)") from None
 
     def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
