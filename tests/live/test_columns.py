@@ -72,6 +72,7 @@ COVERED = {
     "divided": "select symbol, price / volume as x from S(symbol like 'a%' or volume in (1, 2))",
 }
 UNCOVERED = {
+    "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
     "T at last": "select last(v) as v from T#length(2)",
     "T into V": "insert into V select symbol, median(p) as m from T#length(3)",
     "last": "select median(price) as m, last(volume) as v from S#length(2)",
@@ -85,7 +86,7 @@ SEVERAL = [
     ["time", "removed", "total", "a"],
     ["pairs", "two", "both", "a"],
     ["two", "removed"],
-    ["keyed"],
+    ["keyed", "time", "total", "seldom"],
     ["partitions", "a", "last"],
     ["members"],
     ["keys", "keys in time", "keys each", "last"],

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
 from rollup.engine.row import Delta, Row
-from rollup.engine.timers import Order, Timers
+from rollup.engine.timers import Order, Phase, Timers
 
 Ask = Callable[[Any, Any, Any], Any]
 CAUSED = 100_000
@@ -93,6 +93,8 @@ class Runner:
         """Who is told nothing, by `id`: a batch has been or will be given to them as a whole."""
         self.refused: tuple[Row, Order] | None = None
         """The event that was refused last, and by whom: those before had it, those after had not."""
+        self.fired: list[tuple[int, Phase]] | None = None
+        """While somebody wants to know: how many deliveries there were after each timer, with its phase."""
         self.direct = sys.maxsize
         """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
         self.current: tuple[str, Row] | None = None
@@ -172,6 +174,8 @@ class Runner:
     def _fire(self) -> None:
         for target, phase, _ in self.timers.take(self.now):
             self._during(lambda target=target, phase=phase: target.fire(phase, self.now))
+            if self.fired is not None:
+                self.fired.append((len(self.deliveries), phase))
 
     def _cycle(self, stream: str, row: Row) -> None:
         if self._running:

@@ -321,7 +321,7 @@ REFUSED = {
         "a rate other than output last every so often, in a context"
     ),
     "context C select count(*) as c from S(price > 2) output last every 1 sec": (
-        "a filter, or a row a row, with an output rate in a context"
+        "a filter, having, or a row a row, with an output rate in a context"
     ),
     "select (select price from S#lastevent) as p from S": "a sub-query other than aggregates over a window, or that asks "
     "for the row outside",

@@ -199,8 +199,8 @@ def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedR
     if plan.grouping is not None or len(plan.levels) != 1 or plan.levels[0].keys or projection.whole:
         return "no aggregates, or a grouping, in a context"
     own = bool(input.filter.equals or input.filter.test or plan.where)
-    if rate.span is not None and (own or not plan.total):
-        return "a filter, or a row a row, with an output rate in a context"
+    if rate.span is not None and (own or not plan.total or projection.having is not None):  # an empty output is one
+        return "a filter, having, or a row a row, with an output rate in a context"
     found = _key(context, input.filter.stream)
     if isinstance(found, str):
         return found

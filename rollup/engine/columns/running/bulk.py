@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
+from rollup.engine.columns.running.clocks import phase
 from rollup.engine.columns.running.inserting import SENT, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
@@ -26,7 +27,7 @@ from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Delivery
-from rollup.engine.timers import Order
+from rollup.engine.timers import Order, Phase
 
 _STATELESS = 32
 """From so many events on a statement that keeps nothing is quicker over columns."""
@@ -200,7 +201,8 @@ class Columns:
         for name in readers.stateful:
             instance = instances[name]
             output = instance.take(self._part(given, name))
-            yield Heap((name,), output, instance.apart, (self._component.statements[name].order,), given.path)
+            order = self._component.statements[name].order
+            yield Heap((name,), output, instance.apart, (order,), given.path, phase(instance.core))
             instance.ask_timers()
         if not given.batch.rows:
             return
@@ -303,7 +305,7 @@ class Columns:
         alone = len(runner.indexes[stream]) <= len(resting)
         for each in instances:
             each.rest()
-        runner.resting, runner.direct = resting, sys.maxsize
+        runner.resting, runner.direct, runner.fired = resting, sys.maxsize, []
         try:
             if not alone:
                 stopped = self._one_by_one(stream, batch, rows(), timed, found)
@@ -312,7 +314,7 @@ class Columns:
                 self._collect(found, None, batch.times)
             runner.rows += batch.rows if alone else 0
         finally:
-            runner.resting = frozenset()
+            runner.resting, runner.fired = frozenset(), None
             for each in instances:
                 each.listen()
         return found, stopped
@@ -326,13 +328,13 @@ class Columns:
             try:
                 if timed:
                     runner.advance_span(at)
-                    self._collect(found, 2 * place, batch.times)
+                    self._collect(found, None, batch.times)
                 sent = runner.row(values)
                 runner.route(stream, sent)
             except RollupError as problem:
                 return Stopped(place, self._reached(sent), problem)
             finally:
-                self._collect(found, 2 * place + 1, batch.times)
+                self._collect(found, place, batch.times)
         return None
 
     def _reached(self, sent: Row | None) -> Order:
@@ -342,17 +344,22 @@ class Columns:
             return ()
         return refused[1] if refused is not None and refused[0] is sent else (sys.maxsize,)
 
-    def _collect(self, found: list[Any], place: int | None, times: Ints) -> None:
-        """What was delivered meanwhile, in the order in which it was; `place` None: by the clock, on its way through all."""
+    def _collect(self, found: list[Any], event: int | None, times: Ints) -> None:
+        """What was delivered meanwhile, in the order in which it was, by an event or (None) by the clock."""
         runner = self._component.runner
+        fired, runner.fired = runner.fired or (), []
+        direct, runner.direct = runner.direct, sys.maxsize
         if not runner.deliveries:
             return
         deliveries, runner.deliveries = runner.deliveries, []
-        direct, runner.direct = runner.direct, sys.maxsize
-        at = order = -1
+        before, order = Place(), -1
         for number, each in enumerate(deliveries):
+            if event is None:
+                timer = next((phase for end, phase in fired if number < end), Phase.WINDOW)
+                place = timer_place(times, each.at, timer)
+            else:
+                place = (2 * event + 1, each.at)
             deployed = self._component.statements.get(each.statement)
-            order = max(order if each.at == at else -1, deployed.order if deployed is not None else -1)
-            at = each.at
-            begin = timer_place(times, at) if place is None else place
-            found.append(((begin, at, order if number < direct else sys.maxsize), each))
+            order = max(order if place == before else -1, deployed.order if deployed is not None else -1)
+            before = place
+            found.append(((*place, order if number < direct else sys.maxsize), each))

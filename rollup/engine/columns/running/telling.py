@@ -15,10 +15,11 @@ from rollup.engine.columns.cores.batches import TIMER, Output
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.inserting import Path
 from rollup.engine.rows.runner import Delivery
+from rollup.engine.timers import Phase
 
 Place = tuple[int, ...]
-"""Before the event 2n or at it 2n + 1; the instant; the statement's place among all. What an event has caused by inserts
-comes behind it: its path, then the statement's place."""
+"""Before the event 2n or at it 2n + 1; the instant; before an event the phase of the timer; the statement's place among all.
+What an event has caused by inserts comes behind it: its path, then the statement's place."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Heap:
     """What some statements brought for a batch; `output.statement` is the place of a row's statement in `names`.
 
     `apart`: each row is a delivery. `orders`: the statements' places among all. `path`: that of the events it is about.
+    `phase`: when, at one instant, what the clock brings comes.
     """
 
     names: tuple[str, ...]
@@ -33,6 +35,7 @@ class Heap:
     apart: bool
     orders: tuple[int, ...]
     path: Path
+    phase: Phase = Phase.WINDOW
 
     def deliveries(self, times: Ints) -> Iterator[tuple[Place, Any]]:
         """Each delivery as statement, instant, what comes and what leaves, with its place."""
@@ -47,7 +50,7 @@ class Heap:
     def _place(self, times: Ints, at: int, event: int, order: int) -> Place:
         """Where a delivery stands."""
         if event == TIMER:
-            return timer_place(times, at), at, order
+            return *timer_place(times, at, self.phase), order
         if not self.path:
             return 2 * event + 1, at, order
         sent, *way = (int(each[event]) for each in self.path)
@@ -97,6 +100,6 @@ class Told:
         return found
 
 
-def timer_place(times: Ints, at: int) -> int:
-    """Where what the clock brings stands: before the first event of its instant."""
-    return 2 * int(np.searchsorted(times, at))
+def timer_place(times: Ints, at: int, phase: Phase) -> Place:
+    """Where what the clock brings stands: before the first event of its instant, windows before outputs."""
+    return 2 * int(np.searchsorted(times, at)), at, phase
