@@ -315,7 +315,7 @@ REFUSED = {
         "a pattern other than every a -> b of one stream with the same key, within a time"
     ),
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price) where timer:within(1 sec)]": (
-        "a value of type double"
+        "a condition of the second event on the first, besides its key"
     ),
     "context C select count(*) as c from S output all every 1 sec": (
         "a rate other than output last every so often, in a context"

@@ -20,12 +20,14 @@ from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, plain
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import Call, Const, Expr, Field
+from rollup.engine.expressions import Call, Expr, Field, walk
 from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
 from rollup.engine.rows.plans import Filter, PatternInput, Select
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
+_EVENT = 2
+"""Where a filter finds its event, behind the two rows of a match."""
 _LOOP = """
 def core(old, keys, span, times, codes, begins, ends, matched, one, other):
     n, waiting = 0, len(codes)
@@ -152,6 +154,8 @@ def matched(plan: Select, type: RowType) -> Matched | str:
         return "a key that is not the same field of both events"
     if list(type.fields.values())[key].kind not in KEYS:
         return f"a key of type {list(type.fields.values())[key]}"
+    if any(node.test is not None and _asks_before(node.test) for node in (begin, end)):
+        return "a condition of the second event on the first, besides its key"
     filters = [Filter(node.stream, (), None if node.test is None else _event(node.test)) for node in (begin, end)]
     columns = None if plan.projection.whole else tuple(_flat(c, len(type.fields)) for c in plan.projection.columns)
     untyped = first(against(Field(0, 0, kind)) for kind in type.fields.values())
@@ -177,15 +181,14 @@ def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int] | str:
             return "a pattern other than every a -> b of one stream with the same key, within a time"
 
 
+def _asks_before(test: Expr) -> bool:
+    """Whether a filter's condition reads events before the one that it is asked of."""
+    return any(isinstance(part, Field) and part.input < _EVENT for part in walk(test))
+
+
 def _event(expr: Expr) -> Expr:
-    """A filter's condition over the event alone; what it reads of tags stays what cannot be computed."""
-    match expr:
-        case Field(input=2):
-            return Field(0, expr.index, expr.type)
-        case Field():
-            return Const(None, expr.type)
-        case _:
-            return inside(expr, _event)
+    """A filter's condition over the event alone."""
+    return Field(0, expr.index, expr.type) if isinstance(expr, Field) else inside(expr, _event)
 
 
 def _flat(expr: Expr, width: int) -> Expr:
