@@ -75,10 +75,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Extension:
-    """An aggregate function of the user's own: its name, its file of Python, and the kind of its value."""
+    """An aggregate function that a catalog names: its file of Python, unless it is a known one, and the kind of its value."""
 
     name: str
-    file: Path
+    file: Path | None
     kind: Kind
 
 
@@ -173,9 +173,7 @@ def _extension(document: Mapping[str, Any], folder: Path) -> Extension:
         allowed = f"one of {', '.join(_TYPES)}"
         raise ConfigError(f"the function {name} has an unknown type: {document.get('type')}", hint=allowed)
     file = document.get("file")
-    if not isinstance(file, str) or not file:
-        raise ConfigError(f"the function {name} names no file", hint='"file": "name.py", beside the catalog')
-    return Extension(name, folder / file, kind)
+    return Extension(name, folder / file if isinstance(file, str) and file else None, kind)
 
 
 def _object(document: Any, what: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 from rollup.core.errors import ConfigError, QueryError
@@ -20,21 +21,25 @@ _WORDS = ("start", "enter", "value")
 
 def functions(catalog: Catalog) -> Mapping[str, Function]:
     """The aggregate functions that queries over a catalog may name. Raises ConfigError for a file that has none."""
-    return {**FUNCTIONS, **{extension.name: _function(extension) for extension in catalog.functions}}
+    own = [each for each in catalog.functions if each.file is not None or each.name not in FUNCTIONS]
+    return {**FUNCTIONS, **{extension.name: _function(extension, extension.file) for extension in own}}
 
 
-def _function(extension: Extension) -> Function:
+def _function(extension: Extension, file: Path | None) -> Function:
+    where = f"{extension.name} of the catalog's functions"
+    if file is None:
+        raise ConfigError(f"{where} names no file", hint='"file": "name.py", beside the catalog')
     if extension.name in FUNCTIONS:
-        raise ConfigError(f"{extension.name} of the catalog's functions is one already", hint="another name")
-    aggregate = custom(extension.name, _loaded(extension))
+        raise ConfigError(f"{where} is one already", hint="another name")
+    aggregate = custom(extension.name, _loaded(extension.name, file))
     kind = TYPES[extension.kind]
     return Function(replace(aggregate, result=lambda types: kind), lambda argument: extension.kind, ANY)
 
 
-def _loaded(extension: Extension) -> Mapping[str, Callable[..., Any]]:
+def _loaded(name: str, file: Path) -> Mapping[str, Callable[..., Any]]:
     """The three functions of a file."""
-    spec = spec_from_file_location(f"uql_{extension.name}", extension.file)
-    where = f"{extension.name} of the catalog's functions: {extension.file}"
+    spec = spec_from_file_location(f"uql_{name}", file)
+    where = f"{name} of the catalog's functions: {file}"
     if spec is None or spec.loader is None:
         raise ConfigError(f"{where} is no file of Python", hint="a file that ends in .py")
     module = module_from_spec(spec)
@@ -47,7 +52,7 @@ def _loaded(extension: Extension) -> Mapping[str, Callable[..., Any]]:
         raise ConfigError(
             f"{where} does not define {', '.join(missing)}", hint="start(), enter(state, x), value(state)"
         )
-    return {word: _told(extension.name, getattr(module, word)) for word in _WORDS}
+    return {word: _told(name, getattr(module, word)) for word in _WORDS}
 
 
 def _told(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -87,7 +87,9 @@ def test_a_function_of_the_catalog_needs_a_name_of_its_own_a_file_and_a_type(tmp
         _catalog(tmp_path, {"name": "sum", "file": "s.py"})
     )
     assert "unknown type: number" in _refused(_catalog(tmp_path, {"name": "own", "file": "o.py", "type": "number"}))
-    assert "names no file" in _refused({**_catalog(tmp_path), "functions": [{"name": "own"}]})
+    assert "own of the catalog's functions names no file" in _refused(
+        {**_catalog(tmp_path), "functions": [{"name": "hll", "library": "hll.so"}, {"name": "own"}]}
+    )
 
 
 def test_the_file_stands_beside_the_catalog(tmp_path: Path) -> None:
