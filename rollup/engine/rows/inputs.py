@@ -59,7 +59,8 @@ class InputState:
             found = [unnesting.rows(row) for row in rows]
             rows = [inner for each in found for inner in each or ()]
             if not rows:  # a list without rows is a change without rows, no list is none
-                return Delta((), (), any(each is not None for each in found))
+                passed = self.window is None or self.window.passes_empty
+                return Delta((), (), passed and any(each is not None for each in found))
         if self._earlier is not None:
             for row in rows:
                 self._earlier[row.id] = list(self._recent)

@@ -73,6 +73,10 @@ class _Asking:
                 raise problem("a request reads named windows and tables, not patterns", stream)
             if source.type not in self.catalog.stores and source.type in self.catalog.types:
                 raise problem(f"a request cannot read the stream `{source.type}`", stream, "a named window or a table")
+        if body.insert is not None:
+            raise problem(
+                "a request inserts what it says itself", body.insert, "insert into W select 1 as a, or values (1)"
+            )
         if body.output is not None:
             raise problem("a request is answered once and has no output clause", body.output)
         names = self._stores_in(body)
@@ -81,12 +85,6 @@ class _Asking:
         if scope.context is None and context is not None:
             scope = replace(scope, context=self.catalog.contexts[context])
         plan = lower_query(body, scope)
-        if body.insert is not None:
-            target, _ = target_of(body.insert, plan.type, scope)
-            rows = self._rows(plan, context)
-            made = [self._row([None if p is None else row.values[p] for p in target.columns]) for row in rows]
-            self._into(body.insert.target, made)
-            return plan.type, []
         return plan.type, self._rows(plan, context)
 
     def _rows(self, plan: Select, context: str | None) -> list[Row]:

@@ -27,6 +27,8 @@ class Source:
     type: RowType
     optional: bool = False
     windowed: bool = False
+    ordered: bool = False
+    """Whether its window keeps rows one after another, so that `prev` finds them."""
     stream: str | None = None
     alias: str | None = None
     """The name that the text gives it; `name` may also be that of its type."""

@@ -63,20 +63,20 @@ class _Intersection(_Several):
         super().__init__(parts)
         self._batch = next((part for part in parts if isinstance(part, Batches)), None)
         self.in_batches = self._batch is not None
+        self.passes_empty = self._batch is None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         if self._batch is None:
             return super().enter(rows, now)
-        new, old = list[Row](), list[Row]()
+        kept = list[Row]()
         for row in rows:
             others = [part.enter([row], now) for part in self._parts if part is not self._batch]
             for gone in (each for delta in others for each in delta.old):
                 self._batch.remove(gone)
+                kept = [each for each in kept if each is not gone]
             if all(row in delta.new for delta in others):
-                let_out = self._batch.enter([row], now)
-                new += let_out.new
-                old += let_out.old
-        return Delta(new, old)
+                kept.append(row)
+        return self._batch.enter(kept, now) if kept else NOTHING
 
     def _together(self, deltas: Sequence[Delta], arrived: Sequence[Row]) -> Delta:
         if self._batch is not None:

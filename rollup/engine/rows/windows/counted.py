@@ -71,6 +71,8 @@ class FirstLength:
 
 
 class _FirstLength(Kept):
+    passes_empty = False
+
     def __init__(self, size: int) -> None:
         super().__init__()
         self._size = size
@@ -86,6 +88,7 @@ class Batches(Window):
     """A window that lets rows out in batches: `current` is being filled, `last` is what it let out before."""
 
     in_batches = True
+    passes_empty = False
 
     def __init__(self) -> None:
         self.current: list[Row] = []
@@ -130,25 +133,29 @@ class Batches(Window):
 
 @dataclass(frozen=True)
 class LengthBatch:
-    """Rows in batches of `size`. `early`: a row comes at once, and all leave together when the next batch begins."""
+    """Rows in batches of `size`. `early`: a row comes at once, and all leave together when the next batch begins.
+
+    `together`: what arrives in one delivery is not divided, so that a batch may be larger.
+    """
 
     size: int
     early: bool = False
+    together: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
-        return _EarlyBatch(self.size) if self.early else _LengthBatch(self.size)
+        return _EarlyBatch(self.size) if self.early else _LengthBatch(self.size, self.together)
 
 
 class _LengthBatch(Batches):
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, together: bool) -> None:
         super().__init__()
-        self._size = size
+        self._size, self._together = size, together
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
-        for row in rows:
-            self.current.append(row)
+        for arrived in [rows] if self._together else ([row] for row in rows):
+            self.current += arrived
             if len(self.current) >= self._size:
                 let_out = self.release()
                 new += let_out.new

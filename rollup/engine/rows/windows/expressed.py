@@ -114,43 +114,53 @@ class _Expressed(Window):
 class ExpressedBatch:
     """Rows in batches that close when the condition is true; `inclusive`: the row that made it true is in the batch.
 
-    `early`: a row comes at once, and a batch leaves when it closes.
+    `early`: a row comes at once, and a batch leaves when it closes. `together`: what arrives in one delivery is not
+    divided but where the batch closes, once.
     """
 
     condition: Expr
     calls: tuple[AggregateCall, ...] = ()
     inclusive: bool = True
     early: bool = False
+    together: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
         if self.early:
             return _EarlyExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
-        return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
+        return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive, self.together)
 
 
 class _ExpressedBatch(Batches):
-    def __init__(self, content: Content, inclusive: bool) -> None:
+    def __init__(self, content: Content, inclusive: bool, together: bool) -> None:
         super().__init__()
-        self._content, self._inclusive = content, inclusive
+        self._content, self._inclusive, self._together = content, inclusive, together
         self.in_batches = inclusive
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
-        for row in rows:
-            self._content.add(row, now)
-            closes = self._content.holds(len(self.last))
-            if self._inclusive or not closes:
-                self.current.append(row)
-            if closes:
+        for arrived in [rows] if self._together else ([row] for row in rows):
+            closing = self._closing(arrived, now)
+            inside = len(arrived) if closing is None or self._inclusive else closing
+            self.current += arrived[:inside]
+            if closing is not None:
                 let_out = self.release()
                 new += let_out.new
                 old += let_out.old
                 self._content.clear()
-                if not self._inclusive:
-                    self.current.append(row)
+                self.current += arrived[inside:]
+                for row in arrived[inside:]:
                     self._content.add(row, now)
         return Delta(new, old) if new or old else NOTHING
+
+    def _closing(self, rows: Sequence[Row], now: int) -> int | None:
+        """The place of the first row that closes the batch; all are added."""
+        closing: int | None = None
+        for place, row in enumerate(rows):
+            self._content.add(row, now)
+            if closing is None and self._content.holds(len(self.last)):
+                closing = place
+        return closing
 
     def remove(self, row: Row) -> None:
         super().remove(row)

@@ -27,6 +27,7 @@ class Unique:
 class _Unique(Window):
     def __init__(self, key: Key, first: bool) -> None:
         self._key, self._first = key, first
+        self.passes_empty = not first
         self._rows: dict[Any, Row] = {}
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
@@ -71,6 +72,7 @@ class Grouped:
 
 class _Grouped(Window):
     keyed = True
+    passes_empty = False
 
     def __init__(self, key: Key, inner: WindowSpec, host: Host) -> None:
         self._key, self._inner, self._host = key, inner, host
@@ -88,9 +90,11 @@ class _Grouped(Window):
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
+        arrived: dict[int, list[Row]] = {}
         for row in rows:
-            place = self._of(row)
-            delta = self._windows[place].enter([row], now)
+            arrived.setdefault(self._of(row), []).append(row)
+        for place, own in arrived.items():
+            delta = self._windows[place].enter(own, now)
             self._note(place)
             new += delta.new
             old += delta.old

@@ -167,6 +167,8 @@ class FirstTime:
 
 
 class _FirstTime(Kept):
+    passes_empty = False
+
     def __init__(self, end: int) -> None:
         super().__init__()
         self._end = end

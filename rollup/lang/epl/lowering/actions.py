@@ -55,7 +55,8 @@ def lower_on_select(body: sm.OnSelect, scope: Scope) -> OnSelect:
     trigger, source = _trigger(body.trigger, scope)
     _, held = _store(body.store, scope)
     scope.registry.outer = 2
-    inside = replace(scope, sources=(source, held))
+    named = (replace(source, alias=source.alias or "stream_1"), replace(held, alias=held.alias or "stream_0"))
+    inside = replace(scope, sources=named)  # `*` has the store first, as in Esper
     inputs = (trigger, StoreInput(body.store.name, follow=False))
     select = assemble(body.query, inside, inputs, JoinSpec((Side(),), 0))
     return OnSelect(trigger, body.store.name, replace(select, join=None), body.delete)

@@ -41,7 +41,7 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     having = condition(query.having, selecting) if query.having is not None else None
     columns, names = columns_of(query.items, selecting)
     folded = tuple(each.call for each in calls)
-    whole = any(isinstance(item.value, ex.Star) for item in query.items)
+    whole = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     asked = Subquery(number, mode, tuple(columns), where, keys, folded, having, whole)
     registry.lookups.append(asked)
     from rollup.engine.expressions import Ask

@@ -19,7 +19,7 @@ from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.filtering import filter_condition
 from rollup.lang.epl.lowering.values.names import field_of
-from rollup.lang.epl.lowering.windows import windows
+from rollup.lang.epl.lowering.windows import ordered, windows
 from rollup.lang.epl.naming import column_name
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -89,7 +89,9 @@ def lower_stream(stream: st.Stream, scope: Scope, place: int) -> tuple[Input, So
     window, held = windows(stream.views, stream.retain, inner)
     found = StreamInput(filter_of(source.type, tests, scope.registry), window, tuple(unnest))
     plain = source.type if held is kinds and not source.contained else None
-    return found, Source(name, held, windowed=window is not None, stream=plain, alias=stream.alias)
+    return found, Source(
+        name, held, windowed=window is not None, ordered=ordered(stream.views), stream=plain, alias=stream.alias
+    )
 
 
 def _store(
@@ -113,7 +115,9 @@ def _pattern(stream: st.Stream, source: st.PatternSource, scope: Scope, place: i
     name = stream.alias
     inner = replace(scope, sources=(Source(name, kinds),), outer=0)
     window, held = windows(stream.views, stream.retain, inner)
-    return PatternInput(pattern, window), Source(name, held, windowed=window is not None, alias=stream.alias)
+    return PatternInput(pattern, window), Source(
+        name, held, windowed=window is not None, ordered=ordered(stream.views), alias=stream.alias
+    )
 
 
 def lower_contained(contained: st.Contained, kinds: RowType, stream: str, scope: Scope) -> tuple[Unnest, RowType]:

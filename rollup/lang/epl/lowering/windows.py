@@ -139,7 +139,7 @@ def _length(view: _View) -> WindowSpec:
 
 def _length_batch(view: _View) -> WindowSpec:
     view.count(1, 2)
-    return counted.LengthBatch(view.number(0))
+    return counted.LengthBatch(view.number(0), together=True)
 
 
 def _time(view: _View) -> WindowSpec:
@@ -217,7 +217,7 @@ def _expressed(view: _View) -> WindowSpec:
     inclusive = (
         constant(view.view.arguments[1], view.scope, "the second argument") if len(view.view.arguments) > 1 else True
     )
-    return expressed.ExpressedBatch(found, folded, bool(inclusive))
+    return expressed.ExpressedBatch(found, folded, bool(inclusive), together=True)
 
 
 def _content_scope(scope: Scope) -> Scope:
@@ -234,6 +234,13 @@ def _content_scope(scope: Scope) -> Scope:
     return replace(scope, names=names)
 
 
+def ordered(views: Sequence[View]) -> bool:
+    """Whether `prev` counts the rows of a window: of one alone, which keeps more than the first or newest of something."""
+    kept = [view.name for view in views if view.name != "groupwin"]
+    return len(kept) == 1 and kept[0] not in _FEW
+
+
+_FEW = ("unique", "firstunique", "lastevent", "firstevent", "firstlength", "firsttime")
 _WINDOWS: dict[str, _Make] = {
     "length": _length,
     "length_batch": _length_batch,

@@ -300,8 +300,9 @@ class _Lowering(LowerNames):
             raise problem(f"`{node.name}` takes a whole number and a property", node, "prev(1, price)")
         value = self.lower(arguments[0])
         place = self._stream_of(value, node)
-        if not self.scope.sources[place].windowed:
-            raise problem(f"`{node.name}` needs a window on the stream", node, "Stream#length(10)")
+        if not self.scope.sources[place].ordered:
+            message = f"`{node.name}` needs a window on the stream that keeps rows one after another"
+            raise problem(message, node, "one of #length(10), #time(1 min), #keepall, #sort, batches")
         what: Any = {"prev": "row", "prevtail": "tail", "prevcount": "count", "prevwindow": "window"}[name]
         kind = {"count": LONG, "window": DataType(Kind.LIST, element=value.type)}.get(what, value.type)
         return self.scope.registry.ask(Previous(place, what, value, offset), kind)
