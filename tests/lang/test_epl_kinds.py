@@ -120,6 +120,10 @@ def test_what_is_deployed_answers_every_event(place: str, expression: str) -> No
         ("select k from S limit 'a'", "not a whole number"),
         ("select arr[k] as x from S", "not a place"),
         ("select prev(k, v) as x from S#length(2)", "whole number"),
+        ("select prev(1, v) as x from S#unique(k)", "one after another"),
+        ("select k from S(v > prior(1, v))", "none before it"),
+        ("select count() as x from S", "takes what it counts"),
+        ("select countever(distinct v) as x from S", "keeps no values"),
     ],
 )
 def test_a_type_that_does_not_fit_is_named(statement: str, word: str) -> None:

@@ -21,17 +21,19 @@ from rollup.lang.epl.tree.streams import Item
 
 
 def as_declared(query: sm.Query, scope: Scope) -> sm.Query:
-    """A select into a table, with the criteria that its columns declare where the text leaves them out: `sorted()`."""
+    """A select into a table, with the criteria that its columns declare and the text leaves out: `sorted()`, `sorted(*)`."""
     if query.insert is None or not query.insert.table:
         return query
     info = scope.catalog.store(query.insert.target, query.insert)
 
     def filled(item: Item) -> Item:
         given, declared = item.value, info.declared.get(item.name or "")
-        if not isinstance(given, ex.Call) or given.arguments or not isinstance(declared, ex.Call):
+        if not isinstance(given, ex.Call) or not isinstance(declared, ex.Call):
             return item
         if given.name.lower() not in RANKED or declared.name.lower() != given.name.lower():
             return item
+        if given.arguments not in ((), (ex.Star(),)):
+            raise problem("the table says by what its column sorts", given, f"{given.name}()")
         return replace(item, value=replace(given, arguments=declared.arguments))
 
     return replace(query, items=tuple(filled(item) for item in query.items))

@@ -82,6 +82,10 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         raise unknown("aggregate", node.name, AGGREGATING, node)
     if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
         return AggregateCall(_function(name, scope), (), where=where)
+    if name == "count" and not plain:
+        raise problem("`count` takes what it counts", node, "count(*)")
+    if name == "countever" and node.distinct:
+        raise problem("`countever` keeps no values to tell apart", node, "count(distinct x)")
     if any(isinstance(each, ex.Star) for each in plain):
         raise problem(f"`{render(node)}` needs a property, not `*`", node)
     if name in ("min", "max") and scope.filling and not _windowed(scope):

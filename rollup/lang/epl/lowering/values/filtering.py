@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from rollup.engine.expressions import Ask, Const, Expr, Field, Local, Now, RowOf, Slot, Variable, walk
-from rollup.engine.rows.plans import ContextValue
+from rollup.engine.rows.plans import ContextValue, Earlier, Previous
 from rollup.engine.types import DataType, Kind
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.expressions import condition, lower
@@ -25,6 +25,9 @@ from rollup.lang.epl.tree import expressions as ex
 def filter_condition(node: ex.Expression, scope: Scope, own: int = 0) -> Expr:
     """A condition of a filter; `own` is the place of its event among the sources."""
     found = condition(node, scope)
+    asked = [scope.registry.lookups[each.index] for each in walk(found) if isinstance(each, Ask)]
+    if any(isinstance(each, (Earlier, Previous)) for each in asked):
+        raise problem(f"`{render(node)}`: a filter sees one event and none before it", node, "where, behind the window")
     check_filter(node, scope, own)
     return found
 
