@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from rollup.engine.row import comparable, listed
@@ -126,6 +127,7 @@ def like(text: str, pattern: str, escape: str | None = None) -> bool:
     return _like_pattern(pattern, escape).fullmatch(text) is not None
 
 
+@lru_cache(maxsize=1024)
 def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     parts, signs = list[str](), iter(pattern)
     for sign in signs:
