@@ -20,6 +20,7 @@ from threading import Semaphore
 from typing import IO
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from rollup.core.errors import FencedError, StoreError
 from rollup.lifecycle.lease.holding import Holder, Lease
@@ -27,6 +28,7 @@ from rollup.lifecycle.lease.holding import Place as LeasePlace
 from rollup.lifecycle.lease.places import Files
 from rollup.stores.postgres.server import free_port
 from rollup.stores.sql.lease import Rows
+from rollup.stores.sql.session import ConnectionLost
 from tests.lifecycle.conftest import ON_POSTGRES, trades
 from tests.lifecycle.filejob import FileJob, Place
 from tests.servers.postgres import PostgresServer
@@ -131,6 +133,51 @@ def test_two_jobs_that_take_a_lease_at_the_same_moment_do_not_both_get_it(new_pl
     assert {lease.number for lease in leases} == {0, 1}
     for lease in leases:
         lease.release()
+
+
+def test_who_makes_the_table_of_leases_at_the_same_moment_holds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL then says that a row of its catalog is there already, as it says of a lease."""
+    place = Rows(f"sqlite:///{tmp_path}/leases.db", "Agg")
+    create = place._table.create  # pyright: ignore[reportPrivateUsage]
+
+    def after_another(connection: object, checkfirst: bool) -> None:
+        monkeypatch.undo()
+        create(connection, checkfirst=checkfirst)  # type: ignore[arg-type]
+        raise IntegrityError("create table", None, Exception("duplicate key value: pg_type_typname_nsp_index"))
+
+    monkeypatch.setattr(place._table, "create", after_another)  # pyright: ignore[reportPrivateUsage]
+    lease = Lease(place, "change")
+    assert lease.take()
+    lease.release()
+
+
+@pytest.mark.parametrize("step", ["newest", "read", "add", "remove"])
+@pytest.mark.parametrize("done", [True, False], ids=["and was done", "and was not done"])
+def test_a_step_whose_answer_is_lost_while_a_lease_is_taken_makes_nobody_its_holder_but_us(
+    new_place: Callable[[], LeasePlace], monkeypatch: pytest.MonkeyPatch, step: str, done: bool
+) -> None:
+    """Or a command would say that it is at work itself, and do nothing."""
+    before, place, lost = Lease(new_place(), "run"), new_place(), list[str]()
+    assert before.take()
+    before.release()
+    action = getattr(place, step)
+
+    def once_lost(*arguments: object) -> object:
+        found = action(*arguments) if done or lost else None
+        if not lost:
+            lost.append(step)
+            raise ConnectionLost("server closed the connection unexpectedly")
+        return found
+
+    monkeypatch.setattr(place, step, once_lost)
+    lease = Lease(place, "change")
+    assert lease.take() and lost == [step]
+    assert lease.number == 2 and not lease.lost
+    assert not Lease(new_place(), "run").take()
+    lease.release()
+    assert Lease(new_place(), "run").holder() is None
 
 
 @pytest.mark.postgres

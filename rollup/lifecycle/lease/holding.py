@@ -135,16 +135,18 @@ class Lease:
         A holder on another machine counts as gone when its heartbeat has not changed for `timeout` seconds of our own
         clock, so call this again and again while waiting. Raises StoreError when it cannot be written.
         """
-        return self._patiently(self._take)
+        me = sealed(asdict(Holder.me(self.what))).decode()
+        return self._patiently(lambda: self._take(me))
 
-    def _take(self) -> bool:
+    def _take(self, me: str) -> bool:
+        """One try. One before it may have made the lease, and its answer was lost on the way."""
         newest = self.place.newest()
-        if newest and not self._gone(newest):
-            return False
-        if not self.place.add(newest + 1, sealed(asdict(Holder.me(self.what))).decode()):
-            return False
-        self.number = self._newest = newest + 1
-        self.place.remove(newest)
+        if (self.place.read(newest) or ("",))[0] != me:
+            if (newest and not self._gone(newest)) or not self.place.add(newest + 1, me):
+                return False
+            newest += 1
+        self.number = self._newest = newest
+        self.place.remove(newest - 1)
         self._keep()
         return True
 

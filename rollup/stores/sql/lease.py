@@ -56,7 +56,10 @@ class Rows:
         row = {"number": number, "holder": holder, "beat": time.time()}
 
         def insert(connection: sa.Connection) -> bool:
-            self._table.create(connection, checkfirst=True)
+            try:
+                self._table.create(connection, checkfirst=True)
+            except IntegrityError as problem:  # another makes the table at this moment, and is no holder for that
+                raise ConnectionLost(str(problem.orig)) from None
             connection.execute(self._table.insert(), [row])
             return True
 
