@@ -38,7 +38,8 @@ class Scope:
     """The names that an expression may use. `calls` collects aggregates where they may stand; `aliases` are the
     columns of the select list, known in `having` and `group by`; `ask` makes a look-up in a table; `preferred` is the
     input that a name without one means where several have it; `first_slot` is where the aggregates' values begin;
-    `timed`: what is bound is given the time of what is selected, though no aggregate may stand in it."""
+    `timed`: what is bound is given the time of what is selected, though no aggregate may stand in it; `selected`: a name
+    alone is a column of the select list."""
 
     inputs: Sequence[Input]
     calls: list[AggregateCall] | None = None
@@ -47,6 +48,7 @@ class Scope:
     preferred: int | None = None
     first_slot: int = 1
     timed: bool = False
+    selected: bool = False
 
 
 ROW_FIELD = Operator("field of a row", lambda row, place: None if row is None else row.values[place], strict=False)
@@ -102,6 +104,8 @@ def _name(node: tree.Name, scope: Scope) -> Expr:
     if node.stream is None and node.attribute in scope.aliases:
         return scope.aliases[node.attribute]
     found = [(place, given) for place, given in enumerate(scope.inputs) if _means(node, given)]
+    if node.stream is None and scope.selected:
+        raise _unknown(node, scope, False)
     if node.index is not None:
         found = [each for each in found if each[1].many] or found
     if scope.preferred is not None and len(found) > 1:
@@ -160,6 +164,8 @@ def _operation(node: tree.Operation, scope: Scope) -> Expr:
     values = tuple(bind(each, scope) for each in node.operands)
     if node.sign == "is null":
         return Call(op.IS_NULL, values, BOOL)
+    if node.sign in semantics.COMPARISONS and any(value == Const(None, NULL) for value in values):
+        raise PlanError("nothing compares with null", hint="x is null")
     if node.sign in semantics.COMPARISONS:
         return _comparison(node.sign, values)
     return _arithmetic(node.sign, values)
@@ -167,6 +173,9 @@ def _operation(node: tree.Operation, scope: Scope) -> Expr:
 
 def _comparison(sign: str, values: tuple[Expr, ...]) -> Expr:
     comparable(values)
+    unordered = next((value.type for value in values if not value.type.numeric and value.type != NULL), None)
+    if sign not in ("==", "!=") and unordered is not None:
+        raise PlanError(f"a {unordered} has no order", hint="== or !=, or a statement of another language")
     return Call(semantics.COMPARISONS[sign], values, BOOL)
 
 
@@ -250,6 +259,12 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
     return fitted(Slot(scope.first_slot + calls.index(call), semantics.result(summary, kind)))
 
 
+def _default(node: tree.Function, scope: Scope) -> Expr:
+    if len(node.arguments) != 2:
+        raise PlanError(f"{node.name} takes 2 arguments, a value and what stands for null", hint="default(x, 0)")
+    return _coalesce(node, scope)
+
+
 def _coalesce(node: tree.Function, scope: Scope) -> Expr:
     arguments = tuple(bind(each, scope) for each in node.arguments)
     if not arguments:
@@ -299,7 +314,7 @@ def _clock(node: tree.Function, scope: Scope) -> Expr:
 
 _SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
     "coalesce": _coalesce,
-    "default": _coalesce,
+    "default": _default,
     "ifthenelse": _choice,
     "cast": _converted,
     "convert": _converted,

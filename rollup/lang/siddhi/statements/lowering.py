@@ -42,11 +42,18 @@ def lower(app: tree.App) -> AppSpec:
     stored = {**names.tables, **names.shared}
     ticking = [each for each in app.statements if isinstance(each, tree.Definition) and each.kind == "trigger"]
     triggers = {each.name: crontab(each.at, each.place) if each.at is not None else each.every for each in ticking}
-    return AppSpec(names.streams, stored, tables, shared, tuple(queries), tuple(names.asks), triggers)
+    return AppSpec(
+        {**names.streams, **names.inner}, stored, tables, shared, tuple(queries), tuple(names.asks), triggers
+    )
 
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:
     check_definition(made)
+    twice = next(
+        (name for place, (name, _) in enumerate(made.attributes) if name in dict(made.attributes[:place])), None
+    )
+    if twice is not None:
+        raise PlanError(f"{made.name} has the attribute {twice!r} twice", hint="rename one").at(*made.place)
     rows = row_type(made.name, (("triggered_time", Type.LONG),) if made.kind == "trigger" else made.attributes)
     if _is_known(made, rows, names):
         return
@@ -77,13 +84,18 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
         rows = names.streams.get(key.stream) or names.shared.get(key.stream)
         if rows is None:
             raise PlanError(f"stream {key.stream!r} is not defined").at(*made.place)
+        if key.stream in values or key.stream in ranges:
+            raise PlanError(f"{key.stream} has two keys", hint="one key a stream").at(*made.place)
         scope = Scope([Input((key.stream,), rows)])
         if key.value is not None:
             values[key.stream] = bind(key.value, scope)
             keyable(values[key.stream].type, key.value, f"the key of {key.stream}")
         else:
             ranges[key.stream] = tuple((condition(test, scope, "a range"), label) for test, label in key.ranges)
-    return PartitionSpec(values, ranges, tuple(_query(query, names) for query in made.queries), purge(made))
+    queries = tuple(_query(query, names) for query in made.queries)
+    for inner in [name for name in names.streams if name.startswith("#")]:
+        names.inner[inner] = names.streams.pop(inner)
+    return PartitionSpec(values, ranges, queries, purge(made))
 
 
 def _query(made: tree.Query, names: Names) -> QuerySpec:
@@ -124,7 +136,9 @@ def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Sele
     named = Scope(scope.inputs, scope.calls, _not_fields(columns, scope), timed=True)
     keys = tuple(_key(node, scope, named) for node in made.group_by)
     having = (
-        None if made.having is None else condition(made.having, Scope(scope.inputs, scope.calls, columns), "having")
+        None
+        if made.having is None
+        else condition(made.having, Scope(scope.inputs, scope.calls, columns, selected=True), "having")
     )
     order = tuple((_column(each, columns), each.descending) for each in made.order_by)
     limit = None if made.limit is None else number(made.limit, "limit")
@@ -225,11 +239,10 @@ def _ask(node: tree.InTable, inside: Scope, names: Names) -> int:
 
 
 def _join(made: tree.Join, names: Names) -> tuple[JoinSpec, list[Input]]:
-    sides, inputs, unidirectional = (
-        list[SideSpec](),
-        list[Input](),
-        made.left.unidirectional or made.right.unidirectional,
-    )
+    if made.left.unidirectional and made.right.unidirectional:
+        raise PlanError("one side of a join is unidirectional, not both", hint="leave it out").at(*made.place)
+    sides, inputs = list[SideSpec](), list[Input]()
+    unidirectional = made.left.unidirectional or made.right.unidirectional
     outer = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}[made.kind]
     for place, side in enumerate((made.left, made.right)):
         rows = names.rows(side.stream)
@@ -295,7 +308,7 @@ def _insertable(made: tree.Output, target: str, given: RowType, names: Names) ->
 def _check_fits(made: tree.Output, given: RowType, known: RowType) -> None:
     """Refuse rows that are not as their target is defined."""
     wanted, got = list(known.fields.values()), list(given.fields.values())
-    fits = len(wanted) == len(got) and all(map(alike, got, wanted))
+    fits = list(given.fields) == list(known.fields) and all(map(alike, got, wanted))
     if not fits:
         columns = [f"{name} {kind}" for name, kind in given.fields.items() if name != TIME]
         defined = [f"{name} {kind}" for name, kind in known.fields.items() if name != TIME]

@@ -17,6 +17,8 @@ class Names:
     streams: dict[str, RowType] = field(default_factory=dict[str, RowType])
     tables: dict[str, RowType] = field(default_factory=dict[str, RowType])
     shared: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    inner: dict[str, RowType] = field(default_factory=dict[str, RowType])
+    """Streams of partitions that have been read: no other query knows them."""
     asks: list[tuple[str, Expr]] = field(default_factory=list[tuple[str, Expr]])
 
     def name(self, stream: tree.Stream) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, RollupError
 from rollup.engine.expressions import All, Expr
 from rollup.engine.rows.deliveries.queries import InputSpec
 from rollup.engine.rows.patterns.algebra import (
@@ -60,6 +60,7 @@ class Lowered:
             case tree.Group():
                 return self.chain(step.steps, last, first)
             case tree.Logical():
+                _check_alone(step)
                 children = (self._operand(step.left), self._operand(step.right))
                 return AndNode(children) if step.word == "and" else OrNode(children)
             case tree.Basic():
@@ -75,7 +76,7 @@ class Lowered:
         found = self.filter(basic)
         if basic.absent:
             if basic.span is None:
-                raise PlanError("`not` alone needs `for`, or `and` with another event").at(*basic.stream.place)
+                raise _alone(basic)
             return AbsentNode(found, basic.span, again=first)
         if basic.count is None:
             return found
@@ -122,6 +123,17 @@ def _absent(node: Node) -> bool:
     """Whether a step is, or has, something that must not come."""
     children = node.children if isinstance(node, AndNode | OrNode) else (node,)
     return any(isinstance(child, AbsentNode | NotNode) for child in children)
+
+
+def _check_alone(step: tree.Logical) -> None:
+    """Raise PlanError for a `not` without `for` beside `or`, or beside another `not`: nothing says when it is true."""
+    alone = next((each for each in (step.left, step.right) if each.absent and each.span is None), None)
+    if alone is not None and (step.word == "or" or (step.left.absent and step.right.absent)):
+        raise _alone(alone)
+
+
+def _alone(basic: tree.Basic) -> RollupError:
+    return PlanError("`not` alone needs `for`, or `and` with an event", hint="not A for 1 sec").at(*basic.stream.place)
 
 
 def _basics(step: tree.Step) -> list[tree.Basic]:

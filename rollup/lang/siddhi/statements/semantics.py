@@ -103,21 +103,11 @@ class Scalar:
     """What each argument is: a number, a text, or anything."""
 
 
-def _common(types: list[DataType]) -> DataType:
-    numbers = [kind for kind in types if kind.numeric]
-    if not numbers:
-        return next((kind for kind in types if kind.kind is not Kind.NULL), types[0])
-    widest = numbers[0]
-    for kind in numbers[1:]:
-        widest = widest.widest(kind)
-    return widest
-
-
 def _numbers(types: list[DataType]) -> DataType:
     wrong = next((kind for kind in types if not kind.numeric and kind != NULL), None)
     if wrong is not None:
-        raise PlanError(f"numbers are compared, not {wrong}")
-    return _common(types)
+        raise PlanError(f"numbers are compared, not {wrong}", hint="convert(x, 'double')")
+    return alike(types, "what is compared")
 
 
 def set_size(types: list[DataType]) -> DataType:

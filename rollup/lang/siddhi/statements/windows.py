@@ -22,6 +22,7 @@ from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition,
 from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.kinds import keyable, keyable_row, ordered
 from rollup.lang.siddhi.statements.reader import read_expression
+from rollup.plan.types import Type
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ class Arguments:
     def number(self, place: int) -> int:
         """A whole number or a time."""
         return number(self.call.arguments[place], f"argument {place + 1} of {self.call.name}")
+
+    def count(self, place: int) -> int:
+        """A number of rows."""
+        node = self.call.arguments[place]
+        if isinstance(node, tree.Constant) and node.type is Type.INT:
+            return self.number(place)
+        raise PlanError(f"argument {place + 1} of {self.call.name} is an int, a number of rows").at(*node.place)
 
     def given(self, place: int) -> int | None:
         """A whole number or a time, where it is there."""
@@ -73,13 +81,15 @@ class Arguments:
 def _sorted(given: Arguments) -> WindowSpec:
     by, down = list[Expr](), list[bool]()
     for place, node in enumerate(given.call.arguments[1:], start=1):
-        if isinstance(node, tree.Constant) and node.value in ("asc", "desc") and by:
+        if isinstance(node, tree.Constant) and node.type is Type.STRING:
+            if node.value not in ("asc", "desc") or not by:
+                raise PlanError(f"sort knows no order {node.value!r}", hint="'asc' or 'desc'").at(*node.place)
             down[-1] = node.value == "desc"
         else:
             by.append(given.value(place))
             ordered(by[-1].type, node, f"argument {place + 1} of sort")
             down.append(False)
-    return Sorted(given.number(0), tuple(by), tuple(down), "newest")
+    return Sorted(given.count(0), tuple(by), tuple(down), "newest")
 
 
 def _expressed(given: Arguments) -> WindowSpec:
@@ -167,11 +177,11 @@ class Known:
 
 
 WINDOWS: Mapping[str, Known] = {
-    "length": Known(1, 1, lambda given: Length(given.number(0))),
-    "lengthBatch": Known(1, 2, lambda given: LengthBatch(given.number(0), given.flag(1))),
+    "length": Known(1, 1, lambda given: Length(given.count(0))),
+    "lengthBatch": Known(1, 2, lambda given: LengthBatch(given.count(0), given.flag(1))),
     "batch": Known(0, 0, lambda given: ArrivalBatch()),
     "time": Known(1, 1, lambda given: Time(given.number(0))),
-    "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.number(1))),
+    "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.count(1))),
     "delay": Known(1, 1, lambda given: Delay(given.number(0))),
     "timeBatch": Known(1, 3, _time_batch),
     "cron": Known(1, 1, _cron),
@@ -179,7 +189,7 @@ WINDOWS: Mapping[str, Known] = {
     "externalTimeBatch": Known(2, 5, _external_time_batch),
     "sort": Known(2, None, _sorted),
     "session": Known(1, 3, _session),
-    "frequent": Known(1, None, lambda given: Frequent(given.number(0), _keys(given, 1))),
+    "frequent": Known(1, None, lambda given: Frequent(given.count(0), _keys(given, 1))),
     "lossyFrequent": Known(1, None, _lossy),
     "expression": Known(1, 1, _expressed),
     "expressionBatch": Known(1, 3, _expressed_batch),
