@@ -122,6 +122,7 @@ def test_what_is_deployed_answers_every_event(place: str, expression: str) -> No
         ("select prev(k, v) as x from S#length(2)", "whole number"),
         ("select prev(1, v) as x from S#unique(k)", "one after another"),
         ("select k from S(v > prior(1, v))", "none before it"),
+        ("select sum(prev(1, v)) as x from S#length(2)", "what `prev` finds"),
         ("select count() as x from S", "takes what it counts"),
         ("select countever(distinct v) as x from S", "keeps no values"),
     ],

@@ -12,8 +12,9 @@ from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.aggregates.known import COUNT
 from rollup.engine.aggregates.known import rate as RATE
 from rollup.engine.aggregates.known import rate_by as RATE_BY
-from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Slot, walk
+from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Now, RowOf, Slot, walk
 from rollup.engine.folding import AggregateCall
+from rollup.engine.rows.plans import Previous
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, FLOAT, INT, DataType, Kind
 from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.catalog import ordered, problem, unknown
@@ -55,6 +56,10 @@ def _collected(node: ex.Call, scope: Scope, dimensions: tuple[Expr, ...]) -> Col
         _ = call.type
     except PlanError as found:
         raise found.at(*node.at) from None
+    asked = [scope.registry.lookups[i.index] for arg in call.args for i in walk(arg) if isinstance(i, Ask)]
+    if any(isinstance(each, Previous) for each in asked):
+        hint = "prior(1, x), or insert into a stream and add that up"
+        raise problem(f"`{render(node)}` adds up what `prev` finds, which is no property of the event", node, hint)
     keys: tuple[Expr, ...] | None = None
     if "group_by" in named:
         by = named["group_by"]
