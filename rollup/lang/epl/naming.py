@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
-from typing import Any
 
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import is_aggregate
+from rollup.lang.epl.scope import is_aggregate, with_parts
 from rollup.lang.epl.tree import expressions as ex
-from rollup.lang.epl.tree.node import Node
 from rollup.lang.epl.tree.statements import Query
 
 _OPERATORS = (ex.Arithmetic, ex.Comparison, ex.Logical, ex.Not, ex.In, ex.Between, ex.Like, ex.Quantified)
@@ -42,7 +40,7 @@ def _written(node: ex.Expression, numbers: Iterator[int]) -> ex.Expression:
     query = _query(node)
     if query is not None:
         return ex.Reference(_name_of(query, next(numbers)))
-    match _with_parts(node, lambda part: _written(part, numbers)):
+    match with_parts(node, lambda part: _written(part, numbers)):
         case ex.Sign(operand) if not isinstance(operand, ex.Constant):
             return ex.Arithmetic("*", ex.Constant(-1, "int"), operand)
         case ex.Constant(value, kind) if kind in ("long", "float"):
@@ -54,7 +52,7 @@ def _written(node: ex.Expression, numbers: Iterator[int]) -> ex.Expression:
         case ex.Call(name, (value,)) as call if name.lower() in _PREVIOUS:
             return replace(call, arguments=(ex.Constant(_PREVIOUS[name.lower()], "int"), value))
         case ex.Expression() as found if isinstance(found, _OPERATORS):
-            return _with_parts(found, lambda part: ex.Group((part,)) if is_aggregate(part) else part)
+            return with_parts(found, lambda part: ex.Group((part,)) if is_aggregate(part) else part)
         case found:
             return found
 
@@ -63,18 +61,3 @@ def _name_of(query: Query, number: int) -> str:
     if len(query.items) != 1 or isinstance(query.items[0].value, (ex.Star, ex.StreamStar)):
         return f"subselect_{number}"
     return query.items[0].name or column_name(query.items[0].value, count(1))
-
-
-def _with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A node with its parts changed."""
-    if isinstance(node, tuple):
-        return tuple(_part(each, change) for each in node)  # pyright: ignore[reportUnknownVariableType]
-    return replace(
-        node, **{each.name: _part(getattr(node, each.name), change) for each in fields(node) if each.name != "at"}
-    )
-
-
-def _part(part: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(part, tuple):
-        return _with_parts(part, change)
-    return change(part) if isinstance(part, Node) and not isinstance(part, Query) else part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -169,12 +169,21 @@ def _substituted(node: Any, values: Mapping[str, ex.Expression]) -> Any:
     """A tree with expressions in the places of names; not inside sub-queries, whose names are their own."""
     if isinstance(node, ex.Reference):
         return values.get(node.name, node)
+    return with_parts(node, lambda part: _substituted(part, values))
+
+
+def with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A node, or several, with the nodes directly inside changed; sub-queries stay as they are."""
     if isinstance(node, tuple):
-        return tuple(_substituted(each, values) for each in node)  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(node, Node) or isinstance(node, Query):
-        return node
-    changed = {each.name: _substituted(getattr(node, each.name), values) for each in fields(node) if each.name != "at"}
+        return tuple(_part(each, change) for each in node)  # pyright: ignore[reportUnknownVariableType]
+    changed = {each.name: _part(getattr(node, each.name), change) for each in fields(node) if each.name != "at"}
     return replace(node, **changed)
+
+
+def _part(part: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(part, tuple):
+        return with_parts(part, change)
+    return change(part) if isinstance(part, Node) and not isinstance(part, Query) else part
 
 
 @dataclass(frozen=True)
