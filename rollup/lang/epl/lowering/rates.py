@@ -8,8 +8,9 @@ from dataclasses import replace
 from rollup.engine.expressions import Expr, Slot
 from rollup.engine.rows.plans import Input, StoreInput
 from rollup.engine.rows.selects.rates import Rate, Setting
-from rollup.engine.types import BOOL, LONG
+from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.lowering.targets import check_fits
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
@@ -68,11 +69,5 @@ def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
     if assignment.value is None:
         raise problem("an assignment needs its value", assignment)
     value = lower(assignment.value, scope)
-    wanted = scope.catalog.variables[target.name].type
-    if (
-        (wanted == BOOL) != (value.type == BOOL)
-        and wanted.kind not in ("any",)
-        and value.type.kind not in ("any", "null")
-    ):
-        raise problem(f"`{target.name}` is {wanted}, the value {value.type}", assignment)
+    check_fits(value.type, scope.catalog.variables[target.name].type, target.name, assignment)
     return target.name, value

@@ -103,9 +103,9 @@ def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Targe
 
 
 def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:
-    """Raise PlanError for a value that cannot be one of the wanted type."""
+    """Raise PlanError for a value that cannot be one of the wanted type, and for a number of a wider type."""
     loose = ("any", "null")
     if given.kind in loose or wanted.kind in loose or given.kind is wanted.kind:
         return
-    if not (given.numeric and wanted.numeric):
-        raise problem(f"`{what}` is {wanted}, the value {given}", at, "cast it")
+    if not (given.numeric and wanted.numeric) or wanted.widest(given) != wanted:
+        raise problem(f"`{what}` is {wanted}, the value {given}", at, f"cast(…, {wanted})")
