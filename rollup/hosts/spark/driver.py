@@ -1,8 +1,8 @@
 """The Spark host: one streaming query an input stream, one Spark job a batch, the step in the driver.
 
 `foreachBatch` sends `task.run` over the batch, puts the parts that come back in order, numbers their arrivals, and lets
-each aggregation's pipeline admit, cascade and commit (`batches.py`); where it may it returns before that (`rests.py`). A batch that Spark sends again after a crash is known by the id
-of its query and its number, both in the commit.
+each aggregation's pipeline admit, cascade and commit (`batches.py`); where it may it returns before that (`rests.py`).
+A batch that Spark sends again after a crash is known by the id of its query and its number, both in the commit.
 """
 
 from __future__ import annotations
