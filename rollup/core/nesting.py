@@ -26,7 +26,7 @@ def nests(work: Callable[Given, Made]) -> Callable[Given, Made]:
     3
     >>> endless = []; endless.append(endless); depth(endless)
     Traceback (most recent call last):
-    rollup.core.errors.SyntaxProblem: the text nests too deeply (…)
+    rollup.core.errors.SyntaxProblem: the text nests too deeply (...)
     """
 
     @wraps(work)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from threading import Semaphore
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -385,9 +385,12 @@ def test_a_flipped_bit_of_a_lease_is_never_another_holder_and_never_a_free_lease
 def test_a_lease_whose_file_may_not_be_looked_at_is_not_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = Lease(Files(tmp_path / "Agg"), "run"), Lease(Files(tmp_path / "Agg"), "run")
     assert first.take()
+    read = Path.read_text
 
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    def refuse(path: Path, **options: Any) -> str:
+        if path.is_relative_to(tmp_path):
+            raise PermissionError(13, "Permission denied")
+        return read(path, **options)
 
     with monkeypatch.context() as fault:
         fault.setattr(Path, "read_text", refuse)

@@ -141,7 +141,8 @@ class Lease:
     def _take(self, me: str) -> bool:
         """One try. One before it may have made the lease, and its answer was lost on the way."""
         newest = self.place.newest()
-        if (self.place.read(newest) or ("",))[0] != me:
+        found = self.place.read(newest) if newest else None
+        if found is None or found[0] != me:
             if (newest and not self._gone(newest)) or not self.place.add(newest + 1, me):
                 return False
             newest += 1
