@@ -99,11 +99,6 @@ def _function(these: _These, single: bool) -> Evaluate:
     return source.function("f", "r, s, e")
 
 
-def _runs(items: Sequence[Part]) -> list[Sequence[Part]]:
-    """Neighbours together, so many as may stand in one another: Python knows no more than 100 levels of indentation."""
-    return [items[at : at + _TOGETHER] for at in range(0, len(items), _TOGETHER)]
-
-
 @lru_cache(maxsize=4096)
 def _code(text: str, name: str) -> CodeType:
     """Constants and functions are no part of the text, so one code serves many expressions."""
@@ -217,32 +212,33 @@ class Source:
             if len(args) > 1:
                 self.block(f"if {value} is not {stop}:", lambda: rest(args[1:]))
 
-        first, *others = _runs(args)
-        rest(first)
-        for some in others:
-            self.block(f"if {result} is not {stop}:", partial(rest, some))
+        self._in_turn(args, f"if {result} is not {stop}:", rest)
         return result
 
-    def _case(self, expr: Case) -> str:
-        result, undecided = self.temporary(), self.name(object())
+    def _in_turn(self, items: Sequence[Part], undecided: str, add: Callable[[Sequence[Part]], None]) -> None:
+        """Add what many parts need, neighbours in one another, where those before them have left it undecided: Python
+        knows no more than 100 levels of indentation."""
+        for at in range(0, len(items), _TOGETHER):
+            some = partial(add, items[at : at + _TOGETHER])
+            if at:
+                self.block(undecided, some)
+            else:
+                some()
 
-        def branch(branches: Sequence[tuple[Expr, Expr]], otherwise: Callable[[], str]) -> None:
-            if not branches:
-                self.line(f"{result} = {otherwise()}")
-                return
+    def _case(self, expr: Case) -> str:
+        nothing = self.name(object())
+        result = self._keep(nothing)
+        undecided = f"if {result} is {nothing}:"
+
+        def branch(branches: Sequence[tuple[Expr, Expr]]) -> None:
             condition, value = branches[0]
             test = self.emit(condition)
             self.block(f"if {test} is True:", lambda: self.line(f"{result} = {self.emit(value)}"))
-            self.block("else:", lambda: branch(branches[1:], otherwise))
+            if len(branches) > 1:
+                self.block("else:", lambda: branch(branches[1:]))
 
-        runs = _runs(expr.branches)
-        for some in runs:
-            last = some is runs[-1]
-            body = partial(branch, some, partial(self.emit, expr.otherwise) if last else lambda: undecided)
-            if some is runs[0]:
-                body()
-            else:
-                self.block(f"if {result} is {undecided}:", body)
+        self._in_turn(expr.branches, undecided, branch)
+        self.block(undecided, lambda: self.line(f"{result} = {self.emit(expr.otherwise)}"))
         return result
 
     def _coalesce(self, args: Sequence[Expr]) -> str:

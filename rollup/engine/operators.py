@@ -21,6 +21,8 @@ from rollup.engine.row import comparable, listed
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+EXACT = 2**53
+"""Up to here each whole number is a double, too."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from rollup.engine.operators import single
 from rollup.engine.types import DataType, Kind, RowType
 
 _TEXT = (str,)
-_BITS = {Kind.INT: 31, Kind.LONG: 63, Kind.TIMESTAMP: 63}
+LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
+"""Whole numbers of a kind are below this, and not below its negative."""
 _FITS: dict[Kind, tuple[type, ...]] = {
     Kind.INT: (int,),
     Kind.LONG: (int,),
@@ -28,9 +29,10 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     allowed = _FITS.get(kind.kind)
     if value is None or (allowed is _TEXT and value.__class__ is str and value.isascii()):
         return value
-    bits = _BITS.get(kind.kind)
+    limit = LIMITS.get(kind.kind)
     fits = allowed is None or (isinstance(value, allowed) and isinstance(value, bool) is (kind.kind is Kind.BOOL))
-    if fits and (not isinstance(value, str) or is_text(value)) and (not bits or -(2**bits) <= value < 2**bits):
+    held = limit is None or (isinstance(value, int) and -limit <= value < limit)
+    if fits and held and (not isinstance(value, str) or is_text(value)):
         found = double(value, kind.kind) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
         if found is not None:
             return found

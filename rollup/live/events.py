@@ -12,10 +12,9 @@ import pyarrow as pa
 from rollup.core.errors import QueryError
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
-from rollup.lang.fitting import double, fitting_columns, is_text
+from rollup.lang.fitting import LIMITS, double, fitting_columns, is_text
 
 Make = Callable[[Sequence[Any]], Row]
-_LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
 
 
 def values(kinds: RowType, event: Any, make: Make) -> list[Any]:
@@ -42,7 +41,7 @@ def _fits(value: Any, kind: Kind) -> bool:
     if given is float:
         return kind is Kind.DOUBLE
     if given is int:
-        return kind in _LIMITS and -(limit := _LIMITS[kind]) <= value < limit
+        return kind in LIMITS and -(limit := LIMITS[kind]) <= value < limit
     return given is bool and kind is Kind.BOOL
 
 
@@ -67,7 +66,7 @@ def converted(value: Any, kind: DataType, what: str) -> Any:
         case Kind.BOOL if isinstance(value, bool):
             return value
         case Kind.INT | Kind.LONG | Kind.TIMESTAMP if isinstance(value, (int, float)) and not isinstance(value, bool):
-            limit = _LIMITS[kind.kind]
+            limit = LIMITS[kind.kind]
             if -limit <= value < limit and value == int(value):
                 return int(value)
         case Kind.DOUBLE | Kind.FLOAT if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):

@@ -163,7 +163,7 @@ def _as_double(array: pa.Array) -> bool:
     if not pa.types.is_integer(array.type) or array.type.bit_width < 64:
         return True
     ends = pc.min_max(array).as_py()
-    return ends["min"] is None or max(-ends["min"], ends["max"]) <= 2**53
+    return ends["min"] is None or max(-ends["min"], ends["max"]) <= op.EXACT
 
 
 def _by_value(expr: Call, args: Sequence[Any]) -> pa.Array | None:

@@ -22,12 +22,12 @@ from rollup.engine.columns.passes import SUMS, compiled
 from rollup.engine.columns.sketches import CountsFold, DistinctFold, TopFold
 from rollup.engine.expressions import Const, Field
 from rollup.engine.folding import AggregateCall, Fold
+from rollup.engine.operators import EXACT
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind
 
 Slots = list[pa.Array]
 _HALF = 32
-_EXACT = 2**53
 
 
 class ColumnFold(Protocol):
@@ -100,7 +100,7 @@ class WholeSumFold:
         high, low = np.zeros(groups.size, np.int64), np.zeros(groups.size, np.int64)
         high[groups.old], low[groups.old] = old[1].to_numpy(), old[2].to_numpy()
         most = max(abs(int(values.max())), abs(int(values.min()))) if len(values) else 0
-        if most * max(len(values), 1) < _EXACT:
+        if most * max(len(values), 1) < EXACT:
             one_pass = compiled(SUMS, len(values))
             found = (
                 np.bincount(codes, values, groups.size) if one_pass is None else one_pass(codes, values, groups.size)
@@ -125,7 +125,7 @@ class WholeSumFold:
             return pa.array((high << _HALF) + low, mask=(count == 0) | ~fits)
         with np.errstate(all="ignore"):
             value = ((high << _HALF) + low) / count
-        for place in np.flatnonzero(~fits | (np.abs((high << _HALF) + low) >= _EXACT)):
+        for place in np.flatnonzero(~fits | (np.abs((high << _HALF) + low) >= EXACT)):
             value[place] = ((int(high[place]) << _HALF) + int(low[place])) / max(int(count[place]), 1)
         return pa.array(value, mask=count == 0)
 

@@ -147,7 +147,6 @@ def _asked(plan: Select, lookup: object, reads: Mapping[str, RowType]) -> Asked 
 def _answered(expr: Expr, width: int) -> Expr:
     """An expression that reads the answers as fields behind those of the event."""
     if isinstance(expr, Ask):
-        return Field(
-            0, width + expr.index, LONG if expr.type == INT else expr.type
-        )  # a sum is wider than its arguments
+        kind = LONG if expr.type == INT else expr.type  # a sum is wider than its arguments
+        return Field(0, width + expr.index, kind)
     return inside(expr, lambda inner: _answered(inner, width))

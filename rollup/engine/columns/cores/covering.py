@@ -22,8 +22,6 @@ _ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGAT
 _OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, op.DIVIDE_DECIMAL)}
 """Divisions that Arrow makes at the ends of 64 bits otherwise than Python."""
 _INT = -op.INT_MIN
-_EXACT = 2**53
-"""Up to here each whole number is a double, too."""
 _MIXED = {op.REMAINDER.name}
 """What gives a double whatever else than a double it gets."""
 
@@ -61,7 +59,7 @@ def _reach(expr: Expr) -> int:
         case Const():
             return abs(expr.value) if isinstance(expr.value, int) else _INT
         case Slot():
-            return _EXACT  # a sum is wider than its arguments
+            return op.EXACT  # a sum is wider than its arguments
         case Call() if expr.op.name == op.MULTIPLY.name:
             return math.prod(map(_reach, expr.args))
         case Call() if expr.op.name in _ARITHMETIC:
@@ -115,7 +113,7 @@ def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
         return one is other
     exact = (Kind.INT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
     whole = one in _WHOLE and other in _WHOLE
-    return whole or (one in exact and other in exact and all(_reach(side) <= _EXACT for side in sides))
+    return whole or (one in exact and other in exact and all(_reach(side) <= op.EXACT for side in sides))
 
 
 def _doubles(kinds: list[DataType]) -> bool:

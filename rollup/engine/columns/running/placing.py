@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from rollup.core.descriptions import descendants
@@ -132,15 +133,15 @@ class Placing:
     def _links(self) -> dict[str, Link]:
         """The statements that insert, and those that hear what is inserted; a context hears what begins and ends it."""
         uses = {name: self._used(name, deployed) for name, deployed in self._component.statements.items()}
-        fed = {use for used in uses.values() for use in used if use.startswith("> ")}
-        heard = {f"< {use.removeprefix('> ')}" for use in fed}
+        fed = _marked(chain.from_iterable(uses.values()), "> ")
+        ways = {name: (_marked(used, "< "), _marked(used, "> ")) for name, used in uses.items()}
         links = {
-            name: Link(_marked(used, "< "), _marked(used, "> "), self._on_rows(name))
-            for name, used in uses.items()
-            if not used.isdisjoint(fed | heard)
+            name: Link(hears, feeds, self._on_rows(name))
+            for name, (hears, feeds) in ways.items()
+            if feeds or hears & fed
         }
         for name, context in self._component.contexts.items():
-            if hears := _marked(_mentioned(context.context), "< ") & {use.removeprefix("> ") for use in fed}:
+            if hears := _marked(_mentioned(context.context), "< ") & fed:
                 links[f"context {name}"] = Link(hears, frozenset(), "a context that hears it")
         return links
 

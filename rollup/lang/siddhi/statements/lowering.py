@@ -49,9 +49,8 @@ def lower(app: tree.App) -> AppSpec:
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:
     check_definition(made)
-    twice = next(
-        (name for place, (name, _) in enumerate(made.attributes) if name in dict(made.attributes[:place])), None
-    )
+    names_of = [name for name, _ in made.attributes]
+    twice = next((name for name in names_of if names_of.count(name) > 1), None)
     if twice is not None:
         raise PlanError(f"{made.name} has the attribute {twice!r} twice", hint="rename one").at(*made.place)
     rows = row_type(made.name, (("triggered_time", Type.LONG),) if made.kind == "trigger" else made.attributes)
