@@ -1,23 +1,25 @@
-"""Rows as lines of JSON, for sinks and for the terminal."""
+"""Values as lines of JSON, for sinks, tables and the terminal."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def json_line(row: Mapping[str, Any]) -> str:
-    """A row as JSON that every reader takes: what it has no word for (NaN, infinity, a decimal, a time) is a text.
+def json_line(value: Any, other: Callable[[Any], Any] = str) -> str:
+    """A row or value as JSON that every reader takes: NaN and infinity, for which it has no word, are texts.
+
+    `other` says what stands for a value of a type that JSON does not have (a decimal, a time).
 
     >>> json_line({"name": "Zoë", "ratio": 0.5, "worst": [1.0, float("inf")]})
     '{"name": "Zoë", "ratio": 0.5, "worst": [1.0, "Infinity"]}'
     """
     try:
-        return json.dumps(row, default=str, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, default=other, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(row), default=str, ensure_ascii=False)
+        return json.dumps(_finite(value), default=other, ensure_ascii=False)
 
 
 def _finite(value: Any) -> Any:

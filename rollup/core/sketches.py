@@ -11,7 +11,6 @@ A sketch is a BLOB in the library's own serialized form, so other DataSketches r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,6 +18,8 @@ import datasketches as _datasketches
 import duckdb
 import numpy as np
 from duckdb.sqltypes import BIGINT, BLOB, DOUBLE, VARCHAR
+
+from rollup.core.json_line import json_line
 
 ds: Any = _datasketches  # its classes come from C++, where no type checker can see them
 _LG_K, _KLL_K, _LG_MAP = 12, 200, 10
@@ -91,7 +92,7 @@ def kll_quantile(sketch: bytes | None, rank: float) -> float | None:
 def kll_quantiles(sketch: bytes | None) -> str | None:
     """The values at the ranks of QUANTILES, as a JSON object."""
     found = {str(rank): kll_quantile(sketch, rank) for rank in QUANTILES}
-    return None if None in found.values() else json.dumps(found)
+    return None if None in found.values() else json_line(found)
 
 
 def topk_fold(values: Iterable[str | None] | None) -> bytes | None:
@@ -127,7 +128,7 @@ def topk_items(sketch: bytes | None, count: int) -> str | None:
         ds.frequent_items_error_type.NO_FALSE_NEGATIVES
     )
     ranked = sorted(found, key=lambda item: (-item[1], item[0]))[:count]
-    return json.dumps([[item[0], item[1]] for item in ranked], ensure_ascii=False)
+    return json_line([[item[0], item[1]] for item in ranked])
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:

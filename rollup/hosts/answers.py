@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import RollupError
+from rollup.core.json_line import json_line
 from rollup.program import Program
 from rollup.retrieval.requests import Requests
 from rollup.sinks.kinds import sink
@@ -68,6 +68,6 @@ class Answers:
             try:
                 answers.append(snapshot.answer(requests.request(values), request=event))
             except RollupError as problem:
-                raw = json.dumps(event.to_pylist()[0], default=str)
+                raw = json_line(event.to_pylist()[0])
                 dead.append({"stream": requests.stream.name, "reason": str(problem), "position": "", "raw": raw})
         return [answer for answer in answers if answer.num_rows]

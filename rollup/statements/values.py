@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from rollup.core.json_line import json_line
 from rollup.engine.types import DataType, Kind
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import Keys
@@ -44,7 +44,7 @@ def plain(value: Any, kind: Type) -> Any:
     if value is None:
         return None
     if kind is Type.STRING:
-        return value if isinstance(value, str) else json.dumps(value, default=_text)
+        return value if isinstance(value, str) else json_line(value, _text)
     return float(value) if kind in (Type.FLOAT, Type.DOUBLE) else value
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from rollup.core.errors import PlanError, QueryError
 from rollup.core.json_line import json_line
+from rollup.core.sketches import kll_fold, kll_quantiles
+from rollup.engine.aggregates.helpers import all_ranked
 from rollup.engine.rows.cycles.running import Batch
 from rollup.lang.calcite.model import Model
 from rollup.lang.calcite.session import Session
@@ -19,6 +21,8 @@ from rollup.lang.siddhi.statements.app import SiddhiApp
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.live import Engine
 from rollup.live.hearing import Arrived
+from rollup.plan.types import Type
+from rollup.statements.values import plain
 
 VALUES: list[Any] = [
     *(None, True, False, 0, -1, 2**31, -(2**31) - 1, 2**63, -(2**63) - 1, 10**400, -(10**400)),
@@ -117,10 +121,21 @@ def test_what_arrow_has_no_type_for_is_a_text_in_its_tables() -> None:
     assert Decimal(value) == Decimal("1e120")
 
 
-def test_json_has_no_infinity_and_so_it_is_a_text() -> None:
+def _read(text: str) -> Any:
     def refused(word: str) -> Any:
         raise AssertionError(word)
 
+    return json.loads(text, parse_constant=refused)
+
+
+def test_json_has_no_infinity_and_so_it_is_a_text() -> None:
     row = {"a": math.inf, "b": [-math.inf, {"c": math.nan}], "d": 1.5, "e": Decimal("1.50")}
-    read = json.loads(json_line(row), parse_constant=refused)
-    assert read == {"a": "Infinity", "b": ["-Infinity", {"c": "NaN"}], "d": 1.5, "e": "1.50"}
+    assert _read(json_line(row)) == {"a": "Infinity", "b": ["-Infinity", {"c": "NaN"}], "d": 1.5, "e": "1.50"}
+
+
+def test_json_in_an_attribute_is_json_too() -> None:
+    assert _read(plain({"a": [math.nan]}, Type.STRING)) == {"a": ["NaN"]}
+    infinite = dict.fromkeys(("0.5", "0.9", "0.99"), "Infinity")
+    for text in (all_ranked([math.inf]), kll_quantiles(kll_fold([math.inf]))):
+        assert text is not None
+        assert {rank: value for rank, value in _read(text).items() if rank in infinite} == infinite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
@@ -10,6 +9,7 @@ from typing import Any
 
 from sortedcontainers import SortedList
 
+from rollup.core.json_line import json_line
 from rollup.core.sketches import QUANTILES
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
@@ -122,7 +122,7 @@ def ranked(values: Sequence[float], rank: float) -> float | None:
 
 def all_ranked(values: Sequence[float]) -> str | None:
     """The values at the usual ranks, as a JSON object."""
-    return json.dumps({str(rank): ranked(values, rank) for rank in QUANTILES}) if values else None
+    return json_line({str(rank): ranked(values, rank) for rank in QUANTILES}) if values else None
 
 
 def most_frequent(counts: Mapping[Any, int], most: int) -> str | None:
@@ -132,7 +132,7 @@ def most_frequent(counts: Mapping[Any, int], most: int) -> str | None:
     '[["a", 2]]'
     """
     texts = sorted(((_text(value), n) for value, n in counts.items()), key=lambda pair: (-pair[1], pair[0]))
-    return json.dumps([list(pair) for pair in texts[:most]], ensure_ascii=False) if texts else None
+    return json_line([list(pair) for pair in texts[:most]]) if texts else None
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pyarrow as pa
 from rollup.aggregation.cascade import Cascade, narrowed
 from rollup.core.calendar import Duration, to_local
 from rollup.core.columns import ColumnEngine
+from rollup.core.json_line import json_line
 from rollup.plan.aggregates import EXACT
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 
@@ -46,7 +46,7 @@ class Difference:
         """As one line of JSON."""
         row = {"aggregation": self.aggregation, "level": self.level.plural, "bucket": self.bucket, "start": self.start}
         row |= {"keys": self.keys, "column": self.column, "stored": self.stored, "expected": self.expected}
-        return json.dumps(row, default=str)
+        return json_line(row)
 
 
 def readable(instant: int, zone: str = "+00:00") -> str:
