@@ -38,6 +38,9 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import Kind
 
+_EMPTIED = 16_384
+"""So many groups that have emptied may stay: to number all keys anew costs more than they do."""
+
 
 @dataclass(frozen=True)
 class Folded:
@@ -121,8 +124,10 @@ class Folded:
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
         made = self.lines.results(results, n)
-        named = keys.take(pa.array(group[:n])) if self.keys else None
-        return after, self._output(taken, at[:n], event[:n], sign[:n], named, made)
+        shown = pa.array(group[:n])
+        parts = keys.flatten() if len(self.keys) > 1 else [keys] if self.keys else []
+        named = [part.take(shown) for part in parts] if self.by_group else []
+        return after, self._output(taken, at[:n], event[:n], sign[:n], [*named, *made])
 
     def _marks(self, content: pa.Table, taken: Taken) -> tuple[pa.Array | None, Ints]:
         """What tells the rows of the window and the arrivals apart, and as numbers: equal, and in the window's order."""
@@ -182,9 +187,9 @@ class Folded:
         rows: Ints,
         slots: Sequence[np.ndarray],
     ) -> State:
-        """The state; groups that have emptied leave it once they are the greater part."""
+        """The state; groups that have emptied leave it once they are many and the greater part."""
         live = rows > 0
-        if self.keys and len(rows) > 1024 and int(live.sum()) * 2 < len(rows):
+        if self.keys and len(rows) > _EMPTIED and len(rows) - (there := int(live.sum())) > max(there, _EMPTIED):
             numbers = np.cumsum(live) - 1
             held = [held[0], numbers[held[1]], *held[2:]]
             keys, rows, slots = keys.filter(pa.array(live)), rows[live], [slot[live] for slot in slots]
@@ -199,16 +204,9 @@ class Folded:
             {"now": now},
         )
 
-    def _output(
-        self, taken: Taken, at: Ints, event: Ints, sign: np.ndarray, keys: pa.Array | None, made: Sequence[pa.Array]
-    ) -> Output:
+    def _output(self, taken: Taken, at: Ints, event: Ints, sign: np.ndarray, made: Sequence[pa.Array]) -> Output:
         """The projection of the loop's rows, of those that fulfil `having`."""
-        if self.by_group:
-            named = [] if keys is None else keys.flatten() if len(self.keys) > 1 else [keys]
-            columns: list[pa.Array] = [*named, *made]
-        else:
-            arrivals = None if len(event) == len(taken.times) else pa.array(event)  # one row an arrival, in order
-            columns = [c if arrivals is None else c.take(arrivals) for c in taken.columns] + list(made)
+        columns = [*made] if self.by_group else [*taken.columns, *made]  # else there is one row an arrival, in order
         known = taken.everything or not len(taken.places)
         places = event if known else np.where(event >= 0, taken.places[np.maximum(event, 0)], TIMER)
         projection = self.projection

@@ -9,6 +9,24 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
+
+_PAIRS = """
+def core(pairs, table, numbers, known, codes, fresh):
+    found, mask = 0, len(table) - 1
+    for i in range(len(pairs)):
+        pair = pairs[i]
+        place = (pair ^ (pair >> 29)) * 0x2545F4914F6CDD1D
+        place = (place ^ (place >> 32)) & mask
+        while numbers[place] >= 0 and table[place] != pair:
+            place = (place + 1) & mask
+        if numbers[place] < 0:
+            table[place], numbers[place], fresh[found] = pair, known + found, i
+            found += 1
+        codes[i] = numbers[place]
+    return found
+"""
+_FEWEST = 1024
 
 
 class KeyCodes:
@@ -23,20 +41,34 @@ class KeyCodes:
     def __init__(self) -> None:
         self._known: pa.Array | None = None
         self._table: dict[Any, int] = {}
+        self._rows = RowCodes()
 
     def codes(self, known: pa.Array, column: pa.Array) -> tuple[Ints, pa.Array]:
         """The code of each value, and what is known then. Null is a value."""
-        places, values = _combined(column) if pa.types.is_struct(column.type) else _encoded(column)
+        if pa.types.is_struct(column.type):
+            return self._codes_of_rows(known, column)
+        places, values = _encoded(column)
         table = self._of(known)
         numbers: list[Any] = [table.get(value) for value in values]
         if None in numbers:
             fresh = [value for value, number in zip(values, numbers, strict=True) if number is None]
             for value in fresh:
                 table[value] = len(table)
-            known = pa.concat_arrays([known, _column(fresh, known.type)])
+            known = pa.concat_arrays([known, pa.array(fresh, known.type)])
             self._known = known
             numbers = [table[value] for value in values]
         return np.array(numbers, np.int64)[places], known
+
+    def _codes_of_rows(self, known: pa.Array, column: pa.StructArray) -> tuple[Ints, pa.Array]:
+        """The same of several columns."""
+        if self._known is None or not _same(self._known, known):
+            self._rows = RowCodes()
+            self._rows.codes(known)
+        codes, fresh = self._rows.codes(column)
+        if len(fresh):
+            known = pa.concat_arrays([known, column.take(pa.array(fresh))])
+        self._known = known
+        return codes, known
 
     def found(self, known: pa.Array, column: pa.Array) -> Ints:
         """The code of each value, -1 for one that is not known."""
@@ -46,9 +78,78 @@ class KeyCodes:
 
     def _of(self, known: pa.Array) -> dict[Any, int]:
         if self._known is None or not _same(self._known, known):  # another state than that of the last step
-            self._table = {value: code for code, value in enumerate(_values(known))}
+            self._table = {value: code for code, value in enumerate(known.to_pylist())}
             self._known = known
         return self._table
+
+
+class RowCodes:
+    """Numbers the rows of several columns by first appearance: a value is a number of its column, and two numbers are one.
+
+    >>> rows = RowCodes()
+    >>> [part.tolist() for part in rows.codes(pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": "x"}, {"a": 1, "b": "x"}]))]
+    [[0, 1, 0], [0, 1]]
+    """
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[KeyCodes, pa.Array]] = []
+        self._pairs: list[PairCodes] = []
+
+    def codes(self, rows: pa.StructArray) -> tuple[Ints, Ints]:
+        """The code of each row, and the places of those that are new."""
+        parts = rows.flatten()
+        if not self._columns:
+            self._columns = [(KeyCodes(), pa.array([], part.type)) for part in parts]
+            self._pairs = [PairCodes() for _ in parts[1:]]
+        codes, fresh = self._column(0, parts[0]), np.empty(0, np.int64)
+        for place, (part, pairs) in enumerate(zip(parts[1:], self._pairs, strict=True), 1):
+            numbers = _narrow(part) if part.type in _NARROW else self._column(place, part)
+            codes, fresh = pairs.codes(codes << 33 | numbers)
+        return codes, fresh
+
+    def _column(self, place: int, part: pa.Array) -> Ints:
+        table, known = self._columns[place]
+        codes, known = table.codes(known, part)
+        self._columns[place] = table, known
+        return codes
+
+
+_NARROW = (pa.int32(), pa.int16(), pa.int8(), pa.bool_())
+
+
+def _narrow(column: pa.Array) -> Ints:
+    """Numbers of at most 32 bits as numbers of 33 that are not negative; null is 0."""
+    numbers = column.cast(pa.int64())
+    found = (pc.fill_null(numbers, 0) if numbers.null_count else numbers).to_numpy() + (1 << 31) + 1
+    if numbers.null_count:
+        found[numbers.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+class PairCodes:
+    """Numbers whole numbers by first appearance: a table of as many places as a power of two, at most half of them taken."""
+
+    def __init__(self) -> None:
+        self._table, self._numbers = np.zeros(_FEWEST, np.int64), np.full(_FEWEST, -1, np.int64)
+        self._known = 0
+
+    def codes(self, pairs: Ints) -> tuple[Ints, Ints]:
+        """The code of each, and the places of those that are new."""
+        self._make_room(self._known + len(pairs))
+        codes, fresh = np.empty(len(pairs), np.int64), np.empty(len(pairs), np.int64)
+        found = loop(_PAIRS)(pairs, self._table, self._numbers, self._known, codes, fresh)
+        self._known += found
+        return codes, fresh[:found]
+
+    def _make_room(self, most: int) -> None:
+        if 2 * most <= len(self._table):
+            return
+        taken = np.flatnonzero(self._numbers >= 0)
+        held = self._table[taken[np.argsort(self._numbers[taken])]]
+        room = 1 << (4 * most - 1).bit_length()
+        self._table, self._numbers, self._known = np.zeros(room, np.int64), np.full(room, -1, np.int64), 0
+        if len(held):
+            self.codes(held)
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:
@@ -68,32 +169,6 @@ def _encoded(column: pa.Array) -> tuple[Ints, list[Any]]:
     else:
         column = column.dictionary_encode(null_encoding="encode")
     return column.indices.to_numpy(), column.dictionary.to_pylist()
-
-
-def _combined(column: pa.StructArray) -> tuple[Ints, list[Any]]:
-    """The same for the rows of several columns."""
-    places, values = np.zeros(len(column), np.int64), list[Any]([()])
-    for each in column.flatten():
-        codes, own = _encoded(each)
-        pairs = pa.array(places * len(own) + codes).dictionary_encode()
-        places = pairs.indices.to_numpy().astype(np.int64)
-        values = [(*values[pair // len(own)], own[pair % len(own)]) for pair in pairs.dictionary.to_pylist()]
-    return places, values
-
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Values of `_encoded` or `_combined` as an array."""
-    if not pa.types.is_struct(kind):
-        return pa.array(values, kind)
-    parts = [pa.array([value[i] for value in values], field.type) for i, field in enumerate(kind)]
-    return pa.StructArray.from_arrays(parts, fields=list(kind))
-
-
-def _values(known: pa.Array) -> list[Any]:
-    """What is known, as it is looked up."""
-    if not pa.types.is_struct(known.type):
-        return known.to_pylist()
-    return list(zip(*(part.to_pylist() for part in known.flatten()), strict=True))
 
 
 def _compact(column: pa.Array) -> pa.Array:
