@@ -32,7 +32,6 @@ users.ann.password_env = "ANN_PASSWORD"
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +51,7 @@ from rollup.core.options import (
     text,
     whole,
 )
+from rollup.core.texts import text_of, toml_of
 from rollup.lang.languages import by_ending
 from rollup.sinks.kinds import KINDS as SINKS
 from rollup.sources.kinds import KINDS as SOURCES
@@ -119,10 +119,7 @@ class Conf:
         return Declaration(self._text(), self.zone, Lateness.of(self.sources, self.late))
 
     def _text(self) -> str:
-        try:
-            text = self.app.read_text()
-        except OSError as problem:
-            raise ConfigError(f"cannot read the app {self.app}: {problem.strerror}") from None
+        text = text_of(self.app, "the app")
         for path in self.statements:
             text = _with_file(text, path)
         return text
@@ -136,12 +133,7 @@ class Conf:
 def load(path: Path | str) -> Conf:
     """Read a configuration file. Raises ConfigError naming the key that is wrong and what is allowed."""
     path = Path(path).resolve()
-    try:
-        raw = tomllib.loads(path.read_text())
-    except OSError as problem:
-        raise ConfigError(f"cannot read {path}: {problem.strerror}") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{path} is not TOML: {problem}") from None
+    raw = toml_of(path, hint="a configuration is; it names the app as `app = …`")
     refuse_unknown(f"{path}:", raw, _TOP)
     for key in ("app", "checkpoint", "store"):
         if key not in raw:
@@ -189,11 +181,7 @@ def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> 
 
 def _with_file(text: str, path: Path) -> str:
     """The text of an app with that of a file as one more block, which keeps its own lines."""
-    try:
-        more = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        said = problem.strerror if isinstance(problem, OSError) else "it is no UTF-8 text"
-        raise ConfigError(f"cannot read the statements {path}: {said}") from None
+    more = text_of(path, "the statements")
     return f"{text.rstrip().rstrip(';')};\n@lang('{by_ending()[path.suffix]}', file='{path.name}', into='{path.stem}') {{{more}\n}}"
 
 

@@ -77,14 +77,22 @@ def app() -> None:
         print(f"rollup: {problem}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print("rollup: interrupted", file=sys.stderr)
+        _say_interrupted()
         raise SystemExit(130) from None
+    except SystemExit as end:
+        if end.code == 130:  # typer has made it of an interrupt, and says nothing
+            _say_interrupted()
+        raise
     except OSError as problem:
         if problem.filename is not None or problem.errno not in _FULL:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer is not written when Python ends
         print(f"rollup: the output cannot be written: {problem.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _say_interrupted() -> None:
+    print("rollup: interrupted", file=sys.stderr)
 
 
 def entry() -> None:

@@ -91,6 +91,23 @@ def test_ctrl_c_among_the_imports_is_a_line_and_no_traceback() -> None:
     assert ran.returncode and ran.stderr == "rollup: interrupted\n"
 
 
+_COMMAND = """
+import sys
+from rollup.cli.main import app, cli
+@cli.command("stop")
+def stop():
+    raise KeyboardInterrupt
+sys.argv = ["rollup", "stop"]
+app()
+"""
+
+
+def test_ctrl_c_in_a_command_is_a_line_too() -> None:
+    command = [sys.executable, "-c", _COMMAND]
+    ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "rollup: interrupted\n")
+
+
 @pytest.mark.parametrize("words", [["--version"], ["query", "job.toml", "x"], ["quarry"]])
 def test_a_short_command_that_leaves_at_once_has_said_all_and_keeps_its_exit_code(
     tmp_path: Path, words: list[str]

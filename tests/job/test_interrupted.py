@@ -83,7 +83,9 @@ def test_a_start_that_is_interrupted_ends_without_a_traceback_and_the_next_does_
     for tenths in (3, 6, 10, 15, 20, 30, 45, 60, 90):
         code, said = interrupted(real, tenths / 10, number)
         assert "Traceback" not in said and "py4j" not in said.lower(), (tenths, said)
-        assert code in (0, 130, -number), (tenths, code, said)
+        # Python ends itself with SIGINT where the interrupt has met text that a library had it run.
+        assert code in (0, 130, -number, -signal.SIGINT), (tenths, code, said)
+        assert code != 130 or "rollup: interrupted" in said, (tenths, said)
         ended.add(code)
     assert ended - {0}, "some met the start"
     code, said = real.finish("--once", "--takeover", "1")

@@ -43,6 +43,7 @@ def sql(
     """
     from rollup.cli.languages.aggregates import aggregate_tables
     from rollup.core.errors import ConfigError
+    from rollup.core.texts import json_lines, query_text
     from rollup.lang.calcite.model import Model
     from rollup.lang.calcite.session import Session
 
@@ -53,10 +54,11 @@ def sql(
         model.add(table)
     session = Session(model)
     for entry in load or []:
-        name, _, path = entry.partition("=")
-        session.load(name, [json.loads(line) for line in Path(path).read_text().splitlines() if line.strip()])
-    path = Path(query)
-    answer = session.prepare(path.read_text() if len(query) < 256 and path.is_file() else query)
+        name, given, path = entry.partition("=")
+        if not given:
+            raise ConfigError(f"--load {entry} names no file", hint="--load TABLE=ROWS.jsonl")
+        session.load(name, json_lines(Path(path), "the rows"))
+    answer = session.prepare(query_text(query))
     refused = 0
     if answer.standing is not None or answer.before:
         refused = _run(session, answer, bound)

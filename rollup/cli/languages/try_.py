@@ -14,6 +14,7 @@ from rollup.cli.languages.lines import arriving
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES, Delivery, Trial
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.json_line import json_line
+from rollup.core.texts import text_of
 
 
 def try_(
@@ -73,10 +74,7 @@ def _trial(file: Path, start: int, lang: str | None) -> Trial:
         what = f"{lang!r} is no language" if lang else f"{file.name}: the extension names no language"
         known = f"{', '.join(EXTENSIONS)}; or --lang {'|'.join(LANGUAGES)}"
         raise QueryError(f"{what} that `rollup try` runs", hint=known)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise QueryError(f"{file} cannot be read: {problem}", hint="rollup try FILE < events.jsonl") from None
+    text = text_of(file, "the statements")
     if language == "siddhi" and _whole(text):
         from rollup.cli.languages.apps import AppTrial
 

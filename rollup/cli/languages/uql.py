@@ -23,13 +23,14 @@ def uql(
 
     Exit code 0; 1 when rows were set aside because they do not fit their table; 2 when the query or the catalog is refused.
     """
+    from rollup.core.texts import query_text
     from rollup.lang.uql.catalog import Catalog
     from rollup.lang.uql.describe import describe
     from rollup.lang.uql.ingress import Bad
     from rollup.lang.uql.plan import plan as planned
     from rollup.lang.uql.run import Input, Summary, run
 
-    plans = planned(_text(query), Catalog.read(catalog))
+    plans = planned(query_text(query), Catalog.read(catalog))
     if plan:
         print("\n".join(describe(plans)))
         return
@@ -45,12 +46,3 @@ def uql(
         print(f"rollup uql: {told - shown} more lines are set aside", file=sys.stderr)
     print(f"rollup uql: {'; '.join(summary.sentences())}", file=sys.stderr)
     raise typer.Exit(1 if summary.bad or summary.unplaced else 0)
-
-
-def _text(query: str) -> str:
-    """The text of a query that is given as such or as the path of a file; a query has blanks, and no file of that name."""
-    path = Path(query)
-    try:
-        return path.read_text() if path.is_file() else query
-    except OSError:
-        return query

@@ -29,6 +29,7 @@ from typing import Any
 
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError
+from rollup.core.texts import text_of
 from rollup.gateway.protocol.limits import Limits
 from rollup.gateway.protocol.tls import server_context
 
@@ -131,10 +132,7 @@ def _password(conf: Conf, user: str, how: Any) -> str:
     else:
         file = conf.path.parent / str(how["password_file"])
         where = f"the file {file}"
-        try:
-            found = file.read_text().strip("\r\n")
-        except OSError as problem:
-            raise ConfigError(f"the password of {user}: cannot read {file}: {problem.strerror}") from None
+        found = text_of(file, f"the password of {user},").strip("\r\n")
     if not found:
         raise ConfigError(f"the password of {user}: {where} is empty or not set")
     return found

@@ -12,25 +12,35 @@ delta = "tables/orders"                 # what is asked without STREAM is read t
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rollup.core.errors import ConfigError
+from rollup.core.options import Known, flag, names, one_of, refuse_unknown, table, text, texts
+from rollup.core.options import folder as a_folder
+from rollup.core.texts import json_of, toml_of
 from rollup.engine.flows.flow import Monotone
 from rollup.lang.calcite.history import Rows, delta
 
 KINDS = ("stream", "table", "both")
 _SPAN = re.compile(r"(\d+) (second|minute|hour|day)s?")
 _MICROSECONDS = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
-_KEYS = ("columns", "kind", "monotonic", "slack", "key", "history", "temporal", "delta")
+_KNOWN: Known = {
+    "columns": texts,
+    "kind": one_of(*KINDS),
+    "monotonic": texts,
+    "slack": text,
+    "key": names,
+    "history": text,
+    "temporal": flag,
+    "delta": a_folder,
+}
 
 
 @dataclass(frozen=True)
@@ -67,15 +77,21 @@ class Model:
     """The tables by name, compared without regard to case."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self._tables = {table.name.lower(): table for table in tables}
+        self._tables: dict[str, Table] = {}
+        for each in tables:
+            if each.name.lower() in self._tables:
+                raise ConfigError(
+                    f"the model has two tables {each.name}", hint="names are compared without regard to case"
+                )
+            self.add(each)
 
     def find(self, name: str) -> Table | None:
         """The table of a name, None when there is none."""
         return self._tables.get(name.lower())
 
-    def add(self, table: Table) -> None:
+    def add(self, added: Table) -> None:
         """One more table: the target of an INSERT."""
-        self._tables[table.name.lower()] = table
+        self._tables[added.name.lower()] = added
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -85,40 +101,54 @@ class Model:
     @classmethod
     def read(cls, path: Path) -> Model:
         """The model of a file. Raises ConfigError with the file and what was wrong there."""
-        try:
-            document = tomllib.loads(path.read_text()) if path.suffix == ".toml" else json.loads(path.read_text())
-        except OSError as problem:
-            raise ConfigError(f"the model {path} cannot be read: {problem.strerror}") from None
-        except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
-            raise ConfigError(f"the model {path}: {problem}") from None
-        return cls.of(document, path.parent)
+        read = toml_of if path.suffix == ".toml" else json_of
+        return cls.of(read(path, "the model"), path.parent)
 
     @classmethod
     def of(cls, document: Mapping[str, Any], folder: Path = Path()) -> Model:
         """The model of a parsed document, in either form; paths in it are below `folder`."""
+        document = table("the model", document)
         if "schemas" in document:
-            tables = [entry for schema in document["schemas"] for entry in schema.get("tables", [])]
-            return cls(_from_calcite(entry, folder) for entry in tables)
+            schemas = [table("a schema of the model", each) for each in _list("`schemas`", document["schemas"])]
+            entries = [each for schema in schemas for each in _list("`tables` of a schema", schema.get("tables", []))]
+            return cls(_from_calcite(each, folder) for each in entries)
         if not isinstance(document.get("tables"), Mapping):
             raise ConfigError("the model has no tables", hint="[tables.NAME] in TOML, `schemas` with `tables` in JSON")
         return cls(_table(name, entry, folder) for name, entry in document["tables"].items())
 
 
-def _from_calcite(entry: Mapping[str, Any], folder: Path) -> Table:
+def _list(where: str, given: Any) -> Sequence[Any]:
+    if not isinstance(given, list):
+        raise ConfigError(f"{where} is {given!r}", hint="a list is expected here")
+    return cast("list[Any]", given)
+
+
+def _from_calcite(given: Any, folder: Path) -> Table:
     """A table of Calcite's form: `stream: {stream, history}`, the rest in `operand`."""
-    stream = entry.get("stream") or {}
+    entry = table("a table of the model", given)
+    name = entry.get("name")
+    if text(name) is not None:
+        raise ConfigError(f"a table of the model has the name {name!r}", hint="a text")
+    stream = table(f"`stream` of {name}", entry.get("stream") or {})
     kind = "table" if not stream.get("stream") else "both" if stream.get("history") else "stream"
-    operand = dict(entry.get("operand") or {})
+    operand = dict(table(f"`operand` of {name}", entry.get("operand") or {}))
     columns = entry.get("columns") or operand.pop("columns", {})
-    named = {c["name"]: c["type"] for c in columns} if isinstance(columns, list) else columns
-    known = {k: v for k, v in operand.items() if k in _KEYS}
-    return _table(str(entry.get("name")), {"kind": kind, **known, "columns": named}, folder)
+    named = _by_name(f"a column of {name}", columns) if isinstance(columns, list) else columns
+    known = {k: v for k, v in operand.items() if k in _KNOWN}
+    return _table(str(name), {"kind": kind, **known, "columns": named}, folder)
 
 
-def _table(name: str, entry: Mapping[str, Any], folder: Path) -> Table:
-    unknown = [key for key in entry if key not in _KEYS]
-    if unknown:
-        raise ConfigError(f"{name}: unknown key {unknown[0]!r}", hint=f"one of {', '.join(_KEYS)}")
+def _by_name(where: str, columns: Sequence[Any]) -> dict[str, Any]:
+    found = [table(where, each) for each in columns]
+    lacking = next((each for each in found if not isinstance(each.get("name"), str) or "type" not in each), None)
+    if lacking is not None:
+        raise ConfigError(f"{where} is {dict(lacking)!r}", hint='{"name": "units", "type": "INTEGER"}')
+    return {each["name"]: each["type"] for each in found}
+
+
+def _table(name: str, given: Any, folder: Path) -> Table:
+    entry = table(name, given)
+    refuse_unknown(name, entry, _KNOWN)
     columns = tuple((column, _type(f"{name}.{column}", kind)) for column, kind in entry.get("columns", {}).items())
     stored, rows = delta(name, folder / entry["delta"]) if "delta" in entry else ((), None)
     columns = columns or stored
@@ -126,13 +156,11 @@ def _table(name: str, entry: Mapping[str, Any], folder: Path) -> Table:
         raise ConfigError(f"{name} has no columns")
     _check_stored(name, columns, stored, entry)
     kind = entry.get("kind", "table")
-    if kind not in KINDS:
-        raise ConfigError(f"{name}: kind {kind!r} is not known", hint=f"one of {', '.join(KINDS)}")
-    names = [column for column, _ in columns]
+    there = [column for column, _ in columns]
     monotonic = {column: _monotone(name, column, words) for column, words in entry.get("monotonic", {}).items()}
     for column in [*monotonic, *entry.get("key", [])]:
-        if column not in names:
-            raise ConfigError(f"{name} has no column {column!r}", hint=f"one of {', '.join(names)}")
+        if column not in there:
+            raise ConfigError(f"{name} has no column {column!r}", hint=f"one of {', '.join(there)}")
     slack, by_rows = _slack(name, entry.get("slack"))
     history = _span(name, "history", entry["history"]) if "history" in entry else None
     return Table(

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import ConfigError, PlanError
+from rollup.core.texts import json_of
 from rollup.lang.uql.tree import Name
 
 
@@ -97,13 +98,7 @@ class Catalog:
     @classmethod
     def read(cls, path: Path) -> Catalog:
         """The catalog of a JSON file. Raises ConfigError with the file, and what was wrong there."""
-        try:
-            return cls.of(json.loads(path.read_text()), path.parent)
-        except OSError as problem:
-            raise ConfigError(f"the catalog {path} cannot be read: {problem.strerror}") from None
-        except json.JSONDecodeError as problem:
-            where = f"{path}, line {problem.lineno}, column {problem.colno}"
-            raise ConfigError(f"the catalog {where}: {problem.msg}") from None
+        return cls.of(json_of(path, "the catalog"), path.parent)
 
     @classmethod
     def of(cls, document: Any, folder: Path = Path()) -> Catalog:

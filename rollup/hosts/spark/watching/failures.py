@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from rollup.core import errors
-from rollup.core.errors import RollupError
+from rollup.core.errors import FencedError, RollupError
 
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Problem)): (.+)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error)): (.+?)$", re.MULTILINE)
+
+_WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
+"""What Spark says when a batch of its log is there already: a job that was paused meets it before it meets its lease."""
 
 
 def cause(problem: BaseException) -> RollupError:
@@ -24,6 +27,8 @@ def cause(problem: BaseException) -> RollupError:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, RollupError):
             return kind(message)
+    if _WRITTEN_BY_ANOTHER in text:
+        return FencedError("another job goes on with this checkpoint", hint="this one has been replaced, and ends")
     return RollupError(f"the job stopped: {_last_line(text)}")
 
 
