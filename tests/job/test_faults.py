@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rollup.core.errors import RollupError
+from rollup.core.errors import FencedError, RollupError
 from rollup.hosts.spark import patience
 from rollup.hosts.spark.watching.failures import cause
 from tests.job.jobs import ROOT, Job, answers
@@ -236,3 +236,9 @@ def test_an_empty_parquet_file_leaves_a_letter(tmp_path: Path, spark: SparkSessi
     job.run(spark)
     assert events(job) == 3
     assert [letter["position"] for letter in job.letters()] == [f"{share}/empty.parquet"]
+
+
+def test_a_job_that_meets_another_in_sparks_log_has_been_replaced() -> None:
+    said = "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 2."
+    found = cause(Exception(f"Query x terminated with exception: {said} SQLSTATE: 40000"))
+    assert isinstance(found, FencedError) and "another job goes on" in str(found)
