@@ -50,7 +50,10 @@ def test_there_are_mistakes_to_try() -> None:
         ({}, "the model has no tables"),
         ({"tables": {"a": {}}}, "a has no columns"),
         ({"tables": {"a": {"columns": {"x": "NOPE"}}}}, "a.x: unknown type 'NOPE'"),
-        ({"tables": {"a": {"columns": {"x": "INTEGER"}, "kind": "queue"}}}, "a kind is 'queue' (one of stream, table, both)"),
+        (
+            {"tables": {"a": {"columns": {"x": "INTEGER"}, "kind": "queue"}}},
+            "a kind is 'queue' (one of stream, table, both)",
+        ),
         ({"tables": {"a": {"columns": {"x": "INTEGER"}, "kinds": "stream"}}}, "a has an unknown key `kinds`"),
         ({"tables": {"a": {"columns": {"x": "INTEGER"}, "monotonic": {"x": "up"}}}}, "'up' is no way to move"),
         ({"tables": {"a": {"columns": {"x": "INTEGER"}, "monotonic": {"y": "increasing"}}}}, "a has no column 'y'"),
