@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -44,5 +44,7 @@ def grammar() -> Lark:
     return Lark(text, parser="lalr", start=["module", "ask"], propagate_positions=True, maybe_placeholders=True)
 
 
+@lru_cache(256)
 def _read(text: str, start: str) -> Any:
+    """A tree, which nothing changes: the same text is read again wherever a state of its statements is, as in each shard."""
     return read(text, grammar(), ReadStatements(text), partial(explained, grammar=grammar()), start)

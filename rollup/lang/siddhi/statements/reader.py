@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ def _grammar() -> Lark:
     )
 
 
+@lru_cache(256)
 def _read(text: str, start: str) -> Any:
+    """A tree, which nothing changes: the same text is read again wherever a state of its statements is, as in each shard."""
     return read(text, _grammar(), _Reader(), _explained, start)
 
 
