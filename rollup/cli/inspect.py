@@ -80,12 +80,15 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
         for remark in how.remarks:
             yield f"  {remark}"
         for name in part.component.writes:
+            given = program.streams[name]
+            what = f"stream {name}" if given.table is None else f"table {name} ({given.kept})"
             fed = [one for one in bound if program.aggregations[one].stream == name]
             to = [f"aggregation {one}" for one in sorted(fed)]
             if name in sinks:
                 kind = sinks[name]["kind"]
-                to.append(f"{kind} ({KINDS[kind].guarantee})")
-            yield f"  stream {name} to {', '.join(to) or 'no sink: counted in the log'}"
+                merged = f"; {KINDS[kind].keyed}" if given.table else ""
+                to.append(f"{kind} ({KINDS[kind].guarantee}{merged})")
+            yield f"  {what} to {', '.join(to) or 'no sink: counted in the log'}"
 
 
 def _shards(keys: Keys, shards: int | None) -> str:

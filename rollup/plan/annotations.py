@@ -6,12 +6,14 @@ out changes no answer, is it accepted with a notice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from rollup.plan.app import AggregationDef, Annotation
 
 DOCUMENTATION = ("info", "description")
 """Accepted wherever an annotation may stand: they name and describe, and change nothing anywhere."""
+KEY = "primarykey"
+"""Of a stream: the attributes that tell the rows of the table apart that it is to SQL."""
 _APP = ("app:name", "app:description", "app:playback")
 """`@app:playback` says that time is that of events, as it is here; only arrivals have another."""
 _ELSEWHERE: Mapping[str, str] = {
@@ -42,10 +44,26 @@ def check_stream(name: str, annotations: Iterable[Annotation]) -> None:
         if word in _ELSEWHERE:
             cure = _ELSEWHERE[word].format(name=name, annotation=annotation.name)
             raise annotation.refuse(f"@{annotation.name} of stream {name} is not acted on", cure)
-        if word not in ("time", *DOCUMENTATION):
+        if word not in ("time", KEY, *DOCUMENTATION):
             raise annotation.refuse(
-                f"@{annotation.name} of stream {name} is not acted on", "known of a stream: @time, @info, @description"
+                f"@{annotation.name} of stream {name} is not acted on",
+                "known of a stream: @time, @PrimaryKey, @info, @description",
             )
+
+
+def primary_key(name: str, attributes: Collection[str], annotations: Iterable[Annotation]) -> tuple[str, ...] | None:
+    """The attributes that `@PrimaryKey` of a stream names, None without it. Raises PlanError for what is none."""
+    found = [annotation for annotation in annotations if annotation.name.lower() == KEY]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise found[1].refuse(f"{name} has two @PrimaryKey", "@PrimaryKey('a', 'b')")
+    given, attributes = found[0], tuple(attributes)
+    wrong = next((each for each in given.listed if each not in attributes), None)
+    if wrong is not None or not given.listed or len(given.listed) < len(given.values):
+        said = f"@PrimaryKey names {wrong!r}, which {name} has not" if wrong else "@PrimaryKey lists attributes"
+        raise given.refuse(said, f"as @PrimaryKey('{attributes[0]}'); {name} has {', '.join(attributes)}")
+    return given.listed
 
 
 def check_query(annotations: Iterable[Annotation]) -> None:

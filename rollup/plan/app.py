@@ -28,13 +28,14 @@ def position(node: exp.Expr) -> Position:
 
 @dataclass(frozen=True)
 class Annotation:
-    """`@name('value', key='value', @nested(...))`; a value without key has the key ''."""
+    """`@name('value', key='value', @nested(...))`; a value without key has the key '', and `listed` has all of those."""
 
     name: str
     values: Mapping[str, str]
     nested: tuple[Annotation, ...] = ()
     line: int | None = None
     column: int | None = None
+    listed: tuple[str, ...] = ()
 
     def refuse(self, message: str, hint: str | None = None) -> PlanError:
         """The error that points at this annotation."""
@@ -46,12 +47,20 @@ class StreamDef:
     """`define stream S (symbol string, price double)`.
 
     `keys`: its rows are closed buckets of a level, and those tell the rows of a bucket apart; None: they are no buckets.
+    `table`: to SQL its rows are the changes of a table, of which the last row of each such key is there, or every row
+    where there is no key; None: it is a stream.
     """
 
     name: str
     attributes: Mapping[str, Type]
     annotations: tuple[Annotation, ...] = ()
     keys: tuple[str, ...] | None = None
+    table: tuple[str, ...] | None = None
+
+    @property
+    def kept(self) -> str:
+        """Which of its rows a table keeps."""
+        return f"the last row of each {', '.join(self.table)}" if self.table else "every row"
 
 
 @dataclass(frozen=True)

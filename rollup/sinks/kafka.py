@@ -15,7 +15,8 @@ class KafkaSink:
     """JSON events to a topic, at least once: a batch that comes again is sent again.
 
     A batch is done when the broker has acknowledged every row. Options: `servers`, `topic`, `timeout` (60, seconds that
-    a row may take), `options` (of librdkafka).
+    a row may take), `options` (of librdkafka), and of a table its `key`, which is then the key of the message, as JSON: a
+    topic that is compacted keeps the last row of each.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -28,6 +29,7 @@ class KafkaSink:
         self.topic: str = options["topic"]
         self.servers: str = options["servers"]
         self._timeout = float(options.get("timeout", 60))
+        self._key = tuple(options.get("key", ()))
         settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
         self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})
 
@@ -40,7 +42,8 @@ class KafkaSink:
                 failed.append(problem.str())
 
         for row in rows.to_pylist():
-            self._send(json_line(row).encode(), delivered, failed)
+            key = json_line({name: row[name] for name in self._key}).encode() if self._key else None
+            self._send(key, json_line(row).encode(), delivered, failed)
             if failed:
                 break
         left = self.producer.flush(self._timeout + 5)
@@ -52,12 +55,14 @@ class KafkaSink:
                 hint="the job's next start sends the batch again",
             )
 
-    def _send(self, message: bytes, delivered: Callable[[Any, Any], None], failed: list[str]) -> None:
+    def _send(
+        self, key: bytes | None, message: bytes, delivered: Callable[[Any, Any], None], failed: list[str]
+    ) -> None:
         from confluent_kafka import KafkaException
 
         while not failed:
             try:
-                self.producer.produce(self.topic, message, on_delivery=delivered)
+                self.producer.produce(self.topic, message, key, on_delivery=delivered)
                 self.producer.poll(0)
                 return
             except BufferError:

@@ -12,9 +12,11 @@ from rollup.sinks.base import Sink
 
 @dataclass(frozen=True)
 class SinkProvider(Provider):
-    """A kind of sink; `guarantee` says for `rollup plan` how often a row of statements arrives there."""
+    """A kind of sink; for `rollup plan`, `guarantee` says how often a row of statements arrives there, and `keyed` what
+    becomes of the changes of a table."""
 
     guarantee: str = ""
+    keyed: str = "every change is a row"
 
 
 KINDS: dict[str, SinkProvider] = {
@@ -32,15 +34,21 @@ KINDS: dict[str, SinkProvider] = {
         {"servers": text, "topic": text, "timeout": whole(1), "options": settings},
         ("servers", "topic"),
         "at least once: after a crash the last commit is sent again",
+        "every change is a message whose key is that of the table",
     ),
     "delta": SinkProvider(
-        "rollup.sinks.delta:DeltaSink", {"path": folder}, ("path",), "exactly once, by the transaction of each append"
+        "rollup.sinks.delta:DeltaSink",
+        {"path": folder},
+        ("path",),
+        "exactly once, by the transaction of each append",
+        "merged: the last row of each key",
     ),
     "postgres": SinkProvider(
         "rollup.sinks.sql:SqlSink",
         dict.fromkeys(("url", "table", "username", "password"), text),
         ("url", "table"),
         "exactly once, in one transaction with the number of the commit",
+        "merged: the last row of each key",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Rows of a stream inserted into a table of a database, exactly once: rows and the number of their commit go together."""
+"""Rows of a stream in a table of a database, exactly once: rows and the number of their commit go together."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.core.errors import StoreError
+from rollup.engine.flows.keyed import last_of
 from rollup.stores.sql.options import StoreOptions
 
 MARKS = "rollup_sinks"
@@ -25,13 +26,15 @@ _TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
 
 
 class SqlSink:
-    """A table, made when it is not there. Options: `url`, `table`, `username`, `password`, and the `name` of the stream."""
+    """A table, made when it is not there. Options: `url`, `table`, `username`, `password`, the `name` of the stream, and of
+    a table its `key`: of each key the last row stays."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = StoreOptions.of(
             {key: options[key] for key in ("url", "username", "password") if key in options}
         )
         self._name, self._table = options["name"], options["table"]
+        self._key = tuple(options.get("key", ()))
 
     @cached_property
     def _engine(self) -> sa.Engine:
@@ -61,7 +64,7 @@ class SqlSink:
                 last = connection.execute(sa.select(marks.c.commit_number).where(mine)).scalar()
                 if last is not None and last >= batch:
                     return
-                connection.execute(table.insert(), rows.to_pylist())
+                self._put(connection, table, rows)
                 if last is None:
                     connection.execute(marks.insert(), {"sink": sink, "commit_number": batch})
                 else:
@@ -72,6 +75,16 @@ class SqlSink:
                 f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",
                 hint="the job's next start brings them again",
             ) from None
+
+    def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table) -> None:
+        """The rows; with a key in place of those that are there. A null is a key as any other."""
+        if self._key:
+            rows = last_of(rows, self._key)
+            names = {name: f"key_{place}" for place, name in enumerate(self._key)}
+            same = [table.c[name].is_not_distinct_from(sa.bindparam(own)) for name, own in names.items()]
+            gone = [{own: row[name] for name, own in names.items()} for row in rows.select(self._key).to_pylist()]
+            connection.execute(table.delete().where(*same), gone)
+        connection.execute(table.insert(), rows.to_pylist())
 
     def forget(self, query: str, batch: int) -> None:
         """Commits are numbered once and for all: there is nothing to take back."""

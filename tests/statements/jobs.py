@@ -34,6 +34,17 @@ define stream Rising (symbol string, first double, last double);
 
 define stream Jumps (symbol string, price double, ts long);
 define aggregation JumpAgg from Jumps select symbol, count() as n group by symbol aggregate by ts every sec ... day;
+
+@PrimaryKey('symbol') @sink(type='delta', path='sums')
+define stream Sums (symbol string, total double);
+@lang('sql') {
+  UPSERT INTO Sums
+  SELECT STREAM symbol, SUM(price) OVER (PARTITION BY symbol ORDER BY rowtime ROWS UNBOUNDED PRECEDING) FROM Trades
+}
+@sink(type='file', path='before') define stream Before (symbol string, price double, total double);
+@lang('sql', into='Before') {
+  SELECT STREAM t.symbol, t.price, s.total FROM Trades AS t LEFT JOIN Sums AS s ON s.symbol = t.symbol WHERE t.price <> 1
+}
 """
 JUMPS = """// further than 5 up within 10 seconds
 insert into Jumps select b.symbol as symbol, b.price as price, b.ts as ts
@@ -95,13 +106,15 @@ def job(folder: Path, files: int, per_batch: int = 1, shards: int | None = None,
 def results(found: Job) -> dict[str, Any]:
     """What the sinks and the aggregations have."""
     rising = in_files(found, "rising")
-    means = DeltaTable(str(found.folder / "means")).to_pyarrow_table().to_pylist()
+    means, sums = (DeltaTable(str(found.folder / sink)).to_pyarrow_table().to_pylist() for sink in ("means", "sums"))
     with sqlite3.connect(found.folder / "out.db") as database:
         minutes = database.execute("select ended, symbol, total from minutes").fetchall()
     return {
         "rising": sorted([row["symbol"], row["first"], row["last"]] for row in rising),
         "means": sorted([row["symbol"], row["mean"]] for row in means),
         "minutes": sorted([list(row) for row in minutes]),
+        "sums": sorted([row["symbol"], row["total"]] for row in sums),
+        "before": sorted([row["symbol"], row["price"], row["total"]] for row in in_files(found, "before")),
         "jumps": _rows(found, "symbol, n", "JumpAgg"),
         "totals": _rows(found, "symbol, total", "Agg"),
     }
@@ -134,6 +147,9 @@ def expected(files: int) -> dict[str, Any]:
         "rising": rising,
         "means": [["a", 1.0], *(["a", m + 0.5] for m in range(1, files))],
         "minutes": sorted(closed),
+        "sums": [["a", files * (files + 1) / 2], ["b", 12.0 * files]],
+        "before": [["a", m + 1.0, m * (m + 1) / 2] for m in range(1, files)]
+        + [["b", 10.0, 12.0 * m + 1] for m in range(files)],
         "jumps": [["b", 1]] * files,
         "totals": [["a", float(m + 1)] for m in range(files)] + [["b", 12.0]] * files,
     }

@@ -56,6 +56,7 @@ def test_run_on_spark_in_shards_gives_the_same(tmp_path: Path) -> None:
     assert {name: len(files) for name, files in record["open"].items() if name != "statements"} == {
         "jumps.epl": 3,
         "minutes.sql": 3,
+        "sql block": 3,
         "uql block": 3,
         "streamcruncher block": 3,
     }
@@ -81,6 +82,9 @@ def test_plan_says_of_each_statement_how_it_runs_and_where_it_goes(tmp_path: Pat
         "stream Rising to files (exactly once, one file a commit, named by its number)",
         "stream Jumps to aggregation JumpAgg",
         "statements minutes.sql: on columns",
+        "table Sums (the last row of each symbol) to delta (exactly once, by the transaction of each append; merged: the last",
+        "one, in the driver: a row of any key may ask for any row of Sums; state: open windows and what joins can reach; "
+        "tables Sums (the last row of each symbol); reads Sums, Trades",
         "an aggregation would also answer it",
         "stream Minutes to postgres (exactly once, in one transaction with the number of the commit)",
     ):

@@ -33,6 +33,31 @@ def test_a_delta_table_has_each_commit_once(tmp_path: Path) -> None:
     assert found.to_pylist() == [*ONE.to_pylist(), *TWO.to_pylist()]
 
 
+CHANGES = (
+    pa.table({'odd "k"': ["a", None, "b", "a"], "n": [1, 2, 3, 4]}),
+    pa.table({'odd "k"': [None, "c", "a"], "n": [5, 6, None]}),
+)
+AFTER = [("a", None), ("b", 3), ("c", 6), (None, 5)]
+"""Of each key the last row; a null is a key."""
+
+
+def changed(sink: Sink) -> None:
+    """The changes of a table, each commit twice."""
+    for number, rows in ((1, CHANGES[0]), (1, CHANGES[0]), (4, CHANGES[1]), (4, CHANGES[1])):
+        sink.write(rows, "id", number)
+
+
+def test_of_a_table_delta_and_a_database_have_the_last_row_of_each_key(tmp_path: Path) -> None:
+    key = {"key": ('odd "k"',), "name": "T"}
+    changed(DeltaSink({"path": str(tmp_path / "t"), **key}))
+    found = [tuple(row.values()) for row in DeltaTable(str(tmp_path / "t")).to_pyarrow_table().to_pylist()]
+    assert sorted(found, key=lambda row: str(row[0])) == [AFTER[3], *AFTER[:3]]  # "None" before "a"
+    changed(SqlSink({"url": f"sqlite:///{tmp_path / 'out.db'}", "table": "t", **key}))
+    with sqlite3.connect(tmp_path / "out.db") as database:
+        rows = database.execute("select * from t order by 1 nulls last").fetchall()
+    assert rows == AFTER
+
+
 def test_two_streams_may_share_a_delta_table(tmp_path: Path) -> None:
     for name in ("S", "T"):
         DeltaSink({"path": str(tmp_path / "t"), "name": name}).write(TWO, "id", 1)

@@ -16,6 +16,8 @@ from rollup.cli.languages.lines import arriving
 from rollup.core.json_line import json_line
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rollup.engine.flows.source import Punctuation
     from rollup.lang.calcite.session import Answer, Session
 
@@ -75,19 +77,22 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
     standings = [*answer.before, *([answer.standing] if answer.standing is not None else [])]
     states = [standing.start() for standing in standings]
     refused: set[int] = set()
-    for batch, ended in _batches(session, sys.stdin.buffer):
+    for batch, ended in _batches(session, sys.stdin.buffer, answer.meeting):
         if ended and not bound and not batch:
             break
+        outputs: list[pa.Table] = []
         for place, standing in enumerate(standings):
             arrivals = _arrivals(session, batch, standing.streams, ended and bound)
             states[place], output, worse = standing.step(states[place], arrivals, session.engine)
-            session.deliver(standing, output)
+            outputs.append(output)
             if standing.target is None:
                 _show(answer.names, output.drop_columns([AT]).to_pylist())
             for refusal in worse:
                 if refusal.at not in refused:
                     print(f"rollup sql: event {refusal.at + 1} is refused: {refusal.reason}", file=sys.stderr)
             refused |= {refusal.at for refusal in worse}
+        for standing, output in zip(standings, outputs, strict=True):
+            session.deliver(standing, output)
     if answer.standing is not None and answer.standing.target is not None:
         table = session.catalog.stored(answer.standing.target.name)
         _show(answer.names, session.engine.connection.sql(f"FROM {table}").to_arrow_table().to_pylist())
@@ -99,16 +104,17 @@ def _run(session: Session, answer: Answer, bound: bool) -> int:
     return len(refused)
 
 
-def _batches(session: Session, source: BinaryIO) -> Iterator[tuple[list[tuple[int, dict[str, Any]]], bool]]:
-    """Events with their positions, those that are there at once together; the last batch is empty and marked."""
+def _batches(
+    session: Session, source: BinaryIO, singly: bool
+) -> Iterator[tuple[list[tuple[int, dict[str, Any]]], bool]]:
+    """Events with their positions, those that are there at once together or `singly`; the last batch is empty and marked."""
     number = 0
     for lines in arriving(source):
         places = range(number, number + len(lines))
         number += len(lines)
-        yield (
-            [(at, _event(session, at + 1, line)) for at, line in zip(places, lines, strict=True) if line.strip()],
-            False,
-        )
+        found = [(at, _event(session, at + 1, line)) for at, line in zip(places, lines, strict=True) if line.strip()]
+        for batch in [[each] for each in found] if singly else [found]:
+            yield batch, False
     yield [], True
 
 

@@ -20,13 +20,13 @@ def sinks_of(conf: Conf, program: Program) -> dict[str, Mapping[str, Any]]:
     """The options of the sink of each stream of statements that has one. Raises ConfigError for what is wrong there."""
     assert program.statements is not None
     found = dict[str, Mapping[str, Any]]()
-    for name in program.statements.streams:
+    for name, stream in program.statements.streams.items():
         declared = _declared(conf, name, program.sinks[name]) if name in program.sinks else None
         if name in conf.sinks and declared is not None:
             raise ConfigError(f"{conf.path}: [sinks.{name}] and @sink of {name} are two sinks", hint="leave one out")
         given = conf.sinks.get(name, declared)
         if given is not None:
-            found[name] = {"name": name, **given}
+            found[name] = {"name": name, **({"key": stream.table} if stream.table else {}), **given}
     return found
 
 

@@ -181,7 +181,8 @@ def bound_to_statements(program: Program) -> set[str]:
 
 
 def _fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
-    """Of all that a state depends on: the text, and the attributes of the streams that it names."""
-    named = {name: streams[name].attributes for name in part.names.reads | part.names.writes if name in streams}
-    said = [" ".join(part.section.text.split()), *(f"{name} {dict(each)}" for name, each in sorted(named.items()))]
+    """Of all that a state depends on: the text, and the attributes and keys of the streams that it names."""
+    named = [streams[name] for name in sorted(part.names.reads | part.names.writes) if name in streams]
+    said = [" ".join(part.section.text.split()), *(f"{each.name} {dict(each.attributes)}" for each in named)]
+    said += [f"{each.name} by {', '.join(each.table)}" for each in named if each.table is not None]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]

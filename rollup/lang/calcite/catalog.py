@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -46,6 +47,8 @@ class Catalog:
         self._elsewhere: dict[str, Table] = {}
         self._views: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
         self._fed: dict[str, tuple[exp.Query, tuple[str, ...]]] = {}
+        self.whole: set[str] = set()
+        """Tables that move and that a query asks as a whole, beyond looking up what a row joins."""
         for table in model.tables:
             if table.table:
                 self.store(table)
@@ -80,15 +83,19 @@ class Catalog:
         assert table.rows is not None
         self.engine.connection.register(f"{stored}_rows", table.rows())
         items = [exp.alias_(exp.cast(_own(c), k, dialect="duckdb"), c.lower(), quoted=True) for c, k in table.columns]
-        if table.buckets:
+        if table.buckets or table.moving:
             order = exp.Order(expressions=[exp.Ordered(this=_own(FROM))])
             next_ = exp.Anonymous(this="lead", expressions=[_own(FROM)])
             until = exp.Window(this=next_, partition_by=[_own(key) for key in table.key], order=order)
-            items += [_own(FROM), exp.alias_(until, UNTIL, quoted=True)]
+            items += [_own(FROM), exp.alias_(until if table.key else exp.Null(), UNTIL, quoted=True)]
         rows = exp.select(*items).from_(f"{stored}_rows")
         self.engine.connection.execute(
             exp.Create(this=exp.to_table(stored), kind="TEMP VIEW", expression=rows).sql("duckdb")
         )
+
+    def replaced(self, name: str, rows: pa.Table) -> None:
+        """Other rows for a table whose rows are elsewhere."""
+        self.engine.connection.register(f"{self.stored(name)}_rows", rows)
 
     def insert(self, table: Table, rows: pa.Table) -> None:
         """More rows for a stored table: its columns in order."""
@@ -108,6 +115,11 @@ class Catalog:
     def feed(self, name: str, query: exp.Query, columns: Sequence[str]) -> None:
         """A table that a standing INSERT fills: who reads it as a stream reads what the INSERT gives."""
         self._fed[name.lower()] = (query, tuple(columns))
+
+    @property
+    def fed(self) -> set[str]:
+        """The tables that are read as what their INSERT gives, in lower case."""
+        return set(self._fed)
 
     def defined(self, name: str) -> bool:
         """Whether a view has that name."""
@@ -149,7 +161,9 @@ class Catalog:
 
     def _unresolved(self, query: exp.Query, message: str) -> PlanError:
         """A refusal of a name, with its place and the names there are."""
-        column = next((c for c in query.find_all(exp.Column) if f"'{c.name.lower()}'" in message.lower()), None)
+        words, columns = set(re.findall(r"\w+", message.lower())), list(query.find_all(exp.Column))
+        meant = [c for c in columns if c.name.lower() in words] or [c for c in columns if c.table.lower() in words]
+        column = next(iter(meant), None)
         tables = [self.model.find(table.name) for table in query.find_all(exp.Table)]
         known = dict.fromkeys(name for table in tables if table is not None for name, _ in table.columns)
         return refused(column, message.removesuffix("."), f"known: {', '.join(known)}" if known else None)
@@ -182,6 +196,8 @@ class Catalog:
 
     def relation(self, item: exp.Expr, ctes: Mapping[str, exp.Query], now: datetime | None) -> Relation:
         """A relation of a FROM clause."""
+        if isinstance(item, exp.Table) and item.name.lower() not in ctes and self.table(item).moving:
+            return self._moving(self.table(item))
         if isinstance(item, exp.Table):
             names = [name.lower() for name, _ in self.table(item).columns] if item.name.lower() not in ctes else None
             query: exp.Query = exp.select(*(exp.column(n, quoted=True) for n in names)) if names else exp.select("*")
@@ -192,6 +208,11 @@ class Catalog:
             tree = self.relational(exp.select("*").from_(item.copy()), ctes, now)
         answer = self.engine.connection.sql(tree.sql("duckdb"))
         return Relation(tree, tuple(name.lower() for name in answer.columns), tuple(str(kind) for kind in answer.types))
+
+    def _moving(self, table: Table) -> Relation:
+        names, types = zip(*table.columns, strict=True)
+        tree = exp.select(*(_own(name.lower()) for name in names)).from_(self.stored(table.name))
+        return Relation(tree, tuple(name.lower() for name in names), types)
 
     def relational(self, query: exp.Query, ctes: Mapping[str, exp.Query], now: datetime | None) -> exp.Query:
         """A bound query over tables, as DuckDB answers it. Raises PlanError for a stream that has no table."""
@@ -222,6 +243,8 @@ class Catalog:
                 node, f"Cannot convert stream '{table.name.upper()}' to a table", "SELECT STREAM reads it as a stream"
             )
         stored = exp.to_table(self.stored(table.name))
+        if table.moving:
+            self.whole.add(table.name)
         version = node.args.get("version")
         if version is not None and not table.temporal:
             raise refused(

@@ -50,7 +50,8 @@ class Table:
     `slack`: microseconds, or rows when `slack_rows`, or None: only punctuations say how far its columns are. `history`:
     microseconds that are kept; None: all. `rows`: where a table that is stored elsewhere, and only read, has its rows.
     `buckets`: its rows are buckets by `key`, of which the last one that had ended is the version as of a time. Where they
-    come as a stream, `time` is the column of their ends, and `passed` the stream that says how far they are.
+    come as a stream, `time` is the column of their ends, and `passed` the stream that says how far they are. `moving`: its
+    rows have the positions in the input from which on they hold, each until the next row of its `key`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Table:
     buckets: bool = False
     time: str = ""
     passed: str | None = None
+    moving: bool = False
 
     def column(self, name: str) -> str | None:
         """A column as it is declared, without regard to case; None when there is none."""

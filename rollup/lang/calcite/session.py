@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from rollup.core.errors import PlanError, QueryError, RollupError, said_by_duckdb
 from rollup.core.nesting import nests
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
+from rollup.engine.flows.keyed import last_of
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
 from rollup.lang.calcite import windows
 from rollup.lang.calcite.asking import rows_of
@@ -23,6 +24,7 @@ from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.planning.lowering import Lowering
 from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
+from rollup.lang.calcite.targets import arranged, check_listed, listed, tables_read, target_of
 from rollup.lang.calcite.translation import duck
 from rollup.lang.fitting import is_text
 
@@ -31,7 +33,8 @@ States = dict[str, State]
 
 @dataclass(frozen=True)
 class Standing:
-    """A query that does not end: its nodes, the names of its columns, and, of an INSERT, the table it goes into."""
+    """A query that does not end: its nodes, the names of its columns, and, of an INSERT, the table it goes into; `names`
+    are then columns of that table."""
 
     root: Node
     names: tuple[str, ...]
@@ -111,6 +114,8 @@ class Answer:
     names: tuple[str, ...] = ()
     before: tuple[Standing, ...] = ()
     """The standing statements before the last one, which fill tables."""
+    meeting: bool = False
+    """Whether one of them reads, as a table, what another one fills: a row then sees what the rows before it have left."""
 
 
 @dataclass
@@ -196,13 +201,15 @@ class Session:
     @nests
     def prepare(self, text: str) -> Answer:
         """Every statement of a text in turn; the last one's answer. Raises SyntaxProblem and PlanError."""
-        answer, before = Answer(), list[Standing]()
-        for statement in parse(text):
+        answer, before, statements = Answer(), list[Standing](), parse(text)
+        for statement in statements:
             if answer.relational is not None or (answer.standing is not None and answer.standing.target is None):
                 raise refused(statement, "only the last statement may give rows", "INSERT INTO t SELECT STREAM ..")
             before += [answer.standing] if answer.standing is not None else []
             answer = self.statement(statement)
-        return replace(answer, before=tuple(before))
+        filled = {each.target.name.lower() for each in (*before, answer.standing) if each and each.target}
+        read = {name for statement in statements for name in tables_read(statement)} - self.catalog.fed
+        return replace(answer, before=tuple(before), meeting=bool(filled & read))
 
     def statement(self, statement: exp.Expr) -> Answer:
         """One statement that was read. Raises PlanError with its place, or that of what is wrong in it."""
@@ -262,21 +269,18 @@ class Session:
         columns = [c.name for c in target.expressions] if isinstance(target, exp.Schema) else []
         name = target.this.name if isinstance(target, exp.Schema) else target.name
         if statement.find(exp.MaterializedProperty) and streaming(statement.expression):
-            return self._kept(statement, name, columns)
+            return self._kept(statement, name)
         self.catalog.bound(statement.expression)
         self.catalog.define(name, statement.expression, columns)
         return Answer()
 
-    def _kept(self, statement: exp.Create, name: str, columns: Sequence[str]) -> Answer:
+    def _kept(self, statement: exp.Create, name: str) -> Answer:
         """A materialized view of a stream: a table that a standing query fills, row by row as they become final."""
         if self.model.find(name) is not None or self.catalog.defined(name):
             raise refused(statement, f"{name} is already the name of a table or view", "take another name")
         answer = self.query(statement.expression)
         assert answer.standing is not None
-        names = tuple(columns) or answer.names
-        if len(names) != len(answer.names):
-            said = f"the view has {len(names)} names for {len(answer.names)} columns"
-            raise refused(statement, said, "as many names as columns")
+        names = listed(statement, len(answer.names)) or answer.names
         table = self._made(name, replace(answer, names=names))
         return Answer(standing=Standing(answer.standing.root, names, table), names=names)
 
@@ -324,8 +328,7 @@ class Session:
     # standing inserts
 
     def _insert(self, statement: exp.Insert) -> Answer:
-        query = statement.expression
-        target = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
+        query, target = statement.expression, target_of(statement)
         upsert = statement.args.get("alternative") is not None
         table = self.model.find(target.name)
         if upsert and (table is None or not table.key):
@@ -337,20 +340,21 @@ class Session:
         answer = self.query(query)
         if answer.standing is None:
             raise refused(statement, "a standing INSERT reads a stream", "INSERT INTO t SELECT STREAM ..")
+        names = listed(statement, len(answer.names))
         if table is None:
-            table = self._made(target.name, answer)
+            table = self._made(target.name, replace(answer, names=names or answer.names))
         elif not table.table:
             raise refused(target, f"{table.name} is a stream", "the target of an INSERT is a table")
         _check_own(table, target)
-        if len(table.columns) != len(answer.names):
-            raise refused(
-                statement, f"{table.name} has {len(table.columns)} columns, the query gives {len(answer.names)}"
-            )
-        key = tuple(k.lower() for k in table.key) if upsert else ()
         named = tuple(name for name, _ in table.columns)
+        check_listed(statement, named, table.key if upsert else ())
+        if not names and len(named) != len(answer.names):
+            said = f"{table.name} has {len(named)} columns, the query gives {len(answer.names)}"
+            raise refused(statement, said, f"{table.name} ({', '.join(named)}), or a list of those that are given")
+        key = tuple(k.lower() for k in table.key) if upsert else ()
         if not upsert:
-            self.catalog.feed(table.name, query, named)
-        return Answer(standing=Standing(answer.standing.root, answer.names, table, key), names=named)
+            self.catalog.feed(table.name, query, names or named)
+        return Answer(standing=Standing(answer.standing.root, names or named, table, key), names=named)
 
     def _made(self, name: str, answer: Answer) -> Table:
         """The target of an INSERT that the model does not name: a table with the columns of the query."""
@@ -365,13 +369,14 @@ class Session:
         """What a standing INSERT gave goes into its table; of an UPSERT the last row of a key stays."""
         if standing.target is None or not output.num_rows:
             return
-        names = [name.lower() for name, _ in standing.target.columns]
-        rows = output.drop_columns([AT]).rename_columns(names)
+        rows = arranged(output, standing.names, [name.lower() for name, _ in standing.target.columns])
         stored = exp.to_table(self.catalog.stored(standing.target.name))
         if standing.key:
-            rows = _last_of(rows, standing.key)
+            rows = last_of(rows, standing.key)
             pairs = [
-                exp.EQ(this=exp.column(k, table="n", quoted=True), expression=exp.column(k, table="o", quoted=True))
+                exp.NullSafeEQ(
+                    this=exp.column(k, table="n", quoted=True), expression=exp.column(k, table="o", quoted=True)
+                )
                 for k in standing.key
             ]
             found = exp.Exists(this=exp.select("1").from_("__n AS n").where(exp.and_(*pairs)))
@@ -405,11 +410,6 @@ def _listed(table: Table, row: Any) -> Sequence[Any] | str:
 
 def _half(value: Any) -> bool:
     return isinstance(value, str) and not is_text(value)
-
-
-def _last_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    places = {tuple(row[k] for k in key): i for i, row in enumerate(rows.select(list(key)).to_pylist())}
-    return rows.take(pa.array(sorted(places.values())))
 
 
 def _names(query: exp.Expr, model: Model) -> dict[str, str]:

@@ -21,7 +21,7 @@ from rollup.core.errors import PlanError, QueryError
 from rollup.lang.reading import read
 from rollup.lang.siddhi.expressions import Expressions
 from rollup.lang.siddhi.mistakes import explained
-from rollup.plan.annotations import check_app, check_query, check_stream
+from rollup.plan.annotations import KEY, check_app, check_query, check_stream, primary_key
 from rollup.plan.app import (
     AggregationDef,
     Annotation,
@@ -224,7 +224,7 @@ class _Reader(Expressions):
 
         def made(annotations: tuple[Annotation, ...]) -> StreamDef:
             check_stream(name, annotations)
-            return StreamDef(name, seen, annotations)
+            return StreamDef(name, seen, annotations, table=primary_key(name, seen, annotations))
 
         return made
 
@@ -327,8 +327,10 @@ class _Reader(Expressions):
     def annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
         given = [part for part in parts[1:] if isinstance(part, tuple)]
         nested = tuple(part for part in parts[1:] if isinstance(part, Annotation))
-        made = Annotation(str(parts[0]), dict(given), nested, meta.line, meta.column)
-        if len(made.values) < len(given):
+        listed = tuple(value for key, value in given if not key)
+        made = Annotation(str(parts[0]), dict(given), nested, meta.line, meta.column, listed)
+        again = len(given) - len(made.values) - (max(0, len(listed) - 1) if made.name.lower() == KEY else 0)
+        if again:
             raise made.refuse(f"@{made.name} has two values of one name", "leave one of them out")
         return made
 

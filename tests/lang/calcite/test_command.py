@@ -32,8 +32,10 @@ EVENTS = [
 HOURLY = "SELECT STREAM TUMBLE_END(rowtime, INTERVAL '1' HOUR) AS e, SUM(units) AS u FROM Orders GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR)"
 
 
-def _sql(folder: Path, query: str, *words: str, events: str | None = None) -> subprocess.CompletedProcess[str]:
-    (folder / "model.toml").write_text(MODEL)
+def _sql(
+    folder: Path, query: str, *words: str, events: str | None = None, model: str = MODEL
+) -> subprocess.CompletedProcess[str]:
+    (folder / "model.toml").write_text(model)
     (folder / "products.json").write_text('[10, "Beer"]\n[30, "Cheese"]\n')
     lines = events if events is not None else "".join(json.dumps(event) + "\n" for event in EVENTS)
     command = [sys.executable, "-m", "rollup.cli.main", "sql", "--schema", "model.toml", *words, query]
@@ -121,6 +123,22 @@ def test_a_materialized_view_is_filled_by_the_stream_and_asked_after_it(tmp_path
     assert _rows(ran) == [{"most": 6, "hours": 2}]
     assert ran.returncode == 0
     assert _rows(_sql(tmp_path, view, events=events)) == _rows(_sql(tmp_path, HOURLY, events=events))
+
+
+def test_a_row_sees_a_table_as_the_events_before_it_have_left_it_however_many_come_at_once(tmp_path: Path) -> None:
+    model = MODEL + '[tables.Last]\ncolumns = { productId = "INTEGER", units = "INTEGER" }\nkey = ["productId"]\n'
+    text = (
+        "UPSERT INTO Last (units, productId) SELECT STREAM units, productId FROM Orders;"
+        "CREATE MATERIALIZED VIEW Big AS SELECT STREAM units FROM Orders WHERE units > 2;"
+        "SELECT STREAM o.units, l.units AS last, (SELECT COUNT(*) FROM Big) AS big "
+        "FROM Orders AS o LEFT JOIN Last AS l ON l.productId IS NOT DISTINCT FROM o.productId"
+    )
+    rows = [[None, 1], [10, 5], [None, 2], [10, 6], [None, 3]]
+    lines = "".join(json.dumps({"stream": "Orders", "row": ["2015-02-15 10:00:00", *row]}) + "\n" for row in rows)
+    ran = _sql(tmp_path, text, events=lines, model=model)
+    assert [tuple(row.values()) for row in _rows(ran)] == [(1, None, 0), (5, None, 0), (2, 1, 1), (6, 5, 1), (3, 2, 2)]
+    wrong = _sql(tmp_path, "INSERT INTO Products (nam) SELECT STREAM units FROM Orders", events="")
+    assert "column 23: Products has no column nam (known: productId, name)" in wrong.stderr
 
 
 def test_standing_inserts_before_the_last_statement_run_too(tmp_path: Path) -> None:

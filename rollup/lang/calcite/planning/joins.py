@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rollup.core.conditions import conjuncts
-from rollup.engine.flows.flow import Column, Node
+from rollup.engine.flows.flow import AT, Column, Node
 from rollup.engine.flows.flow import column as flow_column
 from rollup.engine.flows.joining import Lookup, Step, StreamJoin
 from rollup.lang.calcite.catalog import FROM, UNTIL, Relation
@@ -135,14 +135,14 @@ def _lookup(
             f"{side} JOIN of a stream with a table is never final: rows of the table wait for ever",
             "LEFT JOIN, or an inner join",
         )
-    version = source.args.get("version") if isinstance(source, exp.Table) else None
+    moment = _moment(lowering, source, names)
     columns = [lowering.fresh(kind) for kind in item.types]
     alias = source.alias_or_name.lower()
     both = {**names, **{(alias, name): c for name, c in zip(item.names, columns, strict=True)}}
     conditions = [lowering.lowered(on, both)] if on is not None else []
-    if version is not None:
-        table, moment = _versions(lowering, source, item, columns, version, names)
-        conditions.append(moment)
+    if moment is not None:
+        table, held = _versions(lowering, source, item, columns, *moment)
+        conditions.append(held)
     else:
         inner = item.tree.subquery("r")
         shown = [
@@ -156,18 +156,28 @@ def _lookup(
     return made, both
 
 
+def _moment(lowering: Lowering, source: exp.Expr, names: Names) -> tuple[exp.Expr, str] | None:
+    """As of when a row asks a table that has versions, with its type: the time that FOR SYSTEM_TIME says, or the place of
+    the row in the input where the table moves with that; None for a table as it is."""
+    if not isinstance(source, exp.Table) or source.name.lower() in lowering.ctes:
+        return None
+    table, version = lowering.catalog.table(source), source.args.get("version")
+    if version is not None:
+        if not table.temporal:
+            raise refused(source, f"{table.name} is not declared temporal", "temporal = true in the model")
+        return lowering.lowered(version.expression, names), "TIMESTAMP"
+    return (flow_column(AT), "BIGINT") if table.moving else None
+
+
 def _versions(
-    lowering: Lowering, source: exp.Expr, item: Relation, columns: Sequence[Column], version: exp.Expr, names: Names
+    lowering: Lowering, source: exp.Expr, item: Relation, columns: Sequence[Column], moment: exp.Expr, kind: str
 ) -> tuple[exp.Expr, exp.Expr]:
-    """A temporal table as of a time of the stream's row: its versions, and which of them held then."""
+    """A table as of a moment of the stream's row: its versions, and which of them held then."""
     table = lowering.catalog.table(source)  # type: ignore[arg-type]
-    if not table.temporal:
-        raise refused(source, f"{table.name} is not declared temporal", "temporal = true in the model")
-    since, until = lowering.fresh("TIMESTAMP"), lowering.fresh("TIMESTAMP")
+    since, until = lowering.fresh(kind), lowering.fresh(kind)
     pairs = [*zip(item.names, columns, strict=True), (FROM, since), (UNTIL, until)]
     shown = [exp.alias_(exp.column(exp.to_identifier(name, quoted=True)), c.name, quoted=True) for name, c in pairs]
     stored = exp.select(*shown).from_(exp.to_table(lowering.catalog.stored(table.name))).subquery("looked_up")
-    moment = lowering.lowered(version.expression, names)
     begins = exp.or_(
         exp.Is(this=flow_column(since.name), expression=exp.Null()),
         exp.LTE(this=flow_column(since.name), expression=moment),
