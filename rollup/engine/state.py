@@ -6,6 +6,7 @@
 
 A node gives its state as plain values (numbers, texts, lists, dicts, tuples, decimals, sorted lists) in which `Row`
 objects may stand anywhere; here they become numbers, so that a row held by three windows is one row again afterwards.
+A row without an identity (number 0: a value made of others, as by `new {…}`) is written where it stands.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sortedcontainers import SortedList
 from rollup.core.errors import StoreError
 from rollup.engine.row import Row
 
-_ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS = range(1, 8)
+_ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS, _VALUES = range(1, 9)
 _HELD = "held"
 NODES = pa.schema([("path", pa.string()), ("state", pa.binary())])
 _NO_ROWS = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
@@ -103,6 +104,8 @@ class Packer:
         return msgpack.packb(value, default=self._unusual, strict_types=True) or b""
 
     def _unusual(self, value: Any) -> Any:
+        if isinstance(value, Row) and not value.id:
+            return msgpack.ExtType(_VALUES, self.packed(list(value.values)))
         if isinstance(value, Row):
             self._rows[value.id] = value
             return msgpack.ExtType(_ROW, msgpack.packb(value.id))
@@ -155,6 +158,8 @@ class Unpacker:
         if code == _BIG:
             return int(blob.decode())
         inner = self.unpacked(blob)
+        if code == _VALUES:
+            return Row(0, tuple(inner))
         if code == _PAIRS:
             return {key: value for key, value in inner}
         return {_TUPLE: tuple, _SET: set, _SORTED: SortedList}[code](inner)

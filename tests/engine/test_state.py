@@ -52,6 +52,11 @@ def test_a_row_inside_a_row_comes_back() -> None:
     assert found[0].values[0].values == ("x",) and found[0].values[1] == 5
 
 
+def test_rows_without_an_identity_stay_apart() -> None:
+    found = back(node=[Row(2, (Row(0, (1,)),)), Row(3, (Row(0, (2,)),)), Row(0, (3,))])["node"]
+    assert [found[0].values[0].values, found[1].values[0].values, found[2].values] == [(1,), (2,), (3,)]
+
+
 def test_a_sorted_list_stays_sorted() -> None:
     found = back(node=[SortedList([3, 1, 2])])["node"][0]
     found.add(0)

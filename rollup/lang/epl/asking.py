@@ -15,7 +15,7 @@ from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Select, StoreInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.types import NULL, RowType
-from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.deployer import Deployer
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
@@ -26,7 +26,7 @@ from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
-from rollup.lang.epl.tree.streams import FilterSource
+from rollup.lang.epl.tree.streams import FilterSource, Stream
 
 Answer = tuple[RowType, list[Row]]
 
@@ -79,6 +79,8 @@ class _Asking:
             )
         if body.output is not None:
             raise problem("a request is answered once and has no output clause", body.output)
+        if body.joins or len(body.streams) > 1:
+            body = _named(body)
         names = self._stores_in(body)
         context = next((c for name in names if (c := self.component.context_of(name)) is not None), None)
         scope = self.scope
@@ -116,9 +118,9 @@ class _Asking:
 
     def _insert(self, body: sm.AskInsert) -> Answer:
         info = self.catalog.store(body.insert.target, body.insert)
-        names = list(body.insert.columns) or list(info.type.fields)
         rows: list[Row] = []
         for given in body.rows:
+            names = list(body.insert.columns) or list(info.type.fields)[: len(given)]  # the last may be left out
             if len(given) != len(names):
                 raise problem(f"a row of {len(given)} values for {len(names)} columns", body)
             values = [lower(each, self.scope) for each in given]
@@ -141,26 +143,35 @@ class _Asking:
         self._into(body.insert.target, [row])
         return known, [row] if self.catalog.stores[body.insert.target].kind == "window" else []
 
-    def _found(self, store: sm.Store, where: ex.Expression | None) -> tuple[Any, Scope, list[tuple[Any, list[Row]]]]:
+    def _scope_of(self, store: sm.Store) -> tuple[StoreInfo, Scope]:
+        """A store that is to be changed, and the names that are known of it."""
         info = self.catalog.store(store.name, store)
-        scope = replace(self.scope, sources=(Source(store.alias or store.name, info.type, stream=store.name),))
-        scope.registry.outer = 1
+        self.scope.registry.outer = 1
+        held = Source(store.alias or store.name, info.type, stream=store.name)
+        return info, replace(self.scope, sources=(held,))
+
+    def _found(
+        self, store: sm.Store, info: StoreInfo, where: ex.Expression | None, scope: Scope
+    ) -> list[tuple[Any, _Once, list[Row]]]:
+        """Each partition of a store, what answers in it, and its rows that pass.
+
+        What else is asked for with them has been lowered before.
+        """
         test = condition(where, scope) if where is not None else None
         plan = Select(
             (StoreInput(store.name, follow=False),), info.type, _identity(info.type, scope), where=test,
             lookups=tuple(scope.registry.lookups), own_inputs=tuple(scope.registry.own_inputs),
         )  # fmt: skip
-        found: list[tuple[Any, list[Row]]] = []
+        found: list[tuple[Any, _Once, list[Row]]] = []
+        passes = predicate(test)
         for each in self.component.every(store.name):
-            instance = _Once("request", plan, each.partition, (0, 0))
-            passes = predicate(test)
-            found.append(
-                (each, [row for row in each.asked(where is not None) if passes((row,), (), instance.environment)])
-            )
-        return info, scope, found
+            once = _Once("request", plan, each.partition, (0, 0))
+            rows = [row for row in each.asked(where is not None) if passes((row,), (), once.environment)]
+            found.append((each, once, rows))
+        return found
 
     def _update(self, body: sm.AskUpdate) -> Answer:
-        info, scope, found = self._found(body.store, body.where)
+        info, scope = self._scope_of(body.store)
         initial = Source("initial", info.type, hidden=True)
         inside = replace(scope, sources=(*scope.sources, initial))
         sets: list[tuple[int, Any]] = []
@@ -173,26 +184,36 @@ class _Asking:
             value = lower(each.value, inside)
             check_fits(value.type, info.type.fields[name], name, each)
             sets.append((info.type.index[name], compiled(value)))
-        e = self.component.runner.environment
         answer: list[Row] = []
-        for store, rows in found:
+        for store, once, rows in self._found(body.store, info, body.where, scope):
             updates: list[tuple[Row, dict[int, Any]]] = []
             for row in rows:
                 values = list(row.values)
                 for place, value in sets:
-                    values[place] = value((Row(row.id, tuple(values)), row), (), e)
+                    values[place] = value((Row(row.id, tuple(values)), row), (), once.environment)
                 updates.append((row, dict(enumerate(values))))
             self.component.runner.later(lambda store=store, updates=updates: store.change((), updates) and None)
             answer += [Row(row.id, tuple(values[place] for place in range(len(row.values)))) for row, values in updates]
         return info.type, answer if info.kind == "window" else []
 
     def _delete(self, body: sm.AskDelete) -> Answer:
-        info, _, found = self._found(body.store, body.where)
+        info, scope = self._scope_of(body.store)
         answer: list[Row] = []
-        for store, rows in found:
+        for store, _, rows in self._found(body.store, info, body.where, scope):
             self.component.runner.later(lambda store=store, rows=rows: store.change((), (), rows) and None)
             answer += rows
         return info.type, answer if info.kind == "window" else []
+
+
+def _named(body: sm.Query) -> sm.Query:
+    """A join whose stores are called by their own names where it gives them none."""
+
+    def named(stream: Stream) -> Stream:
+        source = stream.source
+        return replace(stream, alias=source.type) if not stream.alias and isinstance(source, FilterSource) else stream
+
+    joins = tuple(replace(join, stream=named(join.stream)) for join in body.joins)
+    return replace(body, streams=tuple(named(stream) for stream in body.streams), joins=joins)
 
 
 def _identity(kinds: RowType, scope: Scope) -> Any:

@@ -316,6 +316,8 @@ class Deployer:
             kinds = {name: self.catalog.data_type(sm.TypeName(name, at=call.at)) for name in names}
             source = Source(None, RowType("types", kinds))
         found, _ = collect([call], replace(scope, sources=(source,)), 0, ())
+        if not found:
+            raise problem(f"`{_text(call)}` is no aggregate", column, "count(*), sum(int)")
         return found[0].call.type, found[0].call
 
     def _index(self, body: sm.CreateIndex, scope: Scope, made: Deployment) -> None:

@@ -101,10 +101,12 @@ class Scope:
         return Field(place, source.type.index[name], source.type.fields[name], source.optional)
 
     def source(self, name: str) -> int | None:
-        """The source of that name, the innermost first."""
-        for place in reversed(range(len(self.sources))):
-            if self.sources[place].name == name:
-                return place
+        """The source of that name, or else of that type: of the innermost select, then of the ones around it."""
+        for places in (range(self.outer, len(self.sources)), range(self.outer)):
+            for names in ("name", "stream"):
+                for place in reversed(places):
+                    if getattr(self.sources[place], names) == name:
+                        return place
         return None
 
     def row(self, place: int) -> RowOf:

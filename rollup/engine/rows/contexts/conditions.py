@@ -40,10 +40,11 @@ class EventCondition:
 
 @dataclass(frozen=True)
 class PatternCondition:
-    """A match of a pattern; its events stand under their tags."""
+    """A match of a pattern; its events stand under their tags, or within a row that has the name of the whole match."""
 
     pattern: Pattern
     tags: tuple[str, ...]
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,17 @@ class Watch:
             self._found({tag: row} if tag else {})
 
     def fire(self, phase: Phase, now: int) -> None:
-        """The clock. A calendar goes on."""
+        """The clock. A calendar goes on, and so does a span of time."""
         if not self._alive:
             return
-        if isinstance(self._condition, ScheduleCondition):
-            self._ask(self._condition.after(now))
+        match self._condition:
+            case ScheduleCondition():
+                self._ask(self._condition.after(now))
+            case AfterCondition():
+                span = compiled(self._condition.span)((), (), self._environment)
+                self._ask(now + span if span else None)
+            case _:
+                pass
         self._found({})
 
     def snapshot(self) -> Any:
@@ -161,9 +168,10 @@ class Watch:
 
     def _matched(self, matches: Sequence[Any]) -> None:
         assert isinstance(self._condition, PatternCondition)
+        name = self._condition.name
         for match in matches:
             if self._alive:
-                self._found(dict(zip(self._condition.tags, match, strict=True)))
+                self._found({name: Row(0, match)} if name else dict(zip(self._condition.tags, match, strict=True)))
 
     def _ask(self, due: int | None) -> None:
         self._due = due

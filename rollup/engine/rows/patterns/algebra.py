@@ -113,10 +113,10 @@ class AbsentNode:
 
 @dataclass(frozen=True)
 class WithinNode:
-    """Its child, given up after `span`; and after `most` matches."""
+    """Its child, given up after `span`, which may use tags; and after `most` matches."""
 
     child: Node
-    span: int
+    span: int | Expr
     most: int | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.expressions import Expr
 from rollup.engine.rows.patterns.algebra import AbsentNode, IntervalNode, ScheduleNode, WhileNode, WithinNode
 from rollup.engine.rows.patterns.state import Match, One, Parent, State
 
@@ -63,9 +64,13 @@ class WithinState(One):
 
     def start(self, begin: Match) -> None:
         self.begin = begin
-        self.end = self.matcher.now + self.node.span
+        span = self.node.span
+        self.end = self.matcher.now + (span if isinstance(span, int) else self._span(span))
         self.matcher.alarm(self, self.end)
         self.begin_child(begin)
+
+    def _span(self, span: Expr) -> int:
+        return self.matcher.values(self.node, (span,), self.begin)[0] or 0
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead or child is not self.child:

@@ -52,14 +52,17 @@ class FilterState(State):
 
 
 class EveryState(State):
-    """The active instances of its child."""
+    """The active instances of its child, each with the values that it and those before it have `seen`.
+
+    An instance after one that could not become true knows none of them.
+    """
 
     node: EveryNode
 
     def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
         super().__init__(matcher, node, parent)
         self.active: list[State] = []
-        self.seen: dict[Any, int] = {}
+        self.seen: dict[State, dict[Any, int]] = {}
 
     def start(self, begin: Match) -> None:
         self.begin = begin
@@ -68,7 +71,7 @@ class EveryState(State):
     def children(self) -> Iterable[State]:
         return self.active
 
-    def _again(self, empty: bool = False) -> None:
+    def _again(self, empty: bool = False, seen: dict[Any, int] | None = None) -> None:
         """A new instance. One that is true while it starts (a `not` does that) would begin for ever: it is quit.
 
         A count that may be `empty` is true when nothing has come since what follows was true last.
@@ -81,6 +84,8 @@ class EveryState(State):
             return
         state.parent = self
         self.active.append(state)
+        if self.node.keys is not None:
+            self.seen[state] = dict(seen or {})
         if watch.told and empty and isinstance(state, CountState):
             state.followed = True  # nothing has come: the next group begins with the first that does
             state.tell(False)
@@ -89,11 +94,14 @@ class EveryState(State):
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead or child not in self.active:
             return
+        seen = self.seen.get(child)
+        counts = seen is None or self._counts(match, seen)
         if quit:
             self.active.remove(child)
+            self.seen.pop(child, None)
         if self._ends(child, quit):
-            self._again()
-        if self._counts(match):
+            self._again(seen=seen)
+        if counts:
             self.parent.true(match, self, False)
 
     def _ends(self, child: State, quit: bool) -> bool:
@@ -103,29 +111,30 @@ class EveryState(State):
         first, child.followed = not child.followed, True
         return first
 
-    def _counts(self, match: Match) -> bool:
-        if self.node.keys is None:
-            return True
+    def _counts(self, match: Match, seen: dict[Any, int]) -> bool:
+        assert self.node.keys is not None
         now, span = self.matcher.now, self.node.span
         key = self.matcher.values(self.node, self.node.keys, match)
-        if key in self.seen and (span is None or now < self.seen[key] + span):
+        if key in seen and (span is None or now < seen[key] + span):
             return False
-        self.seen[key] = now
+        seen[key] = now
         return True
 
     def false(self, child: State) -> None:
         if child in self.active and not self.dead:
             self.active.remove(child)
+            self.seen.pop(child, None)
             if not self.node.retry and not self.active:
                 self.fail()
             elif self.node.retry and not child.followed:
                 self._again(True)
 
     def own(self) -> Any:
-        return list(self.seen.items())
+        return [list(seen.items()) for seen in self.seen.values()]
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
-        self.active, self.seen = list(children), {key: at for key, at in own}
+        self.active = list(children)
+        self.seen = {state: dict(seen) for state, seen in zip(self.active, own, strict=False)}
 
 
 class Watch:

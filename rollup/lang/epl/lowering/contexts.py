@@ -38,7 +38,7 @@ def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, Co
     for name, form in body.levels:
         lowering = _Level(name, catalog, info)
         levels.append((name, lowering.lower(form)))
-        lowering.declare()
+        lowering.declare(len(body.levels) == 1, isinstance(levels[-1][1], Lived))
     return Context(body.name, tuple(levels)), info
 
 
@@ -89,11 +89,16 @@ class _Level:
         names: dict[str, Expr] = {name: self.registry.ask(ContextValue(name), kind) for name, kind in rows.items()}
         return replace(scope, names=names, no_aggregates="in a context")
 
-    def declare(self) -> None:
-        """The properties are seen by statements, also under the level's name."""
+    def declare(self, alone: bool, numbered: bool) -> None:
+        """The properties are seen by statements under the level's name, and those of a level that is `alone` without it.
+
+        One of several has an id where its partitions are `numbered`: as they begin, not by their keys.
+        """
         for name, kind in self.own.items():
-            self.info.properties.setdefault(name, kind)
-            self.info.properties[f"{self.name}.{name}"] = kind
+            if alone:
+                self.info.properties.setdefault(name, kind)
+            if alone or numbered or name != "id":
+                self.info.properties[f"{self.name}.{name}"] = kind
 
     def lower(self, form: cx.ContextForm) -> Level:
         match form:
@@ -203,10 +208,8 @@ class _Level:
                 return self._event(node)
             case cx.PatternCondition():
                 pattern, tags = lower_pattern(node.source, self.scope)
-                if node.alias:
-                    raise problem("a name for the whole match is not supported", node, "use the tags of the pattern")
-                self.own |= dict(tags)
-                return PatternCondition(pattern, tuple(name for name, _ in tags))
+                self.own |= {node.alias: RowType(node.alias, dict(tags)).data_type} if node.alias else dict(tags)
+                return PatternCondition(pattern, tuple(name for name, _ in tags), node.alias)
             case cx.AfterCondition():
                 return AfterCondition(span_expr(node.period, self.scope, "after"))
             case cx.CrontabCondition():

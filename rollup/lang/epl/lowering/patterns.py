@@ -16,6 +16,7 @@ from rollup.lang.epl.lowering.values.filtering import filter_condition
 from rollup.lang.epl.lowering.values.times import crontab, span, span_expr
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source
+from rollup.lang.epl.scope import walk as names_in
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import streams as st
 
@@ -220,7 +221,13 @@ class _Patterns:
         if len(node.arguments) != wanted:
             raise problem(f"`{node.name}` takes {wanted} argument(s), not {len(node.arguments)}", node)
         most = self._whole(node.arguments[1], "the number of matches") if wanted == 2 else None
-        return al.WithinNode(self.lower(node.child), span(node.arguments[0], self.scope, node.name), most)
+        return al.WithinNode(self.lower(node.child), self._span(node.arguments[0], node.name), most)
+
+    def _span(self, node: ex.Expression, what: str) -> int | Expr:
+        """A length of time: a number, or with names in it (tags, variables) what it is when the guard begins."""
+        if any(isinstance(each, ex.Reference) for each in names_in(node)):
+            return span_expr(node, self._inside(), what)
+        return span(node, self.scope, what)
 
     def _observer(self, node: st.Observer) -> al.Node:
         if node.name != "timer:interval" or len(node.arguments) != 1:
