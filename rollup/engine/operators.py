@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
 from rollup.engine.row import comparable, listed
+from rollup.engine.types import Kind
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -61,15 +62,30 @@ def single(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
+def words_of_double(value: float) -> str:
+    """A double in the fewest digits that mean it; below 0.001 and from 10 million on with an exponent, as Java writes it.
+
+    >>> words_of_double(0.1), words_of_double(1e10), words_of_double(-0.00012), words_of_double(math.inf)
+    ('0.1', '1.0E10', '-1.2E-4', 'Infinity')
+    """
+    if not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{int(exponent) + len(rest)}"
+
+
 def words_of_single(value: float) -> str:
     """A 32-bit float in the fewest digits that mean it.
 
-    >>> words_of_single(single(0.1)), words_of_single(math.inf)
-    ('0.1', 'inf')
+    >>> words_of_single(single(0.1)), words_of_single(single(1e10))
+    ('0.1', '1.0E10')
     """
     if not math.isfinite(value):
-        return str(value)
-    return repr(next(short for digits in range(1, 10) if single(short := float(f"{value:.{digits}g}")) == value))
+        return words_of_double(value)
+    return words_of_double(next(s for digits in range(1, 10) if single(s := float(f"{value:.{digits}g}")) == value))
 
 
 def divide_cut(a: int, b: int) -> int | None:
@@ -160,7 +176,10 @@ REMAINDER = Operator("%", remainder_cut)
 FIT_INT = Operator("fits int", fit(INT_MIN, INT_MAX))
 FIT_LONG = Operator("fits long", fit(LONG_MIN, LONG_MAX))
 FIT_FLOAT = Operator("fits float", single)
-FLOAT_WORDS = Operator("words of a float", words_of_single)
+WORDS: Mapping[Kind, Operator] = {
+    Kind.FLOAT: Operator("words of a float", words_of_single),
+    Kind.DOUBLE: Operator("words of a double", words_of_double),
+}
 
 EQUAL = Operator("=", "({0} == {1})", numpy="({0} == {1})")
 UNEQUAL = Operator("!=", "({0} != {1})", numpy="({0} != {1})")

@@ -22,7 +22,8 @@ from rollup.engine.rows.windows.base import Host, Window, WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.ranked import LossyFrequent, Sorted
-from rollup.engine.rows.windows.timed import TimeBatch
+from rollup.engine.rows.windows.sessions import Session
+from rollup.engine.rows.windows.timed import Delay, TimeBatch
 from rollup.engine.timers import Order, Timers
 
 
@@ -118,12 +119,21 @@ class StreamInput:
         now, new = self._host.environment.now, {row.id for row in delta.new}
         if _leaves_last(self.spec.window):
             new |= {row.id for row in delta.old}
-        coming = [Item((row,), False, row.values[-1]) for row in delta.new]
+        comes = _comes_now(self.spec.window)
+        coming = [Item((row,), False, now if comes else row.values[-1]) for row in delta.new]
         before, after = (
-            [Item((row,), True, now) for row in delta.old if (row.id in new) is late] for late in (False, True)
+            [Item((row,), True, self._left_at(row, now)) for row in delta.old if (row.id in new) is late]
+            for late in (False, True)
         )
         reset = [RESET] if self._batches and (before if self._early else coming) else []
         return [*before, *reset, *coming, *after, *([RESET] if self.spec.window == NOTHING_KEPT else [])]
+
+    def _left_at(self, row: Row, now: int) -> int:
+        """The time of a row that leaves: when it does, by what its window goes by; of a session that of its arrival."""
+        if isinstance(self.spec.window, Session):
+            return row.values[-1]
+        reached = None if self.window is None else self.window.reached
+        return now if reached is None else reached
 
     def content(self) -> Iterable[Row]:
         """The rows that others meet: those of the window, of one that lets batches out the last batch."""
@@ -150,6 +160,11 @@ def held(window: Window, spec: WindowSpec | None) -> Iterable[Row]:
 def early(spec: WindowSpec | None) -> bool:
     """Whether the rows of a batch come as they arrive."""
     return isinstance(spec, LengthBatch | TimeBatch | ExpressedBatch) and spec.early
+
+
+def _comes_now(spec: WindowSpec | None) -> bool:
+    """Whether a row has the time at which it is let out, not that at which it arrived."""
+    return isinstance(spec, Delay) or (isinstance(spec, ExpressedBatch) and not spec.early)
 
 
 def _leaves_last(spec: WindowSpec | None) -> bool:

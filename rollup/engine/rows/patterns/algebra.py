@@ -165,7 +165,8 @@ class Pattern:
 
     `discard`: a match makes other partial matches that share an event with it go. `suppress`: of the matches of one
     event that share an event only the first is delivered. `limit`: partial matches, over which it is an error. `span`:
-    from the first event of a match to its last; an older partial match goes.
+    from the first event of a match to its last; an older partial match goes. `textual`: an event that several elements
+    may take goes to them in the order of the text, but first to what must not come.
     """
 
     root: Node
@@ -174,6 +175,7 @@ class Pattern:
     suppress: bool = False
     limit: int = 1_000_000
     span: int | None = None
+    textual: bool = False
 
 
 def nodes(node: Node) -> Iterator[Node]:

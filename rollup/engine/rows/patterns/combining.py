@@ -72,8 +72,17 @@ class FollowedState(State):
             self.parent.true(match, self, over)
         elif self._room(place + 1):
             self._begin(place + 1, match, since, origin)
+            self.parent.begun(self)
         elif not self.at:
             self.fail()
+
+    def begun(self, child: State) -> None:
+        """What follows a count has an event of its own: the count is over."""
+        counted = self.origin.pop(child.id, None)
+        if counted is None:
+            self.parent.begun(self)
+        elif not self._finished(counted):
+            self.matcher.finish(counted)
 
     def _finished(self, number: int) -> bool:
         """End a count that stands directly here; one under `every` is told by the matcher, so that another begins."""
@@ -156,6 +165,7 @@ class AndState(State):
             self.matcher.expire(self, self.began)
         results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
         if not results:
+            self.parent.begun(self)
             return
         if any(isinstance(state, NotState) and state.over for state in self.active):
             self.fail()

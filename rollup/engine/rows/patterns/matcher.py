@@ -13,6 +13,8 @@ from rollup.engine.index import Entry
 from rollup.engine.ranges import Range, intervals, paths
 from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
+from rollup.engine.rows.patterns.combining import NotState
+from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
 from rollup.engine.rows.patterns.states import STATES
@@ -87,8 +89,8 @@ class Matcher:
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event and the states it concerns: those that end a repeat first, those that add to a count last, since an
-        event that may belong to a count or to what follows it belongs to what follows; else those that say which events
-        they want before those that take any, and the oldest first."""
+        event that may belong to a count or to what follows it belongs to what follows; else, where the text does not
+        say, those that say which events they want before those that take any, and the oldest first."""
         concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
         level = max((state.node.consume for state in concerned), default=0)
         concerned = [state for state in concerned if state.node.consume >= level]
@@ -101,6 +103,8 @@ class Matcher:
 
     def _turn(self, state: FilterState) -> tuple[int, bool]:
         rank = 0 if id(state.node) in self._until else 2 if isinstance(state.parent, CountState) else 1
+        if self.pattern.textual:
+            return (0 if isinstance(state.parent, NotState | AbsentState) else rank), False
         return rank, state.open
 
     def fire(self, phase: Phase, now: int) -> None:
@@ -127,6 +131,9 @@ class Matcher:
     def false(self, child: State) -> None:
         """The pattern can no longer become true."""
         self.root = None
+
+    def begun(self, child: State) -> None:
+        """No count stands before the whole pattern."""
 
     def made(self, node: Any, parent: Parent) -> State:
         """A new state of a node."""

@@ -151,6 +151,9 @@ class Watch:
         """Remembered."""
         self.told = True
 
+    def begun(self, child: State) -> None:
+        """Nothing comes while it starts."""
+
 
 class RepeatState(State):
     """How often its child was true, and the rows that its tags were bound to."""
@@ -267,6 +270,8 @@ class CountState(One):
             self.begin_child(self.begin)
         if len(self.rows) >= self.node.low:
             self.tell(full)
+        elif len(self.rows) == 1:
+            self.parent.begun(self)
 
     def tell(self, over: bool) -> None:
         """The rows so far are a match; `over`: it is not added to."""

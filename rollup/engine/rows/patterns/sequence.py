@@ -111,6 +111,8 @@ class Sequencer:
         over = [each for each in self._tries if each.due is not None and each.due <= now]
         self._tries, found = [each for each in self._tries if each not in over], list[Match]()
         for each in over:
+            if not self._young(each, each.due or now):
+                continue
             if self._silent(each.at) and not each.many:
                 self._tries.append(each._replace(due=None))  # the event may come now
                 continue

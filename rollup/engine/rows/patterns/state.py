@@ -29,6 +29,10 @@ class Parent(Protocol):
         """The child can no longer become true, and is over."""
         ...
 
+    def begun(self, child: State) -> None:
+        """The child, not true yet, has taken its first event."""
+        ...
+
 
 class State:
     """An active instance of a node; `followed`: under `every`, another has begun while this one's count goes on."""
@@ -64,6 +68,10 @@ class State:
     def false(self, child: State) -> None:
         """A child is over without."""
         raise NotImplementedError
+
+    def begun(self, child: State) -> None:
+        """So has this one."""
+        self.parent.begun(self)
 
     def fail(self) -> None:
         """It can no longer become true."""

@@ -46,6 +46,8 @@ class Window(ABC):
     """Whether a batch that is let out is gone already when it comes, and the next has begun."""
     keyed = False
     """Whether each key has a window of its own."""
+    reached: int | None = None
+    """The time of the newest arrival, in a window that goes by a time that the rows carry."""
     passes_empty = True
     """Whether a delivery without rows is a change all the same; what waits for a batch or lets few in passes none on."""
 

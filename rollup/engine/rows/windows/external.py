@@ -38,7 +38,7 @@ class _ExternalTime(Stamped):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list[Row]()
         for row in rows:
-            at = self._time(row)
+            at = self.reached = self._time(row)
             self.stamp(row, at)
             old += self.before(at - self._span)
         return Delta(rows, old)
@@ -100,7 +100,7 @@ class _ExternalTimeBatch(Batches):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
         for row in rows:
-            at = self._time(row)
+            at = self.reached = self._time(row)
             if self._end is not None and at >= self._end:
                 let_out = self.close()
                 new += let_out.new
@@ -126,11 +126,11 @@ class _ExternalTimeBatch(Batches):
         self.current.append(row)
 
     def snapshot(self) -> Any:
-        return [super().snapshot(), self._origin, self._end]
+        return [super().snapshot(), self._origin, self._end, self.reached]
 
     def restore(self, state: Any) -> None:
         super().restore(state[0])
-        self._origin, self._end = state[1], state[2]
+        self._origin, self._end, self.reached = state[1:]
 
 
 class _Timeout(_ExternalTimeBatch):

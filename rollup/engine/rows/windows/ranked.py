@@ -47,13 +47,15 @@ def sort_key(values: Sequence[Any], descending: Sequence[bool]) -> tuple[Any, ..
 class Sorted:
     """The `size` rows that sort first by `by`; the last leaves, of equal ones the oldest or the newest.
 
-    A row that does not rank comes and leaves in one delivery.
+    A row that does not rank comes and leaves in one delivery. `lazy`: until a row has to leave, those who look into the
+    window see its rows as they came.
     """
 
     size: int
     by: tuple[Expr, ...]
     descending: tuple[bool, ...]
     ties: Ties = "oldest"
+    lazy: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
@@ -66,6 +68,7 @@ class _Sorted(Window):
         values, descending, sign = key_of(spec.by, host), spec.descending, -1 if spec.ties == "oldest" else 1
         self._key: Key = lambda row: (sort_key(values(row), descending), sign * row.id)
         self._rows: SortedKeyList = SortedKeyList(key=self._key)
+        self._lazy, self._ranked = spec.lazy, not spec.lazy
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list[Row]()
@@ -73,6 +76,7 @@ class _Sorted(Window):
             self._rows.add(row)
             if len(self._rows) > self._size:
                 old.append(self._rows.pop())
+                self._ranked = True
         return Delta(rows, old)
 
     def previous(self, row: Row) -> Sequence[Row]:
@@ -80,16 +84,19 @@ class _Sorted(Window):
         return tuple(self.content())[::-1]
 
     def content(self) -> Iterable[Row]:
-        return iter(self._rows)
+        rows: list[Row] = list(self._rows)
+        return rows if self._ranked else sorted(rows, key=lambda row: row.id)
 
     def remove(self, row: Row) -> None:
         self._rows.discard(row)
 
     def snapshot(self) -> Any:
-        return list(self._rows)
+        return list(self.content())
 
     def restore(self, state: Any) -> None:
+        """Rows that fill the window in the order that they came in, which is that of the sort, read alike either way."""
         self._rows = SortedKeyList(state, key=self._key)
+        self._ranked = not self._lazy or (len(state) == self._size and list(self._rows) == list(state))
 
 
 @dataclass(frozen=True)

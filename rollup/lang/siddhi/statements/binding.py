@@ -12,7 +12,7 @@ from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Cons
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
-from rollup.engine.types import ANY, BOOL, FLOAT, LONG, NULL, STRING, DataType, RowType
+from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
 from rollup.lang.siddhi.statements.kinds import comparable, keyable, ordered, taken
 from rollup.plan import aggregates
@@ -285,8 +285,8 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
     if value is None or not isinstance(target, tree.Constant) or not isinstance(target.value, str):
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="convert(x, 'double')")
     kind, given = semantics.TYPES[parse_type(target.value)], bind(value, scope)
-    if kind == STRING and given.type == FLOAT:
-        return Call(op.FLOAT_WORDS, (given,), STRING)
+    if kind == STRING and given.type.kind in op.WORDS:
+        return Call(op.WORDS[given.type.kind], (given,), STRING)
     return Call(semantics.CONVERT, (given, Const(target.value.lower(), STRING)), kind)
 
 

@@ -153,7 +153,7 @@ def lower_pattern(made: tree.Pattern, names: Names) -> tuple[InputSpec, list[Inp
     lowered = Lowered(made, names)
     tags = len(lowered.inputs)
     if not made.strict:
-        return Pattern(lowered.chain(made.steps, True, True), tags, span=made.span), lowered.inputs
+        return Pattern(lowered.chain(made.steps, True, True), tags, span=made.span, textual=True), lowered.inputs
     first, *rest = made.steps
     every = isinstance(first, tree.Every)
     steps = [first.step if isinstance(first, tree.Every) else first, *rest]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -54,26 +55,46 @@ def arithmetic(sign: str, kind: DataType) -> Operator:
 
 
 def _convert(value: Any, target: str) -> Any:
-    """convert and cast: unreadable text is null, fractions are cut off at whole numbers, which stop at their ends."""
+    """convert and cast: unreadable text is null, as is a long that is no int; fractions are cut off at whole numbers,
+    and a fraction beyond these is the last of them."""
     try:
         return _CONVERT[target](value)
     except (TypeError, ValueError, OverflowError, KeyError):
         return None
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def cut(value: Any) -> int:
-        number = math.trunc(float(value)) if not isinstance(value, int) else int(value)
-        return max(low, min(high, number))
+def _whole(low: int, high: int) -> Callable[[Any], int | None]:
+    def cut(value: Any) -> int | None:
+        if isinstance(value, float):
+            return max(low, min(high, math.trunc(value))) if math.isfinite(value) else _beyond(value, low, high)
+        number = int(value) if not isinstance(value, str) or _WHOLE.fullmatch(value) else None
+        return number if number is not None and low <= number <= high else None
 
     return cut
+
+
+def _beyond(value: float, low: int, high: int) -> int:
+    """What is left of an infinite number, or of none."""
+    return 0 if math.isnan(value) else high if value > 0 else low
+
+
+def _fraction(value: Any) -> float:
+    """Raises ValueError for a text that is no number."""
+    text = _FRACTION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if isinstance(value, str) and text is None:
+        raise ValueError(value)
+    return float(value if text is None else text[1])
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 
 
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "int": _whole(op.INT_MIN, op.INT_MAX),
     "long": _whole(op.LONG_MIN, op.LONG_MAX),
-    "float": lambda value: op.single(float(value)),
-    "double": float,
+    "float": lambda value: op.single(_fraction(value)),
+    "double": _fraction,
     "bool": lambda value: value.lower() == "true" if isinstance(value, str) else value == 1,
     "string": lambda value: ("true" if value else "false") if isinstance(value, bool) else str(value),
 }

@@ -89,7 +89,7 @@ def _sorted(given: Arguments) -> WindowSpec:
             by.append(given.value(place))
             ordered(by[-1].type, node, f"argument {place + 1} of sort")
             down.append(False)
-    return Sorted(given.count(0), tuple(by), tuple(down), "newest")
+    return Sorted(given.count(0), tuple(by), tuple(down), "newest", lazy=True)
 
 
 def _expressed(given: Arguments) -> WindowSpec:

@@ -279,8 +279,8 @@ class _Lowering(LowerNames):
         value = self.lower(node.arguments[0])
         if value.type.kind in (Kind.LIST, Kind.ROW) and kind.kind is not Kind.STRING:
             raise problem(f"`{render(node.arguments[0])}` is {value.type}, which is not cast to {kind}", node)
-        words = op.FLOAT_WORDS if (value.type, kind) == (FLOAT, STRING) else CASTS[kind.kind]
-        return Call(words, (value,), kind)
+        words = op.WORDS.get(value.type.kind) if kind == STRING else None
+        return Call(words or CASTS[kind.kind], (value,), kind)
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
