@@ -181,8 +181,9 @@ def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> 
 
 def _with_file(text: str, path: Path) -> str:
     """The text of an app with that of a file as one more block, which keeps its own lines."""
-    more = text_of(path, "the statements")
-    return f"{text.rstrip().rstrip(';')};\n@lang('{by_ending()[path.suffix]}', file='{path.name}', into='{path.stem}') {{{more}\n}}"
+    from rollup.lang.sections import block_of_file
+
+    return text + block_of_file(path.name, path.stem, by_ending()[path.suffix], text_of(path, "the statements"))
 
 
 def sink_options(where: str, base: Path, given: Options) -> Options:

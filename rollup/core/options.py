@@ -47,6 +47,8 @@ def folder(value: Any) -> str | None:
     """
     if text(value) is not None:
         return text(value)
+    if "\0" in value:
+        return "a path of this machine, as /data/in"
     scheme, found, _ = value.partition("://")
     address = found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
     return f"a path of this machine, as /data/in; {scheme}:// is not read or written" if address else None

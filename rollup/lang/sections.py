@@ -62,6 +62,25 @@ class Section:
         return problem.at(self.line, self.column)
 
 
+def block_of_file(name: str, into: str, language: str, text: str) -> str:
+    """The block that a file's text is behind an app's text, whatever that ends with.
+
+    Raises PlanError for a name that cannot be written as a text, and for a brace that has no other.
+
+    >>> block_of_file("rise.epl", "rise", "epl", "select k from S")
+    "\\n\\x0c@lang('epl', file='rise.epl', into='rise') {select k from S\\n}"
+    """
+    if re.search(r"['\"\f\n]", name):
+        raise PlanError(f"the name {name!r} of a file of statements has a quote or a line's end", hint="rename it")
+    end = _closing(text + "\n}", 0, language)
+    if end is None:
+        raise SyntaxProblem(f"{name}: a `{{`, a text or a comment is not closed", line=1, column=1)
+    if end < len(text):
+        line, column = _position(text, end)
+        raise SyntaxProblem(f"{name}: `}}` closes nothing", line=line, column=column, hint="leave it out")
+    return f"\n\f@lang('{language}', file='{name}', into='{into}') {{{text}\n}}"
+
+
 @dataclass(frozen=True)
 class Sections:
     """The parts of an app: the text of its rollups, and those of statements."""

@@ -45,6 +45,7 @@ BAD: dict[str, str | tuple[str, str]] = {
     "no store": ('[store]\nkind = "delta"\npath = "tables"', ""),
     "an app that is not there": ("app.siddhi", "other.siddhi"),
     "an app that is a folder": ("app.siddhi", "."),
+    "an app with a zero byte": ('"app.siddhi"', '"a\\u0000b"'),
     "an app that is a number": ('"app.siddhi"', "5"),
     "a checkpoint that is a list": ('"checkpoint"', '["a"]'),
     "a zone that is nowhere": ("[sources.Trades]", 'zone = "Nowhere/Atall"\n[sources.Trades]'),
