@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import duckdb
 import numpy as np
 import pyarrow as pa
+from duckdb.func import ARROW, SPECIAL
 from sqlglot import ErrorLevel, exp
 
 from rollup.core.columns import close_at_exit
+from rollup.engine.flows.beyond import Narrowing
 from rollup.engine.state import State
 
 AT = "__at"
@@ -89,12 +91,26 @@ class Relational:
         self.connection.execute("SET TimeZone = 'UTC'")
         self.strict(False)
         self._probes = False
+        self.narrowing: Narrowing | None = None
         close_at_exit(self)
 
     def close(self) -> None:
         """Close the database; its tables are gone."""
         self.connection.close()
         del self.connection
+
+    @property
+    def lost(self) -> int:
+        """How many sums of sub-queries 64 bits did not hold until now."""
+        return 0 if self.narrowing is None else self.narrowing.lost
+
+    def narrows(self) -> None:
+        """Queries may call `narrowed` from now on, which makes 64 bits of a sum, or null, and counts that."""
+        if self.narrowing is None:
+            self.narrowing = Narrowing()
+            self.connection.create_function(
+                "narrowed", self.narrowing, ["HUGEINT"], "BIGINT", type=ARROW, null_handling=SPECIAL
+            )
 
     def strict(self, on: bool) -> None:
         """Whether a division by zero is an error. In a stream it is a null: one row must not end what goes on."""

@@ -22,7 +22,7 @@ from rollup.lang.calcite.grouping import without_group_id
 from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.tabled import relational_windows
-from rollup.lang.calcite.translation import duck
+from rollup.lang.calcite.translation import counting, duck
 
 FROM, UNTIL = "__from", "__until"
 """Since when and until when a version of a temporal table's row held."""
@@ -206,6 +206,7 @@ class Catalog:
             tree = self.relational(item, ctes, now)
         else:
             tree = self.relational(exp.select("*").from_(item.copy()), ctes, now)
+        tree = counting(tree, self.engine)
         answer = self.engine.connection.sql(tree.sql("duckdb"))
         return Relation(tree, tuple(name.lower() for name in answer.columns), tuple(str(kind) for kind in answer.types))
 

@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from rollup.core.errors import PlanError, QueryError, RollupError, said_by_duckdb
 from rollup.core.nesting import nests
+from rollup.engine.flows.beyond import carried
 from rollup.engine.flows.flow import AT, Flow, Node, Relational, State, empty
 from rollup.engine.flows.keyed import last_of
 from rollup.engine.flows.source import Arrivals, Punctuation, Refused, Source
@@ -88,8 +89,9 @@ class Standing:
                 after[path], flows[path], worse = node.admit(states[path], _for(node, arrivals, engine))
                 refusals += worse
             else:
-                inputs = [flows[f"{path}.{place}"] for place in range(len(node.inputs))]
-                after[path], flows[path] = node.step(states[path], inputs, engine)
+                inputs, lost = [flows[f"{path}.{place}"] for place in range(len(node.inputs))], engine.lost
+                found, flows[path] = node.step(states[path], inputs, engine)
+                after[path] = carried(states[path], found, engine.lost - lost)
         rows = flows["0"].rows
         output = rows.select([c.name for c in self.root.columns[: len(self.names)]] + [AT])
         return after, output, list({refusal.at: refusal for refusal in refusals}.values())

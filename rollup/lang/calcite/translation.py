@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlglot import exp
 
+from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.dialect import ADD, DIFFERENCE, INTERVAL_OF, UNITS
 from rollup.lang.calcite.semantics import MONTHS, Kind, Kinds, interval, kind, refused
 from rollup.lang.calcite.similar import similar
@@ -45,6 +46,16 @@ def strict(tree: exp.Query, only: int | None = None) -> exp.Query:
         if only in (None, place):
             part.replace(exp.Cast(this=part.this, to=part.args["to"]))
     return found
+
+
+def counting(tree: exp.Query, engine: Relational) -> exp.Query:
+    """The query of a stream over tables: what of its sums is beyond 64 bits is null, and counted."""
+    parts = narrowed(tree)
+    if parts:
+        engine.narrows()
+    for part in parts:
+        part.replace(exp.Anonymous(this="narrowed", expressions=[exp.cast(part.this, "HUGEINT", dialect="duckdb")]))
+    return tree
 
 
 def _sides(part: exp.Expr, of: Kinds) -> tuple[Kind, Kind]:

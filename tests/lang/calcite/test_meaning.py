@@ -237,3 +237,34 @@ def test_sums_beyond_64_bits_are_null_and_counted_once(query: str, sums: list[in
         states, output, _ = standing.step(states, {"o": came}, session.engine)
         found += output.column(0).to_pylist()
     assert (found, beyond(states.values())) == (sums, lost)
+
+
+@pytest.mark.parametrize("cut", [1, 3])
+@pytest.mark.parametrize(
+    ("query", "sums"),
+    [
+        ("SELECT STREAM (SELECT SUM(u) FROM W) AS s FROM O", [None, None, None]),
+        ("SELECT STREAM (SELECT SUM(u) FROM W WHERE W.k = O.k) AS s FROM O", [None, 2, None]),
+        ("SELECT STREAM w.s FROM O JOIN (SELECT k, SUM(u) AS s FROM W GROUP BY k) AS w ON w.k = O.k", [None, 2, None]),
+        ("SELECT STREAM k FROM O WHERE k < (SELECT SUM(u) FROM W)", []),
+    ],
+)
+def test_sums_beyond_64_bits_in_sub_queries_over_tables_are_null_and_counted_once(
+    query: str, sums: list[int | None], cut: int
+) -> None:
+    stream = {
+        "columns": {"rowtime": "TIMESTAMP", "k": "INTEGER"},
+        "kind": "stream",
+        "monotonic": {"rowtime": "increasing"},
+    }
+    session = Session(Model.of({"tables": {"O": stream, "W": {"columns": {"k": "INTEGER", "u": "BIGINT"}}}}))
+    session.load("W", [[1, 2**63 - 1], [1, 1], [2, 2]])
+    standing = session.prepare(query).standing
+    assert standing is not None
+    states, found = standing.start(), list[int | None]()
+    for at in range(0, 3, cut):
+        sent = [[f"2015-02-15 10:0{minute}:00", 1 + minute % 2] for minute in range(at, at + cut)]
+        came = session.arrivals("O", sent, range(at, at + cut))
+        states, output, _ = standing.step(states, {"o": came}, session.engine)
+        found += output.column(0).to_pylist()
+    assert (found, beyond(states.values())) == (sums, 1)

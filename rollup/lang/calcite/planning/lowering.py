@@ -28,7 +28,7 @@ from rollup.lang.calcite.planning.panes import merged
 from rollup.lang.calcite.planning.rel import Rel
 from rollup.lang.calcite.reader import FORM
 from rollup.lang.calcite.semantics import Kind, kind_of_type, moves, refused
-from rollup.lang.calcite.translation import duck
+from rollup.lang.calcite.translation import counting, duck
 
 Scope = Mapping[tuple[str, str], Column]
 """The columns of a FROM clause by alias and name."""
@@ -208,7 +208,7 @@ class Lowering:
                     raise refused(
                         query, "a sub-query in an expression reads tables, not streams", "join the stream instead"
                     )
-                query.replace(self.catalog.relational(query, self.ctes, self.now))
+                query.replace(counting(self.catalog.relational(query, self.ctes, self.now), self.engine))
         for found in list(root.find_all(exp.Column)):
             key = (found.table.lower(), found.name.lower())
             if key not in scope and not found.table and sum(name == key[1] for _, name in scope) == 1:
