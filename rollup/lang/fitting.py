@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
@@ -36,6 +37,8 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
         found = double(value, kind.kind) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
         if found is not None:
             return found
+    if isinstance(value, np.generic):
+        return fitting(stream, name, kind, value.item())
     raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
 
 

@@ -99,7 +99,7 @@ class Engine:
         return self._columns.placed()
 
     def send(self, stream: str, rows: Any, at: str | Sequence[int] | None = None) -> None:
-        """Send events, one after the other: a dict, several dicts, or an Arrow table.
+        """Send events, one after the other: a dict, several dicts, an Arrow table or a frame.
 
         `at`: the instant of each event, or the field that holds it; the clock goes there before the event. Raises
         QueryError for an event that does not fit its stream; those before it were taken.
@@ -123,8 +123,9 @@ class Engine:
                 raise QueryError(f"`{at}` is no field of `{kinds.name}` that can hold instants", hint=hint)
             place = kinds.index[at]
             given = [values[place] for values in events.rows(self._component.runner.row)]
-        if len(given) != len(events) or _missing(given):
-            raise QueryError(f"{len(events)} events need {len(events)} instants", hint="none of them may be missing")
+        if not _are_instants(given) or len(given) != len(events):
+            hint = "a whole number of milliseconds since 1970 for each; none may be missing"
+            raise QueryError(f"{len(events)} events need {len(events)} instants", hint=hint)
         times = np.asarray(given, np.int64)
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             raise QueryError("the instants of the events go back", hint="order the events by them")
@@ -198,12 +199,17 @@ class Engine:
             self._tell()
 
     def advance(self, to: int) -> None:
-        """Move the clock through every instant that is due on the way."""
+        """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.
+
+        Raises QueryError for what is no whole number.
+        """
+        _check_instant(to)
         self._component.runner.advance_span(to)
         self._tell()
 
     def jump(self, to: int) -> None:
-        """Move the clock at once: each timer that is due fires once, late."""
+        """Move the clock at once: each timer that is due fires once, late. Raises QueryError as `advance` does."""
+        _check_instant(to)
         self._component.runner.advance(to)
         self._tell()
 
@@ -275,10 +281,20 @@ def _rows(columns: Sequence[pa.Array]) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def _missing(instants: Any) -> bool:
-    """Whether one is missing; an array of whole numbers has none that is."""
-    whole = isinstance(instants, np.ndarray) and instants.dtype.kind in "iu"
-    return not whole and any(each is None for each in instants)
+def _are_instants(given: Any) -> bool:
+    """Whether all are whole numbers; an array of them has no other."""
+    if isinstance(given, np.ndarray):
+        return given.dtype.kind in "iu"
+    return isinstance(given, Sequence) and all(_is_instant(each) for each in given)
+
+
+def _is_instant(given: Any) -> bool:
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+
+
+def _check_instant(to: Any) -> None:
+    if not _is_instant(to):
+        raise QueryError(f"{to!r} is no instant", hint="a whole number of milliseconds since 1970")
 
 
 _NO_TIMES: Ints = np.empty(0, np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
@@ -83,7 +84,10 @@ def converted(value: Any, kind: DataType, what: str) -> Any:
             return value
         case _:
             pass
-    raise QueryError(f"`{what}` is {kind}, and {value!r} is not", hint="the event was refused")
+    if isinstance(value, np.generic):
+        return converted(value.item(), kind, what)
+    wanted = "; an instant is a whole number of milliseconds since 1970" if kind.kind is Kind.TIMESTAMP else ""
+    raise QueryError(f"`{what}` is {kind}, and {value!r} is not", hint=f"the event was refused{wanted}")
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -103,14 +107,17 @@ class Events:
 
     @classmethod
     def of(cls, kinds: RowType, given: Any) -> Events:
-        """A dict, several dicts, or an Arrow table or record batch."""
+        """A dict, several dicts, or an Arrow table or whatever gives one (a frame of pandas or Polars). Raises QueryError
+        for anything else."""
         if isinstance(given, Mapping):
             return cls(kinds, [given], None)
-        if isinstance(given, pa.RecordBatch):
-            given = pa.Table.from_batches([given])
-        if isinstance(given, pa.Table):
-            columns = _columns(kinds, given)
-            return cls(kinds, range(given.num_rows) if columns is not None else given.to_pylist(), columns)
+        if isinstance(given, pa.RecordBatch) or hasattr(given, "__arrow_c_stream__"):
+            table = given if isinstance(given, pa.Table) else pa.table(given)
+            columns = _columns(kinds, table)
+            return cls(kinds, range(table.num_rows) if columns is not None else table.to_pylist(), columns)
+        if not isinstance(given, Iterable):
+            what = f"events of `{kinds.name}` are no {type(given).__name__}"
+            raise QueryError(what, hint="a dict, several dicts, an Arrow table or a frame")
         found: Iterable[Any] = given
         return cls(kinds, found if isinstance(found, Sequence) else list(found), None)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from rollup.core.errors import PlanError, QueryError
@@ -110,6 +113,35 @@ def test_what_is_refused_and_what_is_taken() -> None:
             engine.send("S", wrong)
     engine.send("S", {"i": 2.0, "d": 10**300, "s": "Zoë", "n": "1.50"})
     assert [heard.new for heard in engine.heard()] == [[{"i": 2, "d": 1e300, "s": "Zoë", "n": Decimal("1.50")}]]
+
+
+@pytest.mark.parametrize("given", [None, 5, "x", [5], [None], [("a",)], object(), [[{"v": 1}]]])
+def test_what_is_no_event_is_refused(given: Any) -> None:
+    engine = Engine()
+    engine.deploy("create schema S(v int); select * from S")
+    with pytest.raises(QueryError, match="dict"):
+        engine.send("S", given)
+
+
+@pytest.mark.parametrize("instant", [None, "x", 1.5, True, datetime(2020, 1, 1), [1]])
+def test_what_is_no_instant_is_refused(instant: Any) -> None:
+    engine = Engine()
+    engine.deploy("create schema S(v int); select * from S")
+    for move in (engine.advance, engine.jump):
+        with pytest.raises(QueryError, match="milliseconds"):
+            move(instant)
+    with pytest.raises(QueryError, match="milliseconds"):
+        engine.send("S", [{"v": 1}], at=[instant])
+
+
+def test_frames_and_numbers_of_numpy_are_taken() -> None:
+    engine = Engine()
+    engine.deploy("create schema S(k string, n long, b boolean); @name('o') select * from S")
+    frame = pd.DataFrame({"k": ["a", "b"], "n": [1, 2], "b": [True, False]})
+    engine.send("S", frame)
+    engine.send("S", [{"k": np.str_("a"), "n": np.int64(1), "b": np.bool_(True)}, *frame[1:].to_dict("records")])
+    rows = [row for heard in engine.heard() for row in heard.new]
+    assert rows == [{"k": "a", "n": 1, "b": True}, {"k": "b", "n": 2, "b": False}] * 2
 
 
 def test_what_arrow_has_no_type_for_is_a_text_in_its_tables() -> None:
