@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.conformance.features import table
 from tests.conformance.gaps import GAPS, gap
 from tests.conformance.language import Language
 from tests.conformance.languages import LANGUAGES
@@ -60,6 +61,7 @@ def _section(language: Language, results: Mapping[str, Mapping[str, bool]]) -> l
         "",
         "Gaps:" if failed else "No gaps.",
         *(["", *(_gap(language.name, case, results[case]) for case in failed)] if failed else []),
+        *table(language.name),
     ]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.features import cases, features
 from tests.conformance.gaps import GAPS
 from tests.conformance.languages import LANGUAGES
 from tests.conformance.results import read
@@ -30,6 +31,21 @@ def test_every_gap_and_every_topic_is_on_the_page() -> None:
     assert all(f"`{case}`" in page for marks in GAPS.values() for case in marks)
     for language in LANGUAGES.values():
         assert set(language.topics) <= {language.topic(case) for case in language.own.values()}
+
+
+def test_every_feature_of_the_documents_is_shown_by_a_case() -> None:
+    listed = features()
+    assert {name: len(each) for name, each in listed.items()} == {"uql": 28, "calcite": 36, "streamcruncher": 38}
+    known = {name: cases(name) for name in listed}
+    missing = [
+        f"{name} {each.number}: {word}"
+        for name, found in listed.items()
+        for each in found
+        for word, shown in each.shown(*known[name])
+        if not shown
+    ]
+    assert not missing
+    assert all(each.words for found in listed.values() for each in found)
 
 
 def test_a_case_that_fails_without_a_mark_shows_on_the_page() -> None:
