@@ -37,8 +37,10 @@ class State:
     scalars: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @staticmethod
-    def holding(states: Mapping[str, State], scalars: Mapping[str, Any]) -> State:
-        """One state of several by name, with scalars of its own.
+    def holding(
+        states: Mapping[str, State], scalars: Mapping[str, Any], own: Mapping[str, pa.Table] | None = None
+    ) -> State:
+        """One state of several by name, with scalars of its own, and tables of its `own` whose names are one word.
 
         >>> both = State.holding({"a b": State({}, {"n": 1}), "c": State({}, {"n": 2})}, {"clock": 7})
         >>> both.scalars["clock"], {name: dict(state.scalars) for name, state in both.held().items()}
@@ -49,18 +51,25 @@ class State:
             for place, state in enumerate(states.values())
             for name, table in state.tables.items()
         }
-        return State(tables, {**scalars, _HELD: {name: dict(state.scalars) for name, state in states.items()}})
+        return State(
+            {**tables, **(own or {})}, {**scalars, _HELD: {name: dict(state.scalars) for name, state in states.items()}}
+        )
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
         tables: list[dict[str, pa.Table]] = [{} for _ in self.scalars[_HELD]]
         for key, table in self.tables.items():
-            place, name = key.split(" ", 1)
-            tables[int(place)][name] = table
+            place, apart, name = key.partition(" ")
+            if apart:
+                tables[int(place)][name] = table
         return {
             name: State(mine, scalars)
             for (name, scalars), mine in zip(self.scalars[_HELD].items(), tables, strict=True)
         }
+
+    def instead(self, states: Mapping[str, State]) -> State:
+        """The same with others held."""
+        return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
 
 
 def packed(value: Any) -> bytes:

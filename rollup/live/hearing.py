@@ -154,7 +154,8 @@ class Hearing:
 
     def _tell_heap(self, heap: Heap) -> None:
         every = self._tables.get(None, [])
-        self._give(every, _of_heap(heap.names, heap.output, self._types[heap.names[0]]) if every else None)
+        given = every and heap.output.rows  # a delivery of no rows is no table
+        self._give(every, _of_heap(heap.names, heap.output, self._types[heap.names[0]]) if given else None)
         if len(self._tables) == (None in self._tables):
             return
         for name, output in heap.parts():

@@ -70,6 +70,29 @@ COVERED = {
     "keys in time": "select irstream volume, symbol, avg(price) as s from S#time(20 msec) group by volume, symbol",
     "keys each": "select price, symbol, sum(volume) as s from S#length(5) group by symbol, volume",
     "divided": "select symbol, price / volume as x from S(symbol like 'a%' or volume in (1, 2))",
+    "every 3": "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
+    "all rows": "select symbol, price from S having volume > 0 output all every 20 msec",
+    "last row": "select symbol, price * 2 as x from S where volume > 0 output last every 10 msec",
+    "first row": "select symbol, price from S having volume > 1 output first every 30 msec",
+    "first three": "select irstream sum(price) as s from S#length(3) having count(*) < 3 output first every 3 events",
+    "each every 3": "select symbol, price, sum(price) as s from S#length(4) group by symbol output every 3 events",
+    "each last": "select symbol, price, sum(price) as s, max(volume) as m from S#time(30 msec) group by symbol "
+    "having sum(price) > 10 output last every 20 msec",
+    "each all": "select volume, max(price) as m from S#time(30 msec) output all every 3 events",
+    "first of groups": "select symbol, price, count(*) as n from S group by symbol output first every 3 events",
+    "first in time": "select symbol, sum(price) as s from S group by symbol output first every 25 msec",
+    "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
+    "output every 20 msec",
+    "last total": "select irstream sum(price) as s from S#length(4) having count(*) > 1 output last every 20 msec",
+    "total there": "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
+    "groups every 3": "select irstream symbol, min(price) as s from S#length(4) group by symbol output every 3 events",
+    "last of groups": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 "
+    "output last every 20 msec",
+    "all groups": "select irstream symbol, volume, sum(price) as s from S#length(4) group by symbol, volume "
+    "having count(*) > 1 output all every 25 msec",
+    "groups there": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
+    "groups ever": "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
+    "three into T": "insert into T select symbol, price as p, volume as v from S output every 3 events",
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
@@ -96,6 +119,12 @@ SEVERAL = [
     ["found", "U in time", "keyed", "divided", "of U"],
     ["into T", "T into U", "of U", "T at last", "grouped"],
     ["of T", "into T", "T into V", "total"],
+    ["every 3", "all rows", "last row", "first row", "first three", "removed"],
+    ["each every 3", "each last", "each all", "grouped"],
+    ["first of groups", "first in time", "totals", "last"],
+    ["last total", "total there", "groups every 3", "last of groups"],
+    ["all groups", "groups there", "groups ever", "time"],
+    ["three into T", "of T", "last of groups", "keyed"],
 ]
 
 row = st.fixed_dictionaries(

@@ -134,7 +134,39 @@ JOINS = [
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS]
+RATES = [
+    "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
+    "select symbol, price from S(price > 20) having volume > 0 output all every 25 msec",
+    "select * from S output last every 4 events",
+    "select symbol, price * 2 as x from S where volume > 0 output last every 10 msec",
+    "select symbol, price from S having volume > 1 output first every 3 events",
+    "select symbol, price from S having volume > 1 output first every 30 msec",
+    "select symbol, price, sum(price) as s from S#length(4) group by symbol output every 3 events",
+    "select symbol, price, sum(price) as s from S#length(4) group by symbol having sum(price) > 10 output last every 20 msec",
+    "select symbol, price, sum(price) as s from S#time(30 msec) output all every 3 events",
+    "select symbol, price, count(*) as n from S group by symbol output first every 3 events",
+    "select symbol, price, sum(price) as s from S#length(4) output first every 20 msec",
+    "select sum(price) as s, count(*) as n from S#length(5) having count(*) > 2 output every 20 msec",
+    "select irstream sum(price) as s from S#time(25 msec) output all every 3 events",
+    "select irstream sum(price) as s from S#time(25 msec) having count(*) > 1 output last every 20 msec",
+    "select rstream sum(volume) as s from S#length(3) output last every 2 events",
+    "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
+    "select irstream avg(price) as s from S#length(3) having count(*) < 3 output first every 3 events",
+    "select rstream avg(price) as s from S#time(30 msec) having count(*) < 3 output first every 4 events",
+    "select symbol, sum(price) as s from S#length(4) group by symbol output every 3 events",
+    "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 output every 5 events",
+    "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 output last every 20 msec",
+    "select symbol, flag, sum(price) as s from S#length(5) group by symbol, flag output last every 4 events",
+    "select irstream symbol, sum(price) as s from S#length(4) group by symbol having count(*) > 1 output all every 25 msec",
+    "select symbol, avg(price) as s from S#time(30 msec) group by symbol output all every 3 events",
+    "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
+    "select symbol, sum(price) as s from S#length(4) group by symbol having count(*) > 1 output snapshot every 3 events",
+    "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
+    "select symbol, sum(price) as s from S#unique(id) group by symbol output last every 20 msec",
+    "select symbol, count(*) as n from S#keepall group by symbol having count(*) > 1 output first every 25 msec",
+    "select symbol, id, count(*) as n from S group by symbol, id output first every 2 events",
+]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS, *RATES]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -317,6 +349,20 @@ REFUSED = {
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price) where timer:within(1 sec)]": (
         "a condition of the second event on the first, besides its key"
     ),
+    "select symbol from S output after 3 events": "output after",
+    "select symbol from S output at (*, *, *, *, *)": "output when, at or at the end",
+    "select symbol from S output every 0 events": "output every 0 events",
+    "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row",
+    "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (
+        "output snapshot over a window of keys"
+    ),
+    "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
+        "output all of one row a row by groups"
+    ),
+    "select symbol, sum(price) as s from S#length(3) group by symbol output first every 1 sec": (
+        "output first by groups over a window, or with the remove stream"
+    ),
+    "select sum(price) as s from S#time(10) output first every 1 sec": "output first by time over a window of time",
     "context C select count(*) as c from S output all every 1 sec": (
         "a rate other than output last every so often, in a context"
     ),

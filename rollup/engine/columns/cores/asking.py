@@ -22,7 +22,6 @@ from rollup.engine.columns.cores.rewriting import inside, of_one_event
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, walk
-from rollup.engine.folding import Fold
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
@@ -41,10 +40,7 @@ class Asked:
 
     def answer(self, slots: list[Any] | None = None) -> pa.Array:
         """The answer of a group, by default of an empty one, as a column of one row."""
-        fold, lines = Fold(self.core.calls), self.core.lines
-        values = fold.values(fold.start() if slots is None else slots)
-        kinds = [column.type for column in lines.results(lines.room(1), 1)]
-        columns = [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)]
+        columns = self.core.nothing() if slots is None else self.core.lines.of_slots(slots)
         return evaluate(self.core.projection.columns[0], columns, 1)
 
     def of(self, batch: Batch) -> Batch:

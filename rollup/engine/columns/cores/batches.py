@@ -64,7 +64,8 @@ class Output:
     """Rows in order: their instants, the batch's event that brought each (or TIMER), their columns.
 
     Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
-    is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come.
+    is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
+    instants at which the clock makes a delivery, be it of no rows; None: rows make them.
     """
 
     at: Ints
@@ -72,11 +73,17 @@ class Output:
     columns: tuple[pa.Array, ...]
     statement: Ints | None = None
     sign: np.ndarray | None = None
+    ticks: Ints | None = None
 
     @property
     def rows(self) -> int:
         """How many rows."""
         return len(self.at)
+
+    @property
+    def delivers(self) -> bool:
+        """Whether there is any delivery."""
+        return self.rows > 0 or (self.ticks is not None and len(self.ticks) > 0)
 
     def where(self, mask: pa.Array) -> Output:
         """The rows that a mask without nulls lets through."""
@@ -87,10 +94,10 @@ class Output:
         taken = pa.array(places)
         return self._taken(places, tuple(column.take(taken) for column in self.columns))
 
-    def _taken(self, which: np.ndarray, columns: tuple[pa.Array, ...]) -> Output:
+    def _taken(self, which: np.ndarray | slice, columns: tuple[pa.Array, ...]) -> Output:
         statement = None if self.statement is None else self.statement[which]
         sign = None if self.sign is None else self.sign[which]
-        return Output(self.at[which], self.event[which], columns, statement, sign)
+        return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks)
 
     def emitted(self, what: Emitted) -> Output:
         """What listeners get of it: of what leaves alone, the rows as if they came."""
@@ -105,6 +112,12 @@ class Output:
         >>> list(output.deliveries()), len(list(output.deliveries(apart=True)))
         ([(5, 0, [('a',)], [('b',)])], 2)
         """
+        if self.ticks is not None:
+            for at in self.ticks.tolist():
+                own = slice(*np.searchsorted(self.at, [at, at + 1]))
+                found = self._taken(own, tuple(column[own] for column in self.columns))
+                yield next(replace(found, ticks=None).deliveries(), (at, TIMER, Values(), Values()))
+            return
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()
         place, new, old = (-1, -2), Values(), Values()

@@ -143,6 +143,5 @@ def general(plan: Select) -> str | None:
         (bool(plan.projection.order), "order by"),
         (rate.after_span is not None or rate.after_events is not None, "output after"),
         (rate.at_end or rate.when is not None or rate.schedule is not None, "output when, at or at the end"),
-        (rate.events is not None, "output every so many events"),
     )
     return next((reason for holds, reason in reasons if holds), None)

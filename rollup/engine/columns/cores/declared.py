@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.expressions import Expr
-from rollup.engine.folding import AggregateCall
+from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.types import Kind
 
 _SUMS = (known.SUM.name, known.AVG.name)
@@ -192,6 +193,12 @@ class Lines:
             pa.array(value[:rows], _column(call), mask=None if ok[:rows].all() else ~ok[:rows])
             for call, value, ok in made
         ]
+
+    def of_slots(self, slots: list[Any]) -> list[pa.Array]:
+        """The results of a group of the row executor, as columns of one row."""
+        kinds = [column.type for column in self.results(self.room(1), 1)]
+        found = zip(Fold(self.calls).values(slots), kinds, strict=True)
+        return [pa.array([value], kind) for value, kind in found]
 
 
 def _column(call: AggregateCall) -> pa.DataType | None:

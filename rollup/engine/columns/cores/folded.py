@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, Shape, text
 from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.projecting import Made, Taken
 from rollup.engine.columns.cores.rewriting import inside
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
-from rollup.engine.folding import AggregateCall
+from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.operators import LONG_MAX, LONG_MIN
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.selecting import Projection
@@ -96,6 +96,11 @@ class Folded:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """Rows by arrivals and, for windows of time, by the instants at which rows leave."""
+        after, made = self.made(state, batch)
+        return self.compacted(after)[0], made.output(self.projection).emitted(self.emitted)
+
+    def made(self, state: State, batch: Batch) -> tuple[State, Made]:
+        """The rows before they are projected."""
         before: int = state.scalars["now"]
         now = max(before, batch.now)
         taken = Taken.of(batch, before, self.filter, self.where)
@@ -124,10 +129,14 @@ class Folded:
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
         made = self.lines.results(results, n)
-        shown = pa.array(group[:n])
+        columns = [*self._named(keys, group[:n]), *made] if self.by_group else [*taken.columns, *made]
+        signs, gone = sign[:n] if self.emitted != "new" else None, times[: head if kind == TIME else 0] + span
+        return after, Made(taken, at[:n], event[:n], columns, signs, group[:n], gone)
+
+    def _named(self, keys: pa.Array, group: Ints) -> list[pa.Array]:
+        """The keys of some groups, as columns that are looked up only for the rows that are shown."""
         parts = keys.flatten() if len(self.keys) > 1 else [keys] if self.keys else []
-        named = [part.take(shown) for part in parts] if self.by_group else []
-        return after, self._output(taken, at[:n], event[:n], sign[:n], [*named, *made])
+        return [pa.DictionaryArray.from_arrays(pa.array(group), part, safe=False) for part in parts]
 
     def _marks(self, content: pa.Table, taken: Taken) -> tuple[pa.Array | None, Ints]:
         """What tells the rows of the window and the arrivals apart, and as numbers: equal, and in the window's order."""
@@ -187,12 +196,7 @@ class Folded:
         rows: Ints,
         slots: Sequence[np.ndarray],
     ) -> State:
-        """The state; groups that have emptied leave it once they are many and the greater part."""
-        live = rows > 0
-        if self.keys and len(rows) > _EMPTIED and len(rows) - (there := int(live.sum())) > max(there, _EMPTIED):
-            numbers = np.cumsum(live) - 1
-            held = [held[0], numbers[held[1]], *held[2:]]
-            keys, rows, slots = keys.filter(pa.array(live)), rows[live], [slot[live] for slot in slots]
+        """The state."""
         content, groups = self._schemas
         columns = [pa.array(each) for each in held]
         columns[2:2] = [] if marked is None else [marked]
@@ -204,16 +208,57 @@ class Folded:
             {"now": now},
         )
 
-    def _output(self, taken: Taken, at: Ints, event: Ints, sign: np.ndarray, made: Sequence[pa.Array]) -> Output:
-        """The projection of the loop's rows, of those that fulfil `having`."""
-        columns = [*made] if self.by_group else [*taken.columns, *made]  # else there is one row an arrival, in order
-        known = taken.everything or not len(taken.places)
-        places = event if known else np.where(event >= 0, taken.places[np.maximum(event, 0)], TIMER)
-        projection = self.projection
-        made = tuple(evaluate(each, columns, len(at)) for each in projection.columns)
-        found = Output(at, places, made, sign=sign if self.emitted != "new" else None)
-        mask = passing(projection.having, columns, len(at))
-        return (found if mask is None else found.where(mask)).emitted(self.emitted)
+    @property
+    def oldest_first(self) -> bool:
+        """Whether rows leave in the order in which they came."""
+        return self._window[0] <= TIME
+
+    def nothing(self) -> list[pa.Array]:
+        """What the projection sees of a total of no rows."""
+        return self.lines.of_slots(Fold(self.calls).start())
+
+    def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
+        """The groups that have rows at some instants of a step, by first appearance in the window; `event`: behind that event of
+        the batch, or before those of the instant (TIMER). None: all that there ever were.
+        """
+        kind, size, span, _ = self._window
+        if kind == NEVER:
+            return None
+        content, taken = before.tables["content"], made.taken
+        assert made.event is not None and made.group is not None
+        comes = np.flatnonzero(made.event >= 0)
+        own = comes[np.unique(made.event[comes], return_index=True)[1]]  # an arrival's own group is its first row
+        times = np.concatenate([content.column("time").to_numpy(), taken.times])
+        codes = np.concatenate([content.column("group").to_numpy(), made.group[own]])
+        come = np.where(event >= 0, np.searchsorted(taken.places, event, "right"), np.searchsorted(taken.times, at))
+        ends = come + content.num_rows
+        begins = np.maximum(ends - size, 0) if kind == LENGTH else np.searchsorted(times, at - span, "right")
+        return [_different(codes[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+    def compacted(self, state: State, used: Ints | None = None) -> tuple[State, Ints | None]:
+        """The state without the groups that have emptied, once they are many and the greater part; and, if it is another
+        one, the new number of each group. Those that are `used` stay.
+        """
+        groups = state.tables["groups"]
+        if not self.keys or groups.num_rows <= _EMPTIED:
+            return state, None
+        live = groups.column("rows").to_numpy() > 0
+        if used is not None:
+            live[used] = True
+        if len(live) - (there := int(live.sum())) <= max(there, _EMPTIED):
+            return state, None
+        numbers, content = np.cumsum(live) - 1, state.tables["content"]
+        place = content.schema.get_field_index("group")
+        content = content.set_column(
+            place, content.schema.field(place), pa.array(numbers[content.column(place).to_numpy()])
+        )
+        return State({"content": content, "groups": groups.filter(pa.array(live))}, state.scalars), numbers
+
+
+def _different(codes: Ints) -> Ints:
+    """The different ones, by first appearance."""
+    found, first = np.unique(codes, return_index=True)
+    return found[np.argsort(first)]
 
 
 def ordered(values: pa.Array) -> Ints:

@@ -12,6 +12,8 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
+from rollup.engine.columns.cores.rating import rated
+from rollup.engine.columns.evaluate import arrow
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import PatternInput, Select, StreamInput
@@ -39,6 +41,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return keyed(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
+    if plan.rate.limited:
+        return rated(plan, [arrow(kind) for kind in stream.fields.values()])
     if _aggregates(plan):
         return folded(plan, len(stream.fields))
     return filter_project(plan)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.evaluate import Columns, evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -33,12 +33,15 @@ class FilterProject:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """One row an event that passes."""
-        now = max(state.scalars["now"], batch.now)
+        after, made = self.made(state, batch)
+        return after, made.output(self.projection)
+
+    def made(self, state: State, batch: Batch) -> tuple[State, Made]:
+        """The rows before they are projected."""
         taken = Taken.of(batch, state.scalars["now"], self.filter, self.where)
-        made = projected(self.projection, taken.columns, len(taken.times))
-        found = Output(taken.times, taken.places, made)
-        mask = passing(self.projection.having, taken.columns, len(taken.times))
-        return State(scalars={"now": now}), found if mask is None else found.where(mask)
+        return State(scalars={"now": max(state.scalars["now"], batch.now)}), Made(
+            taken, taken.times, None, taken.columns
+        )
 
 
 def filter_project(plan: Select) -> FilterProject | str:
@@ -76,6 +79,44 @@ class Taken:
             return cls(batch.columns, times, places, True)
         taken = pa.array(places)
         return cls(tuple(column.take(taken) for column in batch.columns), times[places], places)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Rows of a step that are not projected yet: their instants, the place among those taken of the event that brought each,
+    or TIMER (None: each event one), what the projection sees. `sign`: as in `Output`; `group`: the number of a row's
+    group; `gone`: the instants at which the clock let rows out of the window, in order.
+    """
+
+    taken: Taken
+    at: Ints
+    event: Ints | None
+    columns: Sequence[pa.Array]
+    sign: np.ndarray | None = None
+    group: Ints | None = None
+    gone: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def places(self) -> Ints:
+        """The batch's event that brought each row, or TIMER."""
+        if self.event is None:
+            return self.taken.places
+        if self.taken.everything or not len(self.taken.places):
+            return self.event
+        return np.where(self.event >= 0, self.taken.places[np.maximum(self.event, 0)], TIMER)
+
+    def at_places(self, places: Ints) -> Made:
+        """The rows at some places; of what the clock let out nothing is known any more."""
+        event = places if self.event is None else self.event[places]
+        columns = [column.take(pa.array(places)) for column in self.columns]
+        sign = None if self.sign is None else self.sign[places]
+        return Made(self.taken, self.at[places], event, columns, sign)
+
+    def output(self, projection: Projection) -> Output:
+        """The projected rows, of those that fulfil `having`."""
+        found = Output(self.at, self.places, projected(projection, self.columns, len(self.at)), sign=self.sign)
+        mask = passing(projection.having, self.columns, len(self.at))
+        return found if mask is None else found.where(mask)
 
 
 def accepted(filter: Filter, where: Expr | None, columns: Columns, rows: int) -> pa.Array | None:

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.evaluate import arrow, evaluate
-from rollup.engine.compiling import predicate
+from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, MATCHERS, RUNNING, folded_state, table_of
+from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.folding import Fold
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -26,21 +28,22 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_INPUTS, _MATCHERS, _KEPT, _GONE, _RUNNING = range(5)
 _PENDING = -3
 
 
 def adopted(core: Core, component: Component, name: str, stream: RowType) -> tuple[State, pa.Table]:
     """The state of a core that goes on where a statement of the row executor stands; and the rows that its window holds."""
     now = component.runner.now
-    held = _table((), stream)
+    held = table_of((), stream)
     match core:
         case KeyedTotals():
             return _keyed(core, component, name, now), held
         case KeyedRows():
             return _partitions(core, component, name, now), held
+        case Rated() | Firsts():
+            return rated_state(core, component.root.instances[name], stream)
         case Folded():
-            return _folded(core, component.root.instances[name].snapshot(), stream, now)
+            return folded_state(core, component.root.instances[name].snapshot(), stream, now)
         case Joined():
             return _joined(core, component.root.instances[name].snapshot(), now), held
         case Asking():
@@ -51,40 +54,11 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return core.start(now), held
 
 
-def _folded(core: Folded, kept: Any, stream: RowType, now: int) -> tuple[State, pa.Table]:
-    window = kept[_INPUTS][0][0] or []
-    timed = isinstance(core.window, Time)
-    stamped: list[tuple[Row, int]] = [(row, at) for row, at in window] if timed else [(row, 0) for row in window]
-    test = predicate(core.where)
-    stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
-    stamped.sort(key=lambda each: each[0].id)
-    rows = _table([row for row, _ in stamped], stream)
-    groups = _groups(core, kept[_KEPT][0])
-    state = core.start(now)
-    keys = pa.array([key for key, _, _ in groups], state.tables["groups"].schema.field("key").type)
-    slots = [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
-    schema = state.tables["groups"].schema
-    columns = [keys, pa.array([count for _, _, count in groups], pa.int64())]
-    columns += [pa.array(slot, field.type) for slot, field in zip(slots, list(schema)[2:], strict=True)]
-    fields = [column.combine_chunks() for column in rows.columns]
-    numbers, _ = core.numbered(keys, fields, rows.num_rows)
-    given = core.lines.given(fields, rows.num_rows)
-    times = np.array([at for _, at in stamped], np.int64)
-    content = [times, numbers, *given] if core.window is not None else [part[:0] for part in (times, numbers, *given)]
-    arrays = [pa.array(each) for each in content]
-    arrays[2:2] = [] if core.mark is None else [evaluate(core.mark, fields, rows.num_rows)]
-    tables = {
-        "content": pa.table(arrays, schema=state.tables["content"].schema),
-        "groups": pa.table(columns, schema=schema),
-    }
-    return State(tables, {"now": now}), rows
-
-
 def _asking(core: Asking, kept: Any, now: int) -> State:
     """Windows and aggregates of the sub-queries."""
     parts = list[tuple[State, pa.Array]]()
-    for each, groups in zip(core.asked, kept[_RUNNING], strict=True):
-        inner, _ = _folded(each.core, [[kept[_INPUTS][each.input]], None, [[groups]]], each.type, now)
+    for each, groups in zip(core.asked, kept[RUNNING], strict=True):
+        inner, _ = folded_state(each.core, [[kept[INPUTS][each.input]], None, [[groups]]], each.type, now)
         parts.append((inner, each.answer(groups[0][1] if groups else None)))
     return core.state(parts, now)
 
@@ -92,44 +66,25 @@ def _asking(core: Asking, kept: Any, now: int) -> State:
 def _joined(core: Joined, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
     tables = dict[str, pa.Table]()
-    for name, side, input in zip(SIDES, core.sides, kept[_INPUTS], strict=True):
+    for name, side, input in zip(SIDES, core.sides, kept[INPUTS], strict=True):
         window: Sequence[Any] = input[0]
         stamped = window if isinstance(side.window, Time) else [(row, now) for row in window]
-        rows = _table([row for row, _ in stamped], side.type)
+        rows = table_of([row for row, _ in stamped], side.type)
         columns = [column.combine_chunks() for column in rows.columns]
         times = np.array([at for _, at in stamped], np.int64)
         tables[name] = side.rows(columns, times, np.arange(len(stamped)))
     return State(tables, {"now": now})
 
 
-def _groups(core: Folded, kind: Any) -> list[tuple[Any, list[Any], int]]:
-    """Key, slots and rows of each group; of the one group over all rows the key is 0."""
-    if core.keys and core.by_group:  # one row a group: levels, own levels, rows
-        found = kind[0][0]
-    elif core.by_group:  # one row in all: the levels
-        found = kind[0]
-    else:  # one row a row: levels, representatives
-        found = kind[0][0]
-    there = [each for each in found if each[2] > 0 or not core.keys]  # a group that has emptied is about to go
-    return [(_key(core, key), slots, count) for key, slots, count in there]
-
-
-def _key(core: Folded, key: Sequence[Any]) -> Any:
-    """The key of a group, as the state has it."""
-    if len(core.keys) > 1:
-        return {f"key{i}": value for i, value in enumerate(key)}
-    return key[0] if core.keys else 0
-
-
 def _matched(core: Matched, kept: Any, stream: RowType, now: int) -> State:
     """The first events that still wait, oldest first: what `within` stands over in the tree of states."""
-    _, root = kept[_MATCHERS][0][1]
+    _, root = kept[MATCHERS][0][1]
     waiting: list[tuple[int, int, Row]] = []
     for number, _, begin, own, _ in root[4] if root is not None else ():
         if begin and begin[0] is not None:
             waiting.append((number, own[0] - core.span, begin[0]))
     waiting.sort(key=lambda each: each[0])
-    rows = _table([row for _, _, row in waiting], stream)
+    rows = table_of([row for _, _, row in waiting], stream)
     schema = core.start(now).tables["partial"].schema
     times = pa.array([at for _, at, _ in waiting], pa.int64())
     return State({"partial": pa.table([times, *rows.columns], schema=schema)}, {"now": now})
@@ -141,7 +96,7 @@ def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> Stat
     begun: list[tuple[int, Any, list[Any], int]] = []
     fold = Fold(core.lines.calls)
     for number, partition in component.contexts[context].partitions.items():
-        levels, outputs = partition.instances[name].snapshot()[_KEPT]
+        levels, outputs = partition.instances[name].snapshot()[KEPT]
         due = outputs[-1]
         if due is not None:
             slots: list[Any] = levels[0][0][1] if levels[0] else fold.start()
@@ -163,7 +118,7 @@ def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> S
     assert context is not None
     begun = list[tuple[Any, list[Any]]]()
     for _, partition in sorted(component.contexts[context].partitions.items()):
-        kept = partition.instances[name].snapshot()[_KEPT][0]
+        kept = partition.instances[name].snapshot()[KEPT][0]
         groups = (kept if core.total else kept[0])[0]
         begun.append((partition.properties["key1"], groups[0][1] if groups else fold.start()))
     return State({"partitions": _begun(core, begun, now)}, {"now": now})
@@ -177,10 +132,3 @@ def _begun(core: KeyedTotals | KeyedRows, begun: Sequence[tuple[Any, Sequence[An
     for place, field in zip(core.lines.slot_places, slots, strict=True):
         columns.append(pa.array([values[place] for _, values in begun], field.type))
     return pa.table(columns, schema=schema)
-
-
-def _table(rows: Sequence[Row], stream: RowType) -> pa.Table:
-    """Rows as columns."""
-    kinds = [arrow(kind) for kind in stream.fields.values()]
-    columns = [pa.array([row.values[i] for row in rows], kind) for i, kind in enumerate(kinds)]
-    return pa.table(columns, names=[f"field{i}" for i in range(len(kinds))])

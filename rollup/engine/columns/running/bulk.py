@@ -185,7 +185,7 @@ class Columns:
             for heap in self._through(readers, given, instances):
                 heaps.append(heap)
                 self._insert(heap, inserted)
-        told = Told(deliveries, [heap for heap in heaps if heap.output.rows], batch.times)
+        told = Told(deliveries, [heap for heap in heaps if heap.output.delivers], batch.times)
         return told if stopped is None else replace(told, problem=stopped.problem, stopped=stopped.place)
 
     def _gone(self, name: str) -> ColumnInstance:

@@ -6,14 +6,17 @@ A jump lets everything out at once and late, at the instant the clock has now, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -21,12 +24,27 @@ from rollup.engine.timers import Phase
 
 
 def phase(core: Core) -> Phase:
-    """When, at one instant, what is due of a core comes."""
-    return Phase.OUTPUT if isinstance(core, KeyedTotals) else Phase.WINDOW
+    """When, at one instant, what the clock brings of a core comes."""
+    return Phase.OUTPUT if isinstance(core, KeyedTotals) or (isinstance(core, Rated) and core.span) else Phase.WINDOW
 
 
-def due(core: Core, state: State) -> int | None:
-    """The next instant at which a core has something to say without an event."""
+def dues(core: Core, state: State) -> dict[Phase, int | None]:
+    """The next instants at which a core has something to do without an event."""
+    match core:
+        case Rated():
+            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
+        case Firsts():
+            return {Phase.WINDOW: _due(core.core, inner_of(core, state))}
+        case _:
+            return {phase(core): _due(core, state)}
+
+
+def inner_of(core: Core, state: State) -> State:
+    """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
+    return state.held()["core"] if isinstance(core, Rated | Firsts) else state
+
+
+def _due(core: Core, state: State) -> int | None:
     match core:
         case Folded():
             return _leaves(core.window, state.tables["content"])
@@ -45,16 +63,34 @@ def _leaves(window: WindowSpec | None, held: pa.Table) -> int | None:
     return held.column("time")[0].as_py() + window.span if isinstance(window, Time) and held.num_rows else None
 
 
-def late(core: Core, state: State, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
+def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
     """What is due by `now`, at `now`."""
     nothing = Batch.of([pa.array([], kind) for kind in types], [], now)
     match core:
+        case Rated() if phase is Phase.OUTPUT:
+            return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
+        case Rated(core=Folded(window=Time(span))):
+            return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
+        case Firsts(core=Folded(window=Time(span))):
+            return core.step(_inside(state, now - span), nothing)
         case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)
         case _:
             return core.step(state, nothing)
+
+
+def _gone_on(core: Rated, state: State, now: int) -> State:
+    """The clock of outputs goes on in whole spans from when it was due; nothing leaves a window by it."""
+    due: int = state.scalars["due"]
+    return State(state.tables, {**state.scalars, "due": due + ((now - due) // core.span + 1) * core.span})
+
+
+def _inside(state: State, limit: int) -> State:
+    """`_together` of the core whose rows wait for an output."""
+    held = state.held()
+    return state.instead({**held, "core": _together(held["core"], limit)})
 
 
 def _together(state: State, limit: int) -> State:

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
+from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Select, Target
@@ -33,7 +35,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
     assert plan.target is not None
     if plan.emitted != "new" or plan.target.leaving or not plan.target.arriving:
         return "insert into, of rows that leave"
-    if isinstance(core, KeyedTotals) or (isinstance(core, Folded) and isinstance(core.window, Time) and core.by_group):
+    if _clocked(core):
         return "insert into, of rows that the clock brings"
     made = list(plan.type.fields.values())
     columns = None if plan.projection.whole else plan.projection.columns
@@ -46,6 +48,16 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
         if columns is not None and (reason := wide(columns[place])) is not None:
             return f"insert into, of {reason}"
     return None
+
+
+def _clocked(core: Core) -> bool:
+    """Whether the clock brings rows."""
+    if isinstance(core, Rated):
+        return core.span > 0 or (isinstance(core.core, Folded) and isinstance(core.core.window, Time))
+    inner = core.core if isinstance(core, Firsts) else core
+    return isinstance(core, KeyedTotals) or (
+        isinstance(inner, Folded) and isinstance(inner.window, Time) and inner.by_group
+    )
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,13 @@ import pyarrow as pa
 from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.evaluate import arrow, plain
-from rollup.engine.columns.running.clocks import due, late, phase
+from rollup.engine.columns.running.clocks import dues, inner_of, late
 from rollup.engine.columns.running.showing import content
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
@@ -48,7 +50,8 @@ class ColumnInstance(Instance):
         self._kinds = [[arrow(kind) for kind in kinds.fields.values()] for kinds in reads.values()]
         self._types = self._kinds[0]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-        self.holds = core if windowed and isinstance(core, Folded) and not core.by_group else None
+        inner = core.core if isinstance(core, Rated | Firsts) else core
+        self.holds = inner if windowed and isinstance(inner, Folded) and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
         self.apart = isinstance(core, KeyedTotals)
         """Whether each row is a delivery of its own: one of a partition."""
@@ -89,24 +92,26 @@ class ColumnInstance(Instance):
     def fire(self, phase: Phase, now: int) -> None:
         """What is due; a jump of the clock may have made it late."""
         if self.alive:
-            self.state, output = late(self.core, self.state, now, self._types)
+            self.state, output = late(self.core, self.state, phase, now, self._types)
             self._keep(None, now)
             self._tell(output)
             self.ask_timers()
 
     def ask_timers(self) -> None:
-        """Ask for the next instant."""
-        self.runner.timers.ask(self, phase(self.core), due(self.core, self.state))
+        """Ask for the next instants."""
+        for phase, due in dues(self.core, self.state).items():
+            self.runner.timers.ask(self, phase, due)
 
     def rest(self) -> None:
         """Ask for nothing and hear of nothing while a batch is under way; `listen` ends it."""
-        self.runner.timers.ask(self, phase(self.core), None)
+        for phase in dues(self.core, self.state):
+            self.runner.timers.ask(self, phase, None)
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
         for at, _, new, old in output.deliveries(self.apart):
             self._insert(new)
-            delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old])
+            delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old], not (new or old))
             self.runner.deliveries.append(Delivery(self.name, at, delta))
 
     def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
@@ -124,7 +129,9 @@ class ColumnInstance(Instance):
             arrived = pa.table([plain(column) for column in taken.columns], names=self._names)
             self.window = pa.concat_tables([self.window, arrived])
         if self.holds.window is not None:
-            self.window = self.window.slice(self.window.num_rows - self.state.tables["content"].num_rows)
+            self.window = self.window.slice(
+                self.window.num_rows - inner_of(self.core, self.state).tables["content"].num_rows
+            )
         if self.window.num_columns and self.window.column(0).num_chunks > _PIECES:
             self.window = self.window.combine_chunks()
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
+from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
+from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
@@ -23,6 +25,12 @@ from rollup.engine.state import State
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
+        case Rated() | Firsts():
+            inner = state.held()
+            shown = inner.get("shown", inner["core"])
+            if isinstance(core.core, Folded) and core.core.by_group:
+                return _by_group(core.core, plan, shown, inner["core"])
+            return content(core.core, plan, shown, held)
         case KeyedTotals():
             return _partitions(core, state, 0)
         case KeyedRows(total=True):
@@ -30,7 +38,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
         case Joined():
             return core.content(state)
         case Folded() if core.by_group:
-            return _by_group(core, plan, state)
+            return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
             return _by_row(core, plan, state, held)
         case _:
@@ -44,18 +52,23 @@ def _partitions(core: KeyedTotals | KeyedRows, state: State, width: int) -> list
     return _shown(core.columns, core.having, values)
 
 
-def _by_group(core: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:
-    groups = state.tables["groups"]
-    found = list(_groups(core.lines, groups, 2, state.tables["content"]))
+def _by_group(core: Folded, plan: Select, state: State, now: State) -> list[tuple[Any, ...]]:
+    """The groups that have rows now, with the values that they have in a state."""
+    found = list(_groups(core.lines, state.tables["groups"], 2, state.tables["content"]))
     if not core.keys:
         values = [((None,), values) for _, values in found] or [((None,), _nothing(core.lines))]
-    elif plan.unbounded:
+    elif plan.unbounded and plan.rate.mode != "snapshot":
         values = []
     else:
-        live = groups.column("rows").to_pylist()
-        keyed = [((*key.values(),) if isinstance(key, dict) else (key,), slots) for key, slots in found]
-        values = [((None,), (*key, *slots)) for (key, slots), rows in zip(keyed, live, strict=True) if rows]
+        known = {_key(key): slots for key, slots in found}
+        live = zip(*(now.tables["groups"].column(name).to_pylist() for name in ("key", "rows")), strict=True)
+        keys = [_key(key) for key, rows in live if rows]
+        values = [((None,), (*key, *(known.get(key) or _nothing(core.lines)))) for key in keys]
     return _shown(plan.projection.columns, plan.projection.having, values)
+
+
+def _key(key: Any) -> tuple[Any, ...]:
+    return tuple(key.values()) if isinstance(key, dict) else (key,)
 
 
 def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
@@ -64,7 +77,10 @@ def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tu
     fields = [column.combine_chunks() for column in held.columns]
     keys = pa.array([key for key, _ in found], state.tables["groups"].schema.field("key").type)
     numbers = core.numbered(keys, fields, held.num_rows)[0].tolist()
-    values = [((Row(0, row),), found[number][1]) for row, number in zip(rows, numbers, strict=True)]
+    groups = dict(enumerate(group for _, group in found))  # one that has come since the last output has no values yet
+    values = [
+        ((Row(0, row),), groups.get(number) or _nothing(core.lines)) for row, number in zip(rows, numbers, strict=True)
+    ]
     return _shown(plan.projection.columns, plan.projection.having, values)
 
 

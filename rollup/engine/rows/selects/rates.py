@@ -138,6 +138,12 @@ class Outputs:
         """Whether changes wait as they are."""
         return bool(self._pending)
 
+    def settle(self) -> None:
+        """Evaluate the changes that wait as they are."""
+        pending, self._pending = self._pending, []
+        for new, old in pending:
+            self._collector.take(self.update(new, old))
+
     def variable_changed(self) -> None:
         """A variable has another value: a condition that holds now is shown when the clock moves next."""
         if self._when is not None and not self._asked and self._when((), self._counts, self._environment):
@@ -217,9 +223,7 @@ class Outputs:
     def _show(self, forced: bool = True) -> None:
         self._open = True
         if self._policy != "first":
-            pending, self._pending = self._pending, []
-            for new, old in pending:
-                self._collector.take(self.update(new, old))
+            self.settle()
             self._emit(self._collector.show(), forced)
         self._counts[INSERTED] = self._counts[REMOVED] = 0
         self._counts[LAST_OUTPUT] = self._environment.now

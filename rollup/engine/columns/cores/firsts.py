@@ -1,0 +1,83 @@
+"""`output first`: of each interval what comes first passes at once, the rest does not come at all.
+
+State: that of the core; whether an interval waits for its first change and since when; of groups, which have intervals of
+their own, `units`: whether one has begun, rows since, and since when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.intervals import Changes, Opening, first, first_of_units
+from rollup.engine.columns.cores.projecting import FilterProject, Made
+from rollup.engine.columns.evaluate import passing
+from rollup.engine.columns.groups import Ints
+from rollup.engine.rows.plans import Emitted
+from rollup.engine.state import State
+
+
+@dataclass(frozen=True)
+class Firsts:
+    """The first change of a core's that shows something in each interval of `span` or of `limit` rows, one of them 0.
+
+    `grouped`: the first row of each group.
+    """
+
+    core: FilterProject | Folded
+    span: int
+    limit: int
+    grouped: bool
+    emitted: Emitted
+
+    def start(self, now: int) -> State:
+        """Every interval waits for its first change."""
+        nothing = np.empty(0, np.int64)
+        units = pa.table({"seen": pa.array([], pa.bool_()), "count": nothing, "since": nothing})
+        return self.state(self.core.start(now), Opening(), units)
+
+    @staticmethod
+    def state(core: State, opening: Opening, units: pa.Table) -> State:
+        """The state of the whole."""
+        return State.holding({"core": core}, {"now": core.scalars["now"], **vars(opening)}, {"units": units})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """What begins an interval."""
+        units, opening = state.tables["units"], Opening(*(state.scalars[name] for name in vars(Opening())))
+        core, made = self.core.made(state.held()["core"], batch)
+        if self.grouped:
+            picked, units = self._of_units(made, units, core)
+        else:
+            picked, opening = self._of_changes(made, opening, core.scalars["now"])
+        found = made.at_places(picked).output(self.core.projection).emitted(self.emitted)
+        return self.state(core, opening, units), found
+
+    def _passes(self, made: Made) -> np.ndarray:
+        passes = passing(self.core.projection.having, made.columns, len(made.at))
+        return np.ones(len(made.at), bool) if passes is None else passes.to_numpy(zero_copy_only=False)
+
+    def _of_changes(self, made: Made, opening: Opening, now: int) -> tuple[Ints, Opening]:
+        """The rows of the changes that begin an interval."""
+        changes, shown = Changes(made), self._passes(made)
+        if self.emitted == "old":
+            assert made.sign is not None
+            shown = shown & (made.sign < 0)
+        visible = np.zeros(len(changes.at), bool)
+        visible[changes.of_rows[shown]] = True
+        picks, opening = first(changes, visible, (self.span, self.limit), now, opening)
+        return np.flatnonzero(np.isin(changes.of_rows, picks)), opening
+
+    def _of_units(self, made: Made, units: pa.Table, core: State) -> tuple[Ints, pa.Table]:
+        """The rows that begin an interval of their group."""
+        assert made.group is not None
+        known = core.tables["groups"].num_rows
+        grown = [np.zeros(known, bool), np.zeros(known, np.int64), np.zeros(known, np.int64)]
+        for each, column in zip(grown, units.columns, strict=True):
+            each[: len(column)] = column.to_numpy()
+        rows = np.flatnonzero(self._passes(made))
+        picks = first_of_units(made.at[rows], made.group[rows], (self.span, self.limit), grown)
+        return rows[picks], pa.table([pa.array(each) for each in grown], names=units.column_names)

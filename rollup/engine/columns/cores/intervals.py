@@ -1,0 +1,182 @@
+"""Where outputs divide the changes of an input: loops over changes and over the rows that they make.
+
+A change is an arrival, or what the clock lets out of a window at an instant. An interval is the changes between two
+outputs; the last one of a step is unfinished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rollup.engine.columns.cores.batches import TIMER
+from rollup.engine.columns.cores.projecting import Made
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
+
+_COUNTED = """
+def core(arrived, left, limit, inserted, removed, ends):
+    n = 0
+    for i in range(len(arrived)):
+        inserted += arrived[i]
+        removed += left[i]
+        if inserted >= limit or removed >= limit:
+            ends[n] = i
+            n, inserted, removed = n + 1, 0, 0
+    return n, inserted, removed
+"""
+_FIRST = """
+def core(at, arrived, left, visible, now, span, limit, running, due, opened, inserted, removed, picks):
+    n = 0
+    for i in range(len(at) + 1):
+        t = at[i] if i < len(at) else now
+        if running and due <= t:
+            opened, due = True, due + ((t - due) // span + 1) * span
+        if i == len(at):
+            break
+        if opened:
+            if not visible[i]:
+                continue
+            picks[n] = i
+            n, opened = n + 1, False
+        if span > 0:
+            if not running:
+                running, due = True, t + span
+            continue
+        inserted += arrived[i]
+        removed += left[i]
+        if inserted >= limit or removed >= limit:
+            opened, inserted, removed = True, 0, 0
+    return n, running, due, opened, inserted, removed
+"""
+_FIRST_OF_UNITS = """
+def core(at, unit, span, limit, seen, count, since, picks):
+    n = 0
+    for i in range(len(at)):
+        u = unit[i]
+        count[u] += 1
+        if not seen[u] or (limit > 0 and count[u] >= limit) or (span > 0 and at[i] - since[u] >= span):
+            seen[u], count[u], since[u] = True, 0, at[i]
+            picks[n] = i
+            n += 1
+    return n
+"""
+_TOUCHED = """
+def core(interval, unit, sign, passes, stamps, places, come, leave):
+    n = 0
+    for i in range(len(interval)):
+        u = unit[i]
+        if stamps[u] != interval[i]:
+            stamps[u], places[u], come[n], leave[n] = interval[i], n, -1, -1
+            n += 1
+        if sign[i] > 0:
+            come[places[u]] = i
+        elif leave[places[u]] < 0 and passes[i]:
+            leave[places[u]] = i
+    return n
+"""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes that made some rows, in order."""
+
+    made: Made
+
+    @cached_property
+    def _instants(self) -> tuple[Ints, Ints]:
+        """When the clock let rows out, and how many."""
+        return np.unique(self.made.gone, return_counts=True)
+
+    @cached_property
+    def _arrivals(self) -> Ints:
+        """The places of the arrivals; at one instant they come after what the clock lets out."""
+        times = self.made.taken.times
+        return np.arange(len(times)) + np.searchsorted(self._instants[0], times, "right")
+
+    @cached_property
+    def _leavings(self) -> Ints:
+        """The places of what the clock lets out."""
+        instants = self._instants[0]
+        return np.arange(len(instants)) + np.searchsorted(self.made.taken.times, instants)
+
+    @cached_property
+    def at(self) -> Ints:
+        """The instant of each."""
+        found = np.empty(len(self._arrivals) + len(self._leavings), np.int64)
+        found[self._arrivals], found[self._leavings] = self.made.taken.times, self._instants[0]
+        return found
+
+    @cached_property
+    def event(self) -> Ints:
+        """The batch's event that each is, or TIMER."""
+        found = np.full(len(self.at), TIMER)
+        found[self._arrivals] = self.made.taken.places
+        return found
+
+    @cached_property
+    def counts(self) -> tuple[Ints, Ints]:
+        """How many rows come with each, and leave. Where arrivals let rows out those are never more than come."""
+        left = np.zeros(len(self.at), np.int64)
+        left[self._leavings] = self._instants[1]
+        return (self.event >= 0).astype(np.int64), left
+
+    @cached_property
+    def of_rows(self) -> Ints:
+        """The change that made each row."""
+        event, instants = self.made.event, self._instants[0]
+        if event is None:
+            return self._arrivals
+        if not len(instants):
+            return event
+        found = np.empty(len(event), np.int64)
+        arrived = event >= 0
+        found[arrived] = self._arrivals[event[arrived]]
+        found[~arrived] = self._leavings[np.searchsorted(instants, self.made.at[~arrived])]
+        return found
+
+    def counted(self, limit: int, inserted: int, removed: int) -> tuple[Ints, int, int]:
+        """The changes with which so many rows have come or left since the output before; and how many have since."""
+        ends = np.empty(len(self.at), np.int64)
+        n, inserted, removed = loop(_COUNTED)(*self.counts, limit, inserted, removed, ends)
+        return ends[:n], int(inserted), int(removed)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Whether an interval waits for its first change; by the clock, once that runs, one begins at `due`."""
+
+    opened: bool = True
+    due: int | None = None
+    inserted: int = 0
+    removed: int = 0
+
+
+def first(
+    changes: Changes, visible: np.ndarray, pace: tuple[int, int], now: int, then: Opening
+) -> tuple[Ints, Opening]:
+    """The changes that are the first of their interval to show something. `pace`: span and number of rows, one of them 0."""
+    picks, begun = np.empty(len(visible), np.int64), then.due is not None
+    n, begun, due, opened, inserted, removed = loop(_FIRST)(
+        changes.at, *changes.counts, visible, now, *pace, begun, then.due or 0, then.opened, then.inserted, then.removed, picks
+    )  # fmt: skip
+    return picks[:n], Opening(bool(opened), int(due) if begun else None, int(inserted), int(removed))
+
+
+def first_of_units(at: Ints, unit: Ints, pace: tuple[int, int], units: Sequence[np.ndarray]) -> Ints:
+    """The rows that are the first of their unit's interval; `units`, which are changed: seen, rows since, since when."""
+    picks = np.empty(len(at), np.int64)
+    return picks[: loop(_FIRST_OF_UNITS)(at, unit, *pace, *units, picks)]
+
+
+def touched(interval: Ints, unit: Ints, sign: np.ndarray, passes: np.ndarray, units: int) -> tuple[Ints, Ints]:
+    """For each unit of each interval, by first appearance: the last row that comes, and of those that leave and pass the
+    first (-1: none).
+    """
+    stamps, places = np.full(units, -1), np.empty(units, np.int64)
+    come, leave = np.empty(len(interval), np.int64), np.empty(len(interval), np.int64)
+    n = loop(_TOUCHED)(interval, unit, sign, passes, stamps, places, come, leave)
+    return come[:n], leave[:n]

@@ -1,0 +1,73 @@
+"""Which output rates run over columns, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from rollup.engine.columns.cores.firsts import Firsts
+from rollup.engine.columns.cores.folded import Folded, folded
+from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.rated import Rated, Shows
+from rollup.engine.expressions import Const
+from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.timed import Time
+
+
+def rated(plan: Select, kinds: Sequence[pa.DataType]) -> Rated | Firsts | str:
+    """The core of a statement over one stream with a rate, whose fields are of those types, or the first reason against."""
+    pace = _pace(plan.rate)
+    if isinstance(pace, str):
+        return pace
+    inner = replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both")
+    aggregates = plan.levels or plan.grouping is not None
+    core = folded(inner, len(kinds)) if aggregates else filter_project(inner)
+    if isinstance(core, str):
+        return core
+    total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
+    grouped = isinstance(core, Folded) and bool(core.keys)
+    mode = plan.rate.mode
+    if grouped and each and not plan.grouped:
+        return "aggregates by groups of their own, with an output rate"
+    if mode == "first":
+        return _first(plan, core, pace, grouped)
+    if mode == "snapshot" and each:
+        return "output snapshot of one row a row"
+    if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
+        return "output snapshot over a window of keys"
+    if mode == "all" and each and grouped:
+        return "output all of one row a row by groups"
+    shows: Shows = "everything" if each or total else "all"
+    match mode:
+        case "last":
+            shows = "last"
+        case "snapshot":
+            shows = "there"
+        case "default":
+            shows = "everything"
+        case _:
+            pass
+    lazy = mode == "default" and isinstance(core, Folded)
+    return Rated(core, tuple(kinds), shows, *pace, total, lazy, plan.emitted)
+
+
+def _pace(rate: Rate) -> tuple[int, int] | str:
+    """Every what span, or how many rows; one of them 0."""
+    if rate.events is None:
+        return rate.span or 0, 0
+    if rate.span is not None or not isinstance(rate.events, Const) or not isinstance(rate.events.value, int):
+        return "output every so many events, where that is not a number"
+    return (0, rate.events.value) if rate.events.value > 0 else "output every 0 events"
+
+
+def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int], grouped: bool) -> Firsts | str:
+    """Groups have intervals of their own, and rows that leave a window count in them."""
+    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
+    if grouped and isinstance(core, Folded) and (core.window is not None or plan.emitted != "new"):
+        return "output first by groups over a window, or with the remove stream"
+    if pace[0] and isinstance(window, Time):
+        return "output first by time over a window of time"
+    return Firsts(core, *pace, grouped, plan.emitted)

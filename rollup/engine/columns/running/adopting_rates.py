@@ -1,0 +1,118 @@
+"""The state of a statement with an output rate, read from the row executor: the rows that wait, the clock, the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.firsts import Firsts
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.intervals import Opening
+from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, table_of
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.folding import Fold
+from rollup.engine.row import Row
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.rates import INSERTED, REMOVED
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_COLLECTED, _COUNTS, _OPEN, _UNITS, _PENDING, _DUE = 0, 1, 2, 7, 8, 10
+Waiting = tuple[Any, int, Sequence[Any] | None]
+"""A row that waits: the key of its group, its sign, its values where it fulfils `having`."""
+
+
+def rated_state(core: Rated | Firsts, instance: Instance, stream: RowType) -> tuple[State, pa.Table]:
+    """The state, and the rows of the window."""
+    assert isinstance(instance, SelectInstance)
+    before = instance.snapshot()
+    instance.outputs.settle()
+    kept = instance.snapshot()
+    outputs, now = kept[KEPT][1], instance.runner.now
+    if isinstance(core, Firsts):
+        return _firsts(core, kept, outputs, stream, now)
+    waiting = [] if core.shows == "there" else _waiting(core, outputs[_COLLECTED], kept[KEPT][0])
+    ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
+    keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
+    inner, held = _inner(core.core, kept, stream, now, list(keys))
+    shown = _inner(core.core, _at_last_output(before), stream, now, [])[0] if core.lazy else inner
+    codes = {key: code for code, key in enumerate(keys)}
+    latest = _latest(core, kept[KEPT][0], outputs[_COLLECTED], list(keys)) if core.total or ever else []
+    counts = (
+        (outputs[_DUE], outputs[_COUNTS][INSERTED], outputs[_COUNTS][REMOVED]) if core.limit else (outputs[_DUE], 0, 0)
+    )
+    rows = core.rows([(codes.get(key, 0), sign, values) for key, sign, values in waiting])
+    return core.state({"core": inner, "shown": shown}, rows, core.rows(latest), counts), held
+
+
+def _inner(
+    core: FilterProject | Folded, kept: Any, stream: RowType, now: int, wanted: Sequence[Any]
+) -> tuple[State, pa.Table]:
+    if isinstance(core, Folded):
+        return folded_state(core, kept, stream, now, wanted)
+    return core.start(now), table_of((), stream)
+
+
+def _at_last_output(kept: Any) -> Any:
+    """A snapshot with the window as it was when the aggregates were worked out last."""
+    inputs, *rest = kept
+    came = {row.id for new, _ in kept[KEPT][1][_PENDING] for (row,) in new}
+    left = [row for _, old in kept[KEPT][1][_PENDING] for (row,) in old if row.id not in came]
+    window = inputs[0][0] or []
+    stamped = bool(window) and isinstance(window[0], list)
+    stays = [each for each in window if (each[0] if stamped else each).id not in came]
+    return [[[[*([row, 0] if stamped else row for row in left), *stays], *inputs[0][1:]]], *rest]
+
+
+def _waiting(core: Rated, collected: Any, kind: Any) -> list[Waiting]:
+    """The rows that the next output may show."""
+    if core.shows == "everything":
+        come, leave, touched = collected
+        marks = [((), 1, None)] if core.total and touched else []  # it was touched, be it that nothing passed
+        return [*marks, *(((), 1, out.row.values) for out in come), *(((), -1, out.row.values) for out in leave)]
+    if core.total:
+        return []
+    if not isinstance(core.core, Folded) or not core.core.by_group:
+        return [(key or (), 1, out.row.values) for key, out in collected[0]]
+    slots = {key: each for key, each, _ in kind[0][0]}
+    found = [(key, 1, _row(core.core, key, slots.get(key))) for (_, key), _ in collected]
+    old = [(key, -1, None if out is None else out.row.values) for (_, key), out in collected]
+    return [*found, *(each for each in old if each[2] is not None or core.shows == "all")]
+
+
+def _latest(core: Rated, kind: Any, collected: Any, keys: Sequence[Any]) -> list[tuple[int, int, Any]]:
+    """The row of each group; of a total, now and at the last output."""
+    assert isinstance(core.core, Folded)
+    if not core.total:
+        slots = {key: each for key, each, _ in kind[0][0]}
+        return [(code, 1, _row(core.core, key, slots.get(key))) for code, key in enumerate(keys)]
+    groups = kind[0]
+    now = _row(core.core, (), groups[0][1] if groups else None)
+    before = now if core.shows != "last" else None if collected is None else collected.row.values
+    return [(0, 1, now), (0, 1, before)]
+
+
+def _row(core: Folded, key: Sequence[Any], slots: list[Any] | None) -> Sequence[Any] | None:
+    """The row of a group, None where it does not fulfil `having`."""
+    fold = Fold(core.calls)
+    values = (*key, *fold.values(fold.start() if slots is None else slots))
+    row = ((Row(0, values),), (), None)
+    return compiled_row(core.projection.columns)(*row) if predicate(core.projection.having)(*row) else None
+
+
+def _firsts(core: Firsts, kept: Any, outputs: Any, stream: RowType, now: int) -> tuple[State, pa.Table]:
+    """Whether an interval waits for its first change, and the intervals of groups."""
+    by_group = isinstance(core.core, Folded) and core.core.by_group
+    units = [(key[1] if by_group else key, counts) for key, counts in outputs[_UNITS]]
+    inner, held = _inner(core.core, kept, stream, now, [key for key, _ in units] if core.grouped else [])
+    counts = (outputs[_COUNTS][INSERTED], outputs[_COUNTS][REMOVED]) if core.limit else (0, 0)
+    seen, since = [True] * len(units), [each[2] for _, each in units]
+    table = pa.table({"seen": pa.array(seen, pa.bool_()), "count": np.array([each[0] for _, each in units], np.int64),
+                      "since": np.array(since, np.int64)})  # fmt: skip
+    return core.state(inner, Opening(outputs[_OPEN], outputs[_DUE] if core.span else None, *counts), table), held
