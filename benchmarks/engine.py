@@ -65,6 +65,11 @@ SHAPES = {
     "pattern": Shape(
         "select * from pattern [every a=S(price>90) -> b=S(symbol=a.symbol, price<10) where timer:within(10 sec)]", 100
     ),
+    "rises": Shape(
+        "select a.price as p, b.price as q from pattern [every a=S(price>90) -> "
+        "b=S(symbol=a.symbol, price > a.price * 1.05) where timer:within(10 sec)]",
+        100,
+    ),
     "statements-1": _many(1),
     "statements-100": _many(100),
     "statements-10000": _many(10_000),

@@ -44,6 +44,8 @@ COVERED = {
     "sorted": "select sum(price) as s, count(*) as n from S#sort(3, volume desc)",
     "pattern": "select a.price as p, b.volume as v from pattern [every a=S(price>50) -> "
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
+    "rises": "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> "
+    "b=S(symbol=a.symbol, price > a.price) where timer:within(30 msec)]",
     "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
     "where a.symbol = b.symbol",
     "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "
@@ -104,7 +106,7 @@ UNCOVERED = {
 SEVERAL = [
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
-    ["extremes", "unique", "sorted"],
+    ["extremes", "unique", "sorted", "rises"],
     ["leaving", "changed", "left", "last"],
     ["time", "removed", "total", "a"],
     ["pairs", "two", "both", "a"],

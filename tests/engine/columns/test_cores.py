@@ -46,6 +46,7 @@ FILTERS = [
     "select case when price > 50 then symbol else 'low' end as c, coalesce(symbol, 'none') as s from S",
     "select symbol from S(price != 45 or not flag)",
     "select id from S(id > volume) having volume > 0",
+    "select id from S(price * volume > 40, price + 1 < volume * 20)",
     "select price / volume as x, volume / 2 as h, id / volume as i, -price as n, price / 0.0 as e, -volume as m from S",
     "select volume + 1 as x, volume * volume + 1 as y, -(volume * 3) as z from S(volume * 2 > 1, price > -1)",
     "select price % 7 as x, volume % 3 as y, Math.abs(price) as a, cast(volume, string) as t, cast(price, int) as i from S",
@@ -108,6 +109,12 @@ PATTERNS = [
     "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
     "from pattern [every a=S(volume>2) -> b=S(symbol=a.symbol, volume > 1) where timer:within(30 msec)]",
     "select a.id as i, b.price as p from pattern [every a=S -> b=S(id=a.id, flag) where timer:within(1 sec)]",
+    "select a.price as p, b.price as q from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price * 1.5, volume > 0) "
+    "where timer:within(60 msec)]",
+    "select a.id as i, b.id as j from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol, a.volume < volume, id >= a.id, "
+    "flag != a.flag) where timer:within(1 sec)]",
+    "select a.symbol as s, b.symbol as t from pattern [every a=S -> b=S(flag=a.flag, symbol != a.symbol, price <= a.volume) "
+    "where timer:within(30 msec)]",
 ]
 KEYED = [
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
@@ -346,8 +353,8 @@ REFUSED = {
     "select * from pattern [every a=S -> b=S(symbol=a.symbol)]": (
         "a pattern other than every a -> b of one stream with the same key, within a time"
     ),
-    "select * from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price) where timer:within(1 sec)]": (
-        "a condition of the second event on the first, besides its key"
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
+        "a condition of the second event on the first that is no comparison of one with the other"
     ),
     "select symbol from S output after 3 events": "output after",
     "select symbol from S output at (*, *, *, *, *)": "output when, at or at the end",

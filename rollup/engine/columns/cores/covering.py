@@ -113,7 +113,12 @@ def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
         return one is other
     exact = (Kind.INT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
     whole = one in _WHOLE and other in _WHOLE
-    return whole or (one in exact and other in exact and all(_reach(side) <= op.EXACT for side in sides))
+    return whole or (one in exact and other in exact and not any(map(_inexact, sides)))
+
+
+def _inexact(side: Expr) -> bool:
+    """Whether a whole number may be one that no double is."""
+    return side.type.kind is Kind.INT and _reach(side) > op.EXACT
 
 
 def _doubles(kinds: list[DataType]) -> bool:

@@ -1,7 +1,7 @@
-"""`every a=S(A) -> b=S(k = a.k, B) where timer:within(t)`: partial matches are rows of a table, oldest first.
+"""`every a=S(A) -> b=S(k = a.k, B, C) where timer:within(t)`: partial matches are rows of a table, oldest first.
 
-A partial match waits for the first later event of its key that passes B, until `t` after its own; all that wait for one
-event are matched by it together, the oldest first, and one delivery. The loop keeps a list of those that wait for each
+A partial match waits for the first later event of its key that passes B and, compared with its own event, C, until `t`
+after that; all that an event matches are one delivery, the oldest first. The loop keeps a list of those that wait for each
 key; what has expired or matched leaves the table at the end of the batch.
 """
 
@@ -14,22 +14,39 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.engine import operators as op
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.projecting import accepted
-from rollup.engine.columns.cores.rewriting import inside
-from rollup.engine.columns.evaluate import arrow, evaluate, plain
+from rollup.engine.columns.cores.rewriting import inside, of_one_event
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import Call, Expr, Field, walk
+from rollup.engine.expressions import All, Call, Expr, Field, walk
 from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
 from rollup.engine.rows.plans import Filter, PatternInput, Select
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
+_OPERATORS = {
+    op.EQUAL.name: "==",
+    op.UNEQUAL.name: "!=",
+    op.LESS.name: "<",
+    op.LESS_EQUAL.name: "<=",
+    op.GREATER.name: ">",
+    op.GREATER_EQUAL.name: ">=",
+}
+_TURNED = {
+    **{each.name: each.name for each in (op.EQUAL, op.UNEQUAL)},
+    op.LESS.name: op.GREATER.name,
+    op.LESS_EQUAL.name: op.GREATER_EQUAL.name,
+    op.GREATER.name: op.LESS.name,
+    op.GREATER_EQUAL.name: op.LESS_EQUAL.name,
+}
+"""The same comparison with its sides exchanged."""
 _EVENT = 2
 """Where a filter finds its event, behind the two rows of a match."""
 _LOOP = """
-def core(old, keys, span, times, codes, begins, ends, matched, one, other):
+def core(old, keys, span, times, codes, begins, ends, matched, {given}one, other):
     n, waiting = 0, len(codes)
     first = np.full(keys, -1, np.int64)
     last = np.full(keys, -1, np.int64)
@@ -39,14 +56,23 @@ def core(old, keys, span, times, codes, begins, ends, matched, one, other):
         if k < 0:
             continue
         if i >= old and ends[i]:
-            p = first[k]
+            p, kept = first[k], -1
+            first[k] = -1
             while p >= 0:
                 if times[p] + span > times[i]:
-                    one[n], other[n] = p, i - old
-                    n += 1
-                    matched[p] = True
+                    if {condition}:
+                        one[n], other[n] = p, i - old
+                        n += 1
+                        matched[p] = True
+                    else:
+                        if kept < 0:
+                            first[k] = p
+                        else:
+                            after[kept] = p
+                        kept = p
                 p = after[p]
-            first[k] = -1
+            if kept >= 0:
+                after[kept], last[k] = -1, kept
         if begins[i]:
             if first[k] < 0:
                 first[k] = i
@@ -58,8 +84,33 @@ def core(old, keys, span, times, codes, begins, ends, matched, one, other):
 
 
 @dataclass(frozen=True)
+class Compared:
+    """A condition that compares something of the first event with something of the second, each an expression over its event."""
+
+    operator: str
+    one: Expr
+    other: Expr
+
+    def line(self, number: int) -> str:
+        """The condition on events `p` and `i`, in a loop; null is neither equal nor unequal to anything."""
+        x, y = f"x{number}[p]", f"y{number}[i]"
+        return f"v{number}[p] and w{number}[i] and {x} {_OPERATORS[self.operator]} {y}"
+
+    def given(self, columns: Columns, rows: int) -> list[np.ndarray]:
+        """Values and validity of both sides for each of some events."""
+        sides = [evaluate(side, columns, rows) for side in (self.one, self.other)]
+        valid = [side.is_valid().to_numpy(zero_copy_only=False) for side in sides]
+        if pa.types.is_string(sides[0].type) or pa.types.is_boolean(sides[0].type):
+            codes = pa.concat_arrays(sides).dictionary_encode().indices.fill_null(-1).to_numpy()
+            values = [codes[:rows], codes[rows:]]
+        else:
+            values = [side.fill_null(0).to_numpy(zero_copy_only=False) for side in sides]
+        return [values[0], valid[0], values[1], valid[1]]
+
+
+@dataclass(frozen=True)
 class Matched:
-    """The pattern; `columns` see the fields of `a`, then those of `b`; `rows`: the projection is the two rows themselves."""
+    """The pattern; `compared`: what is asked of both events; `columns` see the fields of `a`, then those of `b`; `rows`: the projection is the two rows themselves."""
 
     begin: Filter
     end: Filter
@@ -68,6 +119,13 @@ class Matched:
     limit: int
     type: RowType
     columns: tuple[Expr, ...] | None
+    compared: tuple[Compared, ...] = ()
+
+    @cached_property
+    def _text(self) -> str:
+        given = "".join(f"x{i}, v{i}, y{i}, w{i}, " for i in range(len(self.compared)))
+        condition = " and ".join(each.line(i) for i, each in enumerate(self.compared)) or "True"
+        return _LOOP.format(given=given, condition=condition)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -98,7 +156,9 @@ class Matched:
         ends = np.concatenate([np.zeros(old, bool), ends])
         matched = np.zeros(len(times), bool)
         one, other = (np.empty(int(begins.sum()), np.int64) for _ in range(2))
-        n = loop(_LOOP)(old, keys, self.span, times, codes, begins, ends, matched, one, other)
+        fields = [_array(column) for column in together.columns[1:]] if self.compared else []
+        given = [each for compared in self.compared for each in compared.given(fields, len(times))]
+        n = loop(self._text)(old, keys, self.span, times, codes, begins, ends, matched, *given, one, other)
         left = np.flatnonzero(begins & ~matched & (times + self.span > now))
         if len(left) > self.limit:
             raise QueryError(
@@ -154,14 +214,17 @@ def matched(plan: Select, type: RowType) -> Matched | str:
         return "a key that is not the same field of both events"
     if list(type.fields.values())[key].kind not in KEYS:
         return f"a key of type {list(type.fields.values())[key]}"
-    if any(node.test is not None and _asks_before(node.test) for node in (begin, end)):
-        return "a condition of the second event on the first, besides its key"
-    filters = [Filter(node.stream, (), None if node.test is None else _event(node.test)) for node in (begin, end)]
+    asked = _asked(end.test)
+    if isinstance(asked, str) or (begin.test is not None and _asks_before(begin.test)):
+        return asked if isinstance(asked, str) else "a condition of the first event on another"
+    own, compared = asked
+    tests = [None if begin.test is None else of_one_event(begin.test), own]
+    filters = [Filter(node.stream, (), test) for node, test in zip((begin, end), tests, strict=True)]
     columns = None if plan.projection.whole else tuple(_flat(c, len(type.fields)) for c in plan.projection.columns)
     untyped = first(against(Field(0, 0, kind)) for kind in type.fields.values())
     reason = first(map(filtered, filters)) or untyped or first(map(against, columns or ()))
     limit = input.pattern.limit
-    return reason or Matched(filters[0], filters[1], key, span, limit, type, columns)
+    return reason or Matched(filters[0], filters[1], key, span, limit, type, columns, compared)
 
 
 def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int] | str:
@@ -170,7 +233,7 @@ def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int] | str:
             root=FollowedNode(
                 children=(
                     EveryNode(child=FilterNode(tag=0, equals=()) as begin, keys=None),
-                    WithinNode(child=FilterNode(tag=1, equals=(_,)) as end, span=span, most=None),
+                    WithinNode(child=FilterNode(tag=1, equals=(_,)) as end, span=int() as span, most=None),
                 ),
                 limits=(),
             ),
@@ -186,9 +249,33 @@ def _asks_before(test: Expr) -> bool:
     return any(isinstance(part, Field) and part.input < _EVENT for part in walk(test))
 
 
-def _event(expr: Expr) -> Expr:
-    """A filter's condition over the event alone."""
-    return Field(0, expr.index, expr.type) if isinstance(expr, Field) else inside(expr, _event)
+def _asked(test: Expr | None) -> tuple[Expr | None, tuple[Compared, ...]] | str:
+    """What the second event must fulfil by itself, and compared with the first; or the first reason against."""
+    parts = () if test is None else test.args if isinstance(test, All) else (test,)
+    own, compared = list[Expr](), list[Compared]()
+    for part in parts:
+        if not _asks_before(part):
+            own.append(of_one_event(part))
+        elif (found := _compared(part)) is not None:
+            compared.append(found)
+        else:
+            return "a condition of the second event on the first that is no comparison of one with the other"
+    return (All(tuple(own)) if len(own) > 1 else own[0] if own else None), tuple(compared)
+
+
+def _compared(part: Expr) -> Compared | None:
+    """A comparison with an expression over the first event on one side and one over the second on the other."""
+    if not isinstance(part, Call) or part.op.name not in _OPERATORS or against(of_one_event(part)) is not None:
+        return None
+    inputs = [{each.input for each in walk(side) if isinstance(each, Field)} for side in part.args]
+    one, other = (of_one_event(side) for side in part.args)
+    match inputs:
+        case [before, after] if before == {0} and after <= {_EVENT}:
+            return Compared(part.op.name, one, other)
+        case [after, before] if before == {0} and after <= {_EVENT}:
+            return Compared(_TURNED[part.op.name], other, one)
+        case _:
+            return None
 
 
 def _flat(expr: Expr, width: int) -> Expr:
