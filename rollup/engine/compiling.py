@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rollup.engine.expressions import (
     All,
@@ -33,8 +33,10 @@ from rollup.engine.expressions import (
     RowOf,
     Slot,
     Variable,
+    walk,
 )
 from rollup.engine.operators import AS_KEY
+from rollup.engine.row import Row
 from rollup.engine.types import Kind
 
 Evaluate = Callable[[Any, Any, Any], Any]
@@ -45,12 +47,12 @@ Part = TypeVar("Part")
 
 def compiled(expr: Expr) -> Evaluate:
     """The function of one expression; it returns the value."""
-    return _function(_These((expr,)), single=True)
+    return _function(_These((expr,)), "value")
 
 
 def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
     """The function of several expressions; it returns their values as a tuple."""
-    return _function(_These(tuple(exprs)), single=False)
+    return _function(_These(tuple(exprs)), "values")
 
 
 def compiled_key(exprs: Sequence[Expr]) -> Evaluate:
@@ -67,8 +69,12 @@ def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
     """The function of a condition; unknown does not pass, no condition always passes."""
     if expr is None:
         return lambda r, s, e: True
-    test = compiled(expr)
-    return lambda r, s, e: test(r, s, e) is True
+    return _function(_These((expr,)), "test")
+
+
+def row_test(expr: Expr) -> Callable[[Any], Callable[[Row], bool]]:
+    """A condition on one row: `row_test(expr)(e)` is its function of the row alone."""
+    return _row_test(_These((expr,)))
 
 
 class _These:
@@ -92,11 +98,31 @@ class _These:
 
 
 @lru_cache(maxsize=4096)
-def _function(these: _These, single: bool) -> Evaluate:
+def _function(these: _These, form: Literal["value", "values", "test"]) -> Evaluate:
     source = Source()
     values = [source.emit(expr) for expr in these.exprs]
-    source.line(f"return {values[0]}" if single else f"return ({''.join(value + ', ' for value in values)})")
+    match form:
+        case "value":
+            source.line(f"return {values[0]}")
+        case "values":
+            source.line(f"return ({''.join(value + ', ' for value in values)})")
+        case "test":
+            source.line(f"return {values[0]} is True")
     return source.function("f", "r, s, e")
+
+
+@lru_cache(maxsize=4096)
+def _row_test(these: _These) -> Callable[[Any], Callable[[Row], bool]]:
+    source = Source({0: "row"})
+
+    def body() -> None:
+        if any(isinstance(each, Ask) for each in walk(these.exprs[0])):
+            source.line("r, s = (row,), ()")
+        source.line(f"return {source.emit(these.exprs[0])} is True")
+
+    source.block("def test(row):", body)
+    source.line("return test")
+    return source.function("bind", "e")
 
 
 @lru_cache(maxsize=4096)
@@ -108,9 +134,13 @@ def _code(text: str, name: str) -> CodeType:
 
 
 class Source:
-    """Python source that grows line by line: the temporaries, the indentation, and the objects that the lines name."""
+    """Python source that grows line by line: the temporaries, the indentation, and the objects that the lines name.
 
-    def __init__(self) -> None:
+    `rows`: the names of inputs' rows where they are not those of `r`; `slots`: what stands for a slot, if not that of `s`.
+    """
+
+    def __init__(self, rows: Mapping[int, str] | None = None, slots: Sequence[str] | None = None) -> None:
+        self._rows, self._slots = rows or {}, slots
         self.lines: list[str] = []
         self.objects: dict[str, Any] = {}
         self._depth = 1
@@ -152,13 +182,13 @@ class Source:
                     repr(expr.value) if expr.value is None or type(expr.value) in (bool, int) else self.name(expr.value)
                 )
             case Field():
-                row = f"r[{expr.input}]"
+                row = self._row(expr.input)
                 read = f"{row}.values[{expr.index}]"
                 return self._keep(f"None if {row} is None else {read}" if expr.optional else read)
             case RowOf():
-                return f"r[{expr.input}]"
+                return self._row(expr.input)
             case Slot():
-                return f"s[{expr.index}]"
+                return f"s[{expr.index}]" if self._slots is None else self._slots[expr.index]
             case Variable():
                 return self._keep(f"e.variables[{self.name(expr.name)}]")
             case Now():
@@ -179,6 +209,9 @@ class Source:
                 return self._coalesce(expr.args)
             case Closure():
                 return self._closure(expr)
+
+    def _row(self, input: int) -> str:
+        return self._rows.get(input, f"r[{input}]")
 
     def _keep(self, text: str) -> str:
         name = self.temporary()

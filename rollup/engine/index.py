@@ -48,6 +48,11 @@ class Entry:
     test: Callable[[Row], bool] | None = None
     number: int = 0
     ways: tuple[Interval, ...] = ()
+    inputs: tuple[int] = field(init=False)
+    """Its input, as its receiver is told of it."""
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.input,)
 
 
 class FilterIndex:
@@ -116,9 +121,9 @@ class FilterIndex:
                 wanted = tuple([values[place] for place in places])
                 bucket = lookup.get(wanted) if None not in wanted else None
             if bucket is not None:
-                found += bucket.passing(row)
+                bucket.passing(row, found)
         if self._others.entries:
-            found += self._others.passing(row)
+            self._others.passing(row, found)
         if len(found) > 1:
             found.sort(key=_order)
         return found
@@ -168,11 +173,14 @@ class Bucket:
                 self._between[place, text].remove((entry, number))
         return True
 
-    def passing(self, row: Row) -> list[Entry]:
-        """The entries that an event passes."""
+    def passing(self, row: Row, found: list[Entry]) -> None:
+        """Add the entries that an event passes."""
         few = self._plain is None or len(self.entries) <= _FEW
         candidates: Iterable[Entry] = self.entries if few else self._found(row.values)
-        return [entry for entry in candidates if entry.test is None or entry.test(row)]
+        for entry in candidates:
+            test = entry.test
+            if test is None or test(row):
+                found.append(entry)
 
     def _found(self, values: Sequence[Any]) -> Iterable[Entry]:
         found = dict(self._plain or ())

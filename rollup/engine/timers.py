@@ -21,6 +21,8 @@ class Phase(IntEnum):
     CONTEXT = 2
 
 
+_PHASES = tuple(Phase)
+
 Order = tuple[int, ...]
 """The place of a statement's partition among all: deployment number, partition number."""
 
@@ -50,26 +52,31 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Order, int]] = []
-        self._asked: dict[tuple[int, int], int] = {}
+        self._asked = tuple(dict[int, int]() for _ in Phase)
+        """By phase: when each target is to be called."""
         self._targets: dict[int, Timed] = {}
 
     def ask(self, target: Timed, phase: Phase, due: int | None) -> None:
         """Call the target at that instant; None: no longer. The latest call of a target and phase holds."""
-        key = (id(target), int(phase))
-        if self._asked.get(key) == due:
+        asked, key = self._asked[phase], id(target)
+        if asked.get(key) == due:
             return
         if due is None:
-            del self._asked[key]
+            del asked[key]
             return
-        self._targets[id(target)] = target
-        self._asked[key] = due
-        heapq.heappush(self._heap, (due, int(phase), target.order, id(target)))
+        self._targets[key] = target
+        asked[key] = due
+        heapq.heappush(self._heap, (due, int(phase), target.order, key))
 
     def forget(self, target: Timed) -> None:
         """The target is gone."""
-        for phase in Phase:
-            self._asked.pop((id(target), int(phase)), None)
+        for asked in self._asked:
+            asked.pop(id(target), None)
         self._targets.pop(id(target), None)
+
+    def may_be_due(self, by: int) -> bool:
+        """Whether it has to be looked what is due by then; it costs less than to look."""
+        return bool(self._heap) and self._heap[0][0] <= by
 
     @property
     def next(self) -> int | None:
@@ -81,14 +88,16 @@ class Timers:
     def take(self, now: int) -> Iterator[tuple[Timed, Phase, int]]:
         """Everything that is due by `now`, in order; what is asked for meanwhile waits for the next call."""
         due = list[tuple[int, int, Order, int]]()
-        while self.next is not None and self._heap[0][0] <= now:
-            entry = heapq.heappop(self._heap)
-            due.append(entry)
-            del self._asked[(entry[3], entry[1])]
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            entry = heapq.heappop(heap)
+            if self._holds(entry):
+                due.append(entry)
+                del self._asked[entry[1]][entry[3]]
         for at, phase, _, key in due:
             target = self._targets.get(key)
             if target is not None:
-                yield target, Phase(phase), at
+                yield target, _PHASES[phase], at
 
     def _holds(self, entry: tuple[int, int, Order, int]) -> bool:
-        return self._asked.get((entry[3], entry[1])) == entry[0] and entry[3] in self._targets
+        return self._asked[entry[1]].get(entry[3]) == entry[0] and entry[3] in self._targets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from itertools import takewhile
 from typing import Any
 
@@ -13,15 +14,11 @@ from rollup.core.json_line import json_line
 from rollup.core.sketches import QUANTILES
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
-from rollup.engine.operators import single
+from rollup.engine.operators import divide_decimal, single
 
 
 def mean(total: Any, n: int) -> Any:
     """The mean of a sum: decimals to 34 digits, all else a double."""
-    from decimal import Decimal
-
-    from rollup.engine.operators import divide_decimal
-
     return divide_decimal(total, Decimal(n)) if isinstance(total, Decimal) else total / n
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from rollup.engine.compiling import compiled, compiled_row, predicate
+from rollup.engine.compiling import compiled, compiled_row, predicate, row_test
 from rollup.engine.index import Entry, Receiver
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import NOTHING, Delta, Row
-from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
+from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Test, Unnest
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Window
 
@@ -138,21 +138,16 @@ def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Enviro
         if place in equals and equals[place] != value:
             return Entry(receiver, input, equals, lambda row: False)
         equals[place] = value
-    test = predicate(filter.test) if filter.test is not None else None
+    test = row_test(filter.test)(environment) if filter.test is not None else None
     ways = intervals(paths(filter.test, 0), lambda value: compiled(value)((), (), environment))
-    return Entry(receiver, input, equals, _both(test, further, environment), ways=ways)
+    return Entry(receiver, input, equals, both_tests(further, test), ways=ways)
 
 
-def _both(
-    test: Callable[[Any, Any, Any], bool] | None, further: Callable[[Row], bool] | None, environment: Environment
-) -> Callable[[Row], bool] | None:
-    if test is None:
-        return further
-    own = test
-    if further is None:
-        return lambda row: own((row,), (), environment)
-    also = further
-    return lambda row: also(row) and own((row,), (), environment)
+def both_tests(one: Test | None, other: Test | None) -> Test | None:
+    """One test after the other; None: every row passes."""
+    if one is None or other is None:
+        return one or other
+    return lambda row: one(row) and other(row)
 
 
 class Listening:

@@ -112,7 +112,8 @@ class Runner:
 
     def send(self, stream: str, values: Sequence[Any]) -> None:
         """An event of a stream, and everything it causes."""
-        self.route(stream, self.row(values))
+        self.rows = number = self.rows + 1
+        self.route(stream, Row(number, tuple(values)))
 
     def route(self, stream: str, row: Row) -> None:
         """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs."""
@@ -163,7 +164,8 @@ class Runner:
 
     def advance_span(self, to: int) -> None:
         """The clock walks through every instant that is due."""
-        while (due := self.timers.next) is not None and due <= to:
+        timers = self.timers
+        while timers.may_be_due(to) and (due := timers.next) is not None and due <= to:
             self.advance(due)
         clock = self.environment.clock
         if to > clock.now:
@@ -187,9 +189,11 @@ class Runner:
             if self._inserts or self._tells or self._waiting:
                 self.direct = len(self.deliveries)
                 self._drain()
+        except BaseException:
+            self._forget()
+            raise
         finally:
             self._running = False
-            self._forget()
 
     def _receive(self, stream: str, row: Row) -> None:
         """All matches are known before the first is told, so nothing that this event starts sees it."""
@@ -199,7 +203,9 @@ class Runner:
         self.current = (stream, row)
         self._trail.append(stream)
         try:
-            self.tell(self.indexes[stream].matches(row), row)
+            entries = self.indexes[stream].matches(row)
+            if entries:
+                self.tell(entries, row)
         finally:
             self.current = None
 
@@ -208,7 +214,7 @@ class Runner:
         if self.resting:
             entries = [entry for entry in entries if id(entry.receiver) not in self.resting]
         if len(entries) == 1:
-            self._tell_one(entries[0].receiver, (entries[0].input,), row)
+            self._tell_one(entries[0].receiver, entries[0].inputs, row)
             return
         for _, group in groupby(entries, key=_receiver):
             several = list(group)

@@ -18,7 +18,7 @@ from rollup.engine.rows.contexts.conditions import (
 )
 from rollup.engine.rows.contexts.levels import Categories, Hashed, Keyed, Lived
 from rollup.engine.rows.contexts.partitions import Partition, key_narrowing
-from rollup.engine.rows.inputs import Listening, entry_of
+from rollup.engine.rows.inputs import Listening, both_tests, entry_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
@@ -314,7 +314,7 @@ class Node:
                     return ALL
                 equals, test = key_narrowing(places[stream].places, key)
                 own = entry_of(places[stream].filter, self, 0, e, lambda _: ALL)
-                return {**equals, **own.equals}, _all_tests(test, own.test)
+                return {**equals, **own.equals}, both_tests(test, own.test)
 
             return keyed
         if isinstance(level, Hashed):
@@ -332,7 +332,7 @@ class Node:
             def category(stream: str) -> Narrowing:
                 if stream != level.filter.stream:
                     return ALL
-                return own.equals, _all_tests(own.test, lambda row: test((row,), (), e))
+                return own.equals, both_tests(own.test, lambda row: test((row,), (), e))
 
             return category
         return lambda stream: ALL
@@ -388,9 +388,3 @@ class _Nowhere:
     def row(self, values: Iterable[Any]) -> Row:
         """Not asked for."""
         raise NotImplementedError
-
-
-def _all_tests(one: Callable[[Row], bool] | None, other: Callable[[Row], bool] | None) -> Callable[[Row], bool] | None:
-    if one is None or other is None:
-        return one or other
-    return lambda row: one(row) and other(row)
