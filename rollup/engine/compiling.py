@@ -47,60 +47,60 @@ Part = TypeVar("Part")
 
 def compiled(expr: Expr) -> Evaluate:
     """The function of one expression; it returns the value."""
-    return _function(_These((expr,)), "value")
+    return _function(Same((expr,)), "value")
 
 
 def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
     """The function of several expressions; it returns their values as a tuple."""
-    return _function(_These(tuple(exprs)), "values")
+    return _function(Same(tuple(exprs)), "values")
 
 
 def compiled_key(exprs: Sequence[Expr]) -> Evaluate:
     """The function of values by which rows are told apart: a list is its elements."""
-    lists = any(expr.type.kind is Kind.LIST for expr in exprs)
-    return compiled_row([_as_key(expr) for expr in exprs] if lists else exprs)
+    return compiled_row(as_keys(exprs) if any(expr.type.kind is Kind.LIST for expr in exprs) else exprs)
 
 
-def _as_key(expr: Expr) -> Expr:
-    return Call(AS_KEY, (expr,), expr.type) if expr.type.kind is Kind.LIST else expr
+def as_keys(exprs: Sequence[Expr]) -> list[Expr]:
+    """Expressions whose values can be keys."""
+    return [Call(AS_KEY, (expr,), expr.type) if expr.type.kind is Kind.LIST else expr for expr in exprs]
 
 
 def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
     """The function of a condition; unknown does not pass, no condition always passes."""
     if expr is None:
         return lambda r, s, e: True
-    return _function(_These((expr,)), "test")
+    return _function(Same((expr,)), "test")
 
 
 def row_test(expr: Expr) -> Callable[[Any], Callable[[Row], bool]]:
     """A condition on one row: `row_test(expr)(e)` is its function of the row alone."""
-    return _row_test(_These((expr,)))
+    return _row_test(Same((expr,)))
 
 
-class _These:
-    """These very expressions: every partition of a plan asks for the functions of the same ones."""
+class Same:
+    """These very things as the key of a cache: every partition of a plan asks for the functions of the same ones."""
 
-    __slots__ = ("exprs",)
+    __slots__ = ("items",)
 
-    def __init__(self, exprs: tuple[Expr, ...]) -> None:
-        self.exprs = exprs
+    def __init__(self, items: tuple[Any, ...]) -> None:
+        self.items = items
 
     def __hash__(self) -> int:
-        return hash(tuple(map(id, self.exprs)))
+        return hash(tuple(map(id, self.items)))
 
     def __eq__(self, other: object) -> bool:
         # Not ==, to which 0.0 and -0.0 are one; and what is equal by identity costs nothing to compare.
         return (
-            isinstance(other, _These)
-            and len(self.exprs) == len(other.exprs)
-            and all(mine is others for mine, others in zip(self.exprs, other.exprs, strict=True))
+            isinstance(other, Same)
+            and len(self.items) == len(other.items)
+            and all(mine is others for mine, others in zip(self.items, other.items, strict=True))
         )
 
 
 @lru_cache(maxsize=4096)
-def _function(these: _These, form: Literal["value", "values", "test"]) -> Evaluate:
+def _function(these: Same, form: Literal["value", "values", "test"]) -> Evaluate:
     source = Source()
-    values = [source.emit(expr) for expr in these.exprs]
+    values = [source.emit(expr) for expr in these.items]
     match form:
         case "value":
             source.line(f"return {values[0]}")
@@ -112,13 +112,13 @@ def _function(these: _These, form: Literal["value", "values", "test"]) -> Evalua
 
 
 @lru_cache(maxsize=4096)
-def _row_test(these: _These) -> Callable[[Any], Callable[[Row], bool]]:
+def _row_test(these: Same) -> Callable[[Any], Callable[[Row], bool]]:
     source = Source({0: "row"})
 
     def body() -> None:
-        if any(isinstance(each, Ask) for each in walk(these.exprs[0])):
+        if any(isinstance(each, Ask) for each in walk(these.items[0])):
             source.line("r, s = (row,), ()")
-        source.line(f"return {source.emit(these.exprs[0])} is True")
+        source.line(f"return {source.emit(these.items[0])} is True")
 
     source.block("def test(row):", body)
     source.line("return test")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from rollup.core.errors import PlanError
 from rollup.engine.aggregates.declaration import Aggregate
@@ -26,6 +26,7 @@ from rollup.engine.compiling import Source
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.types import DataType
 
+Direction = Literal["enter", "leave"]
 Group = list[Any]
 """The slots of one group, call after call."""
 
@@ -64,30 +65,30 @@ class Fold:
             self._places.append({name: width + place for place, name in enumerate(slots)})
             starts += [self._line(len(self._places) - 1, start) for start in slots.values()]
             width += len(slots)
-        source = self._source()
+        source = self.source()
         source.line(f"return [{', '.join(starts)}]")
         self.start: Callable[[], Group] = source.function("start", "")
 
     @cached_property
     def enter(self) -> Callable[[Group, Any, Any], None]:
         """`enter(group, rows, e)`: the rows of the inputs enter."""
-        return self._change("enter", lambda call: call.aggregate.enter)
+        return self._change("enter")
 
     @cached_property
     def leave(self) -> Callable[[Group, Any, Any], None]:
         """`leave(group, rows, e)`: rows that had entered leave; aggregates whose values never leave are left as they are."""
-        return self._change("leave", lambda call: call.aggregate.leave)
+        return self._change("leave")
 
     @cached_property
     def values(self) -> Callable[[Group], tuple[Any, ...]]:
         """The values of the calls."""
-        source = self._source()
-        texts = [
-            self._line(place, call.aggregate.value).format(**self._slots(place))
-            for place, call in enumerate(self.calls)
-        ]
-        source.line(f"return ({''.join(f'({text}), ' for text in texts)})")
+        source = self.source()
+        source.line(f"return ({''.join(f'({self.value(place)}), ' for place in range(len(self.calls)))})")
         return source.function("values", "g")
+
+    def value(self, place: int) -> str:
+        """The text of a call's value over the slots `g`."""
+        return self._line(place, self.calls[place].aggregate.value).format(**self._slots(place))
 
     @cached_property
     def beyond(self) -> Callable[[Group], int] | None:
@@ -99,14 +100,14 @@ class Fold:
         ]
         if not found:
             return None
-        source = self._source()
+        source = self.source()
         source.line(f"return {' + '.join(f'({text})' for text in found)}")
         return source.function("beyond", "g")
 
     @cached_property
     def merge(self) -> Callable[[Group, Group], None]:
         """`merge(group, other)`: another state of the same calls is added to the group."""
-        source = self._source()
+        source = self.source()
         for place, call in enumerate(self.calls):
             if call.aggregate.merge is None or call.distinct:
                 raise PlanError(f"{call.aggregate.name} of two parts cannot be put together")
@@ -115,9 +116,9 @@ class Fold:
         source.line("return None")
         return source.function("merge", "g, h")
 
-    def _source(self) -> Source:
+    def source(self, slots: Sequence[str] | None = None) -> Source:
         """Source that finds the functions which the lines of the declarations call."""
-        source = Source()
+        source = Source(slots=slots)
         source.objects.update(HELPERS, enter_distinct=enter_distinct, leave_distinct=leave_distinct)
         for place, call in enumerate(self.calls):
             source.objects.update({f"c{place}_{name}": value for name, value in call.aggregate.objects.items()})
@@ -132,15 +133,19 @@ class Fold:
     def _slots(self, place: int) -> dict[str, str]:
         return {name: f"g[{index}]" for name, index in self._places[place].items()}
 
-    def _change(self, name: str, lines: Callable[[AggregateCall], str | None]) -> Callable[[Group, Any, Any], None]:
-        source = self._source()
+    def _change(self, name: Direction) -> Callable[[Group, Any, Any], None]:
+        source = self.source()
         source.line("s = ()")
-        for place, call in enumerate(self.calls):
-            text = lines(call)
-            if text is not None:
-                self._guarded(source, place, call, text, name)
+        self.changes(source, name)
         source.line("return None")
         return source.function(name, "g, r, e")
+
+    def changes(self, source: Source, direction: Direction) -> None:
+        """The lines by which the rows `r` enter the slots `g` or leave them."""
+        for place, call in enumerate(self.calls):
+            text = call.aggregate.enter if direction == "enter" else call.aggregate.leave
+            if text is not None:
+                self._guarded(source, place, call, text, direction)
 
     def _guarded(self, source: Source, place: int, call: AggregateCall, text: str, direction: str) -> None:
         if call.where is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError, RollupError
+from rollup.core.garbage import AT_A_TIME, uncollected
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.bulk import Columns
@@ -173,30 +175,39 @@ class Engine:
     def _each(self, stream: str, events: Events, times: Ints) -> Told:
         """Events one by one, up to one that is refused."""
         runner, found = self._component.runner, list[tuple[Place, Delivery]]()
-        values = iter(events.rows(runner.row))
-        for place, at in enumerate(times.tolist()):
-            try:
-                runner.advance_span(at)
-                runner.send(stream, next(values))
-            except QueryError as problem:
-                return Told(found, [], times, problem, place)
-            finally:
-                deliveries, runner.deliveries = runner.deliveries, []
-                found += [((2 * place + 1, at, 0), each) for each in deliveries]
+        values, instants = iter(events.rows(runner.row)), enumerate(times.tolist())
+        for _ in range(0, len(times), AT_A_TIME):
+            with uncollected():
+                for place, at in islice(instants, AT_A_TIME):
+                    try:
+                        runner.advance_span(at)
+                        runner.send(stream, next(values))
+                    except QueryError as problem:
+                        return Told(found, [], times, problem, place)
+                    finally:
+                        deliveries, runner.deliveries = runner.deliveries, []
+                        found += [((2 * place + 1, at, 0), each) for each in deliveries]
         return Told(found, [], times)
 
     def _one_by_one(self, stream: str, events: Events, times: Ints | None) -> None:
-        runner = self._component.runner
+        rows = iter(events.rows(self._component.runner.row))
         instants = None if times is None else iter(times.tolist())
         try:
-            for values in events.rows(runner.row):
-                if instants is not None:
-                    runner.advance_span(next(instants))
-                runner.send(stream, values)
-                if len(runner.deliveries) > _TOLD_TOGETHER:
-                    self._tell()
+            for _ in range(0, len(events), AT_A_TIME):
+                with uncollected():
+                    self._some(stream, islice(rows, AT_A_TIME), instants)
         finally:
             self._tell()
+
+    def _some(self, stream: str, rows: Iterable[Sequence[Any]], instants: Iterator[int] | None) -> None:
+        """Events one by one, each at the next instant."""
+        runner = self._component.runner
+        for values in rows:
+            if instants is not None:
+                runner.advance_span(next(instants))
+            runner.send(stream, values)
+            if len(runner.deliveries) > _TOLD_TOGETHER:
+                self._tell()
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.

@@ -188,25 +188,28 @@ def _dictionary(names: tuple[str, ...]) -> pa.Array:
 
 
 def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
-    signed = [(each.at, sign, row) for each in deliveries for sign, row in _signed(each)]
-    if not signed:
+    rows, at, sign = list[Row](), list[int](), list[int]()
+    for each in deliveries:
+        new, old, _ = each.delta
+        rows += new
+        rows += old
+        at += [each.at] * (len(new) + len(old))
+        sign += [1] * len(new) + [-1] * len(old)
+    if not rows:
         return None
-    codes = pa.array(np.zeros(len(signed), np.int32))
-    statement = pa.DictionaryArray.from_arrays(codes, pa.array([name], pa.string()))
-    columns = [
-        _column(_values([row.values[place] for _, _, row in signed], kind), kind)
-        for place, kind in enumerate(kinds.fields.values())
-    ]
-    at, sign = pa.array([at for at, _, _ in signed], pa.int64()), pa.array([sign for _, sign, _ in signed], pa.int8())
-    return Arrived(statement, at, sign, pa.table(columns, names=list(kinds.fields)))
+    statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), pa.array([name], pa.string()))
+    found = zip(*[row.values for row in rows], strict=True)
+    columns = [_column(_values(values, kind), kind) for values, kind in zip(found, kinds.fields.values(), strict=False)]
+    table = pa.table(columns, names=list(kinds.fields))
+    return Arrived(statement, pa.array(at, pa.int64()), pa.array(sign, pa.int8()), table)
 
 
-def _values(found: list[Any], kind: DataType) -> list[Any]:
+def _values(found: Sequence[Any], kind: DataType) -> Sequence[Any]:
     """Values as listeners see them; those of most types are what they are."""
     return found if kind.arrow is not None else [_shown(value, kind) for value in found]
 
 
-def _column(values: list[Any], kind: DataType) -> pa.Array:
+def _column(values: Sequence[Any], kind: DataType) -> pa.Array:
     """A column of its type; of the type of its values where they are wider, as sums may be; else of their texts."""
     for wanted in (arrow_type(kind), None):
         try:
@@ -214,10 +217,6 @@ def _column(values: list[Any], kind: DataType) -> pa.Array:
         except (pa.ArrowException, OverflowError, TypeError):
             continue
     return pa.array([None if value is None else str(value) for value in values], pa.string())
-
-
-def _signed(each: Delivery) -> list[tuple[int, Row]]:
-    return [*((1, row) for row in each.delta.new), *((-1, row) for row in each.delta.old)]
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from rollup.core.errors import QueryError
+from rollup.core.garbage import AT_A_TIME, uncollected
 from rollup.engine.state import State
 from rollup.statements.component import Event, Refused, Streams, Taken
 
@@ -72,15 +73,20 @@ class OnRows(Live[Running]):
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
         """A batch, one event after the other."""
         given, refused = list[Event](), list[Refused]()
-        for event in events:
-            try:
-                self.move(running, event.at)
-                if event.stream in self.reads:
-                    self.send(running, event)
-            except QueryError as problem:
-                refused.append(Refused(event, str(problem)))
-            given += caused(event, self.taken(running))
+        for begin in range(0, len(events), AT_A_TIME):
+            with uncollected():
+                for event in events[begin : begin + AT_A_TIME]:
+                    given += self._one(running, event, refused)
         return Taken(given, refused)
+
+    def _one(self, running: Running, event: Event, refused: list[Refused]) -> list[Event]:
+        try:
+            self.move(running, event.at)
+            if event.stream in self.reads:
+                self.send(running, event)
+        except QueryError as problem:
+            refused.append(Refused(event, str(problem)))
+        return caused(event, self.taken(running))
 
     @abstractmethod
     def move(self, running: Running, to: int) -> None:

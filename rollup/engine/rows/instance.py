@@ -158,7 +158,12 @@ class Instance:
         """A timer is due: the windows that are due make one change together, those of several keys one after the other."""
         if not self.alive:
             return
-        if phase is Phase.WINDOW:
+        if phase is Phase.WINDOW and len(self.inputs) == 1:
+            state = self.inputs[0]
+            while (due := state.due) is not None and due <= now:
+                delta = state.fire(now)
+                self._change({0: delta} if delta else {})
+        elif phase is Phase.WINDOW:
             while due := [(s.due, n) for n, s in enumerate(self.inputs) if s.due is not None and s.due <= now]:
                 first = sorted(due, key=lambda each: (each[0], -each[1]))  # at one instant sub-queries before the rest
                 deltas = {number: self.inputs[number].fire(now) for _, number in (first if self.joins else first[:1])}

@@ -142,7 +142,7 @@ class Runner:
 
     def deliver(self, statement: str, delta: Delta) -> None:
         """What a statement gives its listeners."""
-        if delta:
+        if delta.new or delta.old or delta.forced:
             self.deliveries.append(Delivery(statement, self.environment.clock.now, delta))
 
     def deliver_together(self, statement: str, begin: int) -> None:

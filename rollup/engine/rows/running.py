@@ -37,7 +37,7 @@ class Running:
             for row in rows:
                 r = (*self._before, row)
                 if self._where(r, (), self._environment):
-                    change((), r)
+                    change(r)
 
     def values(self) -> tuple[Any, ...]:
         """The values of the calls."""

@@ -14,8 +14,9 @@ from rollup.engine.rows.plans import Finish, Select, StoreInput, StreamInput
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
+from rollup.engine.rows.selects.projecting import Out, Projector
 from rollup.engine.rows.selects.rates import Outputs
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, Out, PerGroup, PerRow, Projector, Total
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow, Total
 from rollup.engine.rows.stores.tabling import TableGroups
 from rollup.engine.timers import Order, Phase
 
@@ -41,11 +42,12 @@ class SelectInstance(Instance):
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
         self._plain = plan.finish == Finish()
         self._alone = type(self) is SelectInstance and _alone(plan)
+        self._sole = self.inputs[0] if type(self) is SelectInstance and _sole(plan) else None
         self._contained = any(isinstance(each, StreamInput) and each.unnest for each in plan.inputs)
         self.outputs = Outputs(
             plan.rate,
             self.kind,
-            self._update if alone and not _adds_up(plan, self.kind) else self.kind.update,
+            self.kind.update if not alone or _adds_up(plan, self.kind) else self._update,
             self.content,
             self.environment,
             self._emit,
@@ -53,6 +55,7 @@ class SelectInstance(Instance):
             plan.emitted,
             bool(plan.finish.descending),
         )
+        self._adds_up = not alone or _adds_up(plan, self.kind)
 
     def _kind(self) -> Kind:
         plan, e = self.plan, self.environment
@@ -108,15 +111,39 @@ class SelectInstance(Instance):
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event; where nothing is kept of it, what it makes leaves at once."""
-        if not self._alone:
+        if self._sole is None:
             super().receive(inputs, row)
         elif self.alive:
-            new = self._passing([(row,)])
-            if new:
-                self._at_once(new, (), False)
+            window = self._sole.window
+            if window is None:
+                self._moved(Delta((row,), ()))
+            else:
+                self._moved(window.enter((row,), self.environment.clock.now))
+            if not self._alone:
+                self.ask_timers()
+
+    def _moved(self, delta: Delta) -> None:
+        """The only input has changed."""
+        new, old, forced = delta
+        came, left = [(row,) for row in new], [(row,) for row in old]
+        if self._where is not None:
+            came, left = self._passing(came), self._passing(left, False)
+            forced = forced and bool(came or left)
+        if not (came or left or forced):
+            return
+        if self.outputs.direct:
+            self._at_once(came, left, forced)
+        else:
+            self._released = {0: delta}
+            self.outputs.take(came, left, forced)
+            self._released = {}
 
     def changed(self, deltas: dict[int, Delta]) -> None:
         """The statement's own inputs have changed; those of sub-queries matter only when they are asked."""
+        if self._sole is not None:
+            for delta in deltas.values():
+                self._moved(delta)
+            return
         own = deltas
         if self.plan.own_inputs:
             own = {number: delta for number, delta in deltas.items() if number < self._width}
@@ -138,6 +165,11 @@ class SelectInstance(Instance):
 
     def _at_once(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool) -> None:
         """What a change makes leaves with it: no output has to be waited for."""
+        if self._plain and self._adds_up:
+            come, leave = self.kind.at_once(new, old)
+            if come or leave or forced:
+                self._give(come, leave, forced)
+            return
         changes = self.outputs.update(new, old)
         if changes.new or changes.old or forced:
             come, leave = [change.out for change in changes.new], [change.out for change in changes.old]
@@ -289,16 +321,22 @@ class SelectInstance(Instance):
         self._hear(True)
 
 
-def _alone(plan: Select) -> bool:
-    """Whether each event is answered by itself: no window, no aggregate, no rate, so no clock and nothing to forget."""
+def _sole(plan: Select) -> bool:
+    """Whether there is one input, a stream of which nothing is kept but its window."""
     match plan.inputs:
-        case (StreamInput(window=None, unnest=(), prior=0),):
-            pass
+        case (StreamInput(unnest=(), prior=0),):
+            return plan.join is None and not plan.own_inputs
         case _:
             return False
-    rate = plan.rate
+
+
+def _alone(plan: Select) -> bool:
+    """Whether each event is answered by itself: no window, no aggregate, no rate, so no clock and nothing to forget."""
+    rate, spec = plan.rate, plan.inputs[0]
+    if not _sole(plan) or (isinstance(spec, StreamInput) and spec.window is not None):
+        return False
     waits = rate.limited or rate.mode != "default" or rate.after_span is not None or rate.after_events is not None
-    return not (waits or plan.own_inputs or plan.levels or plan.grouping is not None or plan.into is not None)
+    return not (waits or plan.levels or plan.grouping is not None or plan.into is not None)
 
 
 def _adds_up(plan: Select, kind: Kind) -> bool:

@@ -217,7 +217,7 @@ def _named(body: sm.Query) -> sm.Query:
 
 
 def _identity(kinds: RowType, scope: Scope) -> Any:
-    from rollup.engine.rows.selects.selecting import Projection
+    from rollup.engine.rows.selects.projecting import Projection
 
     return Projection(tuple(scope.field(0, name) for name in kinds.fields), whole=True)
 

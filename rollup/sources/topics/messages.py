@@ -6,10 +6,8 @@ again like any other that failed for what may pass.
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -18,6 +16,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from rollup.core.errors import SourceError
+from rollup.core.garbage import uncollected
 from rollup.sources.topics.consumers import Client, client
 from rollup.sources.topics.ranges import Range
 from rollup.sources.topics.ways import Settings
@@ -48,23 +47,10 @@ Longs = npt.NDArray[np.int64]
 def read(ranges: Sequence[Range], topic: str, settings: Settings) -> pa.Table:
     """All messages of some ranges. Raises SourceError when they cannot be read, or no longer are there."""
     try:
-        with client(settings, topic) as found, _uncollected():
+        with client(settings, topic) as found, uncollected():
             return pa.concat_tables([MESSAGES.empty_table(), *_Reading(found, topic, ranges).tables()]).combine_chunks()
     except KafkaException as problem:
         raise SourceError(f"cannot read topic {topic}: {problem.args[0].str()}") from None
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Python looks for garbage whenever some hundred objects more are there; of messages, which are a million and hold
-    nothing that could be garbage, this took more than half of the time of reading them."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class _Reading:

@@ -25,7 +25,7 @@ from rollup.engine.expressions import Ask, Expr, Field, walk
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.selects.selecting import Projection
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 from rollup.engine.types import INT, LONG, RowType
 

@@ -29,7 +29,7 @@ from rollup.engine.expressions import Expr, Field, Slot, walk
 from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.operators import LONG_MAX, LONG_MIN
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
-from rollup.engine.rows.selects.selecting import Projection
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique

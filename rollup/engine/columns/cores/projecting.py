@@ -15,7 +15,7 @@ from rollup.engine.columns.evaluate import Columns, evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Filter, Select, StreamInput
-from rollup.engine.rows.selects.selecting import Projection
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 
 

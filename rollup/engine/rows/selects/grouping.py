@@ -6,17 +6,19 @@ grouping sets has a level for each set. The slots of a row are the values of its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from rollup.engine.compiling import compiled_key
+from rollup.engine.compiling import Same, as_keys
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 
 Key = tuple[Any, ...]
+OfRows = Callable[[Rows], Key]
 
 
 @dataclass(frozen=True)
@@ -28,38 +30,20 @@ class Level:
 
 
 class Groups:
-    """The groups of a level. A group whose rows have all left is forgotten when the next row comes, of whatever group."""
+    """The groups of a level. A group whose rows have all left is forgotten when the next row comes, of whatever group.
+
+    `key(r)` is the group of a row; `enter(r)` and `leave(r)` let it in and out of it and say which it was. A row that an
+    outer join lets go twice takes nothing from a group without rows.
+    """
 
     def __init__(self, level: Level, environment: Environment) -> None:
-        self._key, self._fold, self._environment = compiled_key(level.keys), Fold(level.calls), environment
+        self.level, self._environment = level, environment
         self._forgets = bool(level.keys)
         self.groups: dict[Key, list[Any]] = {}
         self._emptied: dict[Key, None] = {}
-
-    def key(self, r: Rows) -> Key:
-        """The group of a row."""
-        return self._key(r, (), self._environment)
-
-    def enter(self, key: Key, r: Rows) -> None:
-        """A row comes into its group."""
-        if self._emptied:
-            for emptied in self._emptied:
-                self.groups.pop(emptied, None)
-            self._emptied.clear()
-        entry = self.groups.get(key)
-        if entry is None:
-            entry = self.groups[key] = [self._fold.start(), 0]
-        entry[1] += 1
-        self._fold.enter(entry[0], r, self._environment)
-
-    def leave(self, key: Key, r: Rows) -> None:
-        """A row leaves its group. One that an outer join lets go twice takes nothing from a group without rows."""
-        entry = self.groups.get(key)
-        if entry is not None and (entry[1] > 0 or not self._forgets):
-            entry[1] -= 1
-            self._fold.leave(entry[0], r, self._environment)
-            if entry[1] <= 0 and self._forgets:  # the group over all rows stays
-                self._emptied[key] = None
+        made = _functions(Same(level.keys), Same(level.calls))
+        self._fold = made.fold
+        self.key, self.enter, self.leave = made.bind(environment, self.groups, self._emptied)
 
     def values(self, key: Key) -> tuple[Any, ...]:
         """The values of a group; of one that is not there, those of an empty one."""
@@ -82,8 +66,60 @@ class Groups:
 
     def restore(self, state: Any) -> None:
         """The groups."""
-        self.groups = {key: [group, count] for key, group, count in state}
-        self._emptied = {key: None for key, _, count in state if count <= 0 and self._forgets}
+        self.clear()
+        self.groups.update((key, [group, count]) for key, group, count in state)
+        self._emptied.update((key, None) for key, _, count in state if count <= 0 and self._forgets)
+
+
+class _Functions(NamedTuple):
+    """What is generated once for a level: `bind(e, groups, emptied)` gives `key`, `enter` and `leave` of its groups."""
+
+    fold: Fold
+    bind: Callable[..., tuple[OfRows, OfRows, OfRows]]
+
+
+@lru_cache(maxsize=4096)
+def _functions(keys: Same, calls: Same) -> _Functions:
+    fold = Fold(calls.items)
+    source, own = fold.source(), as_keys(keys.items)
+    source.objects["start"] = fold.start
+
+    def key() -> str:
+        return f"({''.join(f'{source.emit(each)}, ' for each in own)})"
+
+    def enter() -> None:
+        source.line(f"k = {key()}")
+        source.block("if emptied:", forget)
+        source.line("h = groups.get(k)")
+        source.line("if h is None: h = groups[k] = [start(), 0]")
+        source.line("h[1] += 1")
+        source.line("g = h[0]")
+        fold.changes(source, "enter")
+        source.line("return k")
+
+    def forget() -> None:
+        source.line("for each in emptied: groups.pop(each, None)")
+        source.line("emptied.clear()")
+
+    def leave() -> None:
+        source.line(f"k = {key()}")
+        source.line("h = groups.get(k)")
+        source.block("if h is not None and h[1] > 0:" if own else "if h is not None:", take)
+        source.line("return k")
+
+    def take() -> None:
+        source.line("h[1] -= 1")
+        source.line("g = h[0]")
+        fold.changes(source, "leave")
+        if own:  # the group over all rows stays
+            source.line("if h[1] <= 0: emptied[k] = None")
+
+    source.line("s = ()")
+    source.block("def key(r):", lambda: source.line(f"return {key()}"))
+    source.block("def enter(r):", enter)
+    source.block("def leave(r):", leave)
+    source.line("return key, enter, leave")
+    return _Functions(fold, source.function("bind", "e, groups, emptied"))
 
 
 class Aggregation:
@@ -91,14 +127,16 @@ class Aggregation:
 
     def __init__(self, levels: Iterable[Groups]) -> None:
         self.levels = list(levels)
+        self.only = self.levels[0] if len(self.levels) == 1 and type(self.levels[0]) is Groups else None
+        """The level, where there is one alone that keeps its groups itself."""
 
     def change(self, new: Iterable[Rows], old: Iterable[Rows]) -> None:
         """Rows come in, then rows leave."""
         for level in self.levels:
             for r in new:
-                level.enter(level.key(r), r)
+                level.enter(r)
             for r in old:
-                level.leave(level.key(r), r)
+                level.leave(r)
 
     def slots(self, r: Rows) -> tuple[Any, ...]:
         """The values of a row's groups."""

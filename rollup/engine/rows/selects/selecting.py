@@ -6,23 +6,15 @@ group, None where there are no groups) with the row. How many of them leave, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Row, Rows
-from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.grouping import Aggregation, Key, Level
-
-
-class Out(NamedTuple):
-    """A row on its way out, with the values it is ordered by."""
-
-    row: Row
-    order: tuple[Any, ...] = ()
+from rollup.engine.rows.selects.grouping import Aggregation, Key, Level, OfRows
+from rollup.engine.rows.selects.projecting import Out, Projector
 
 
 class Change(NamedTuple):
@@ -49,34 +41,13 @@ class Changes(NamedTuple):
     steps: Sequence[tuple[Any, bool, Out | None]] = ()
 
 
-@dataclass(frozen=True)
-class Projection:
-    """The columns of a row, the condition it must fulfil, and what it is ordered by; `whole`: the input's row itself."""
-
-    columns: tuple[Expr, ...]
-    having: Expr | None = None
-    order: tuple[Expr, ...] = ()
-    whole: bool = False
+AtOnce = tuple[list[Row], list[Row]]
+"""The rows that come and those that leave."""
 
 
-class Projector:
-    """Makes rows."""
-
-    def __init__(self, projection: Projection, environment: Environment, make: Callable[[Sequence[Any]], Row]) -> None:
-        self._columns = compiled_row(projection.columns)
-        self._having = predicate(projection.having) if projection.having is not None else None
-        self._order = compiled_row(projection.order) if projection.order else None
-        self._environment, self._make, self._whole = environment, make, projection.whole
-
-    def out(self, r: Rows, s: Sequence[Any], arriving: bool) -> Out | None:
-        """The row, None when it does not fulfil the condition."""
-        e = self._environment
-        e.arriving = arriving
-        if self._having is not None and not self._having(r, s, e):
-            return None
-        whole = r[0] if self._whole else None
-        row = whole if whole is not None else self._make(self._columns(r, s, e))
-        return Out(row, self._order(r, s, e) if self._order is not None else ())
+def rows_of(changes: Changes) -> AtOnce:
+    """The rows of changes."""
+    return [change.out.row for change in changes.new], [change.out.row for change in changes.old]
 
 
 class Kind(Protocol):
@@ -86,6 +57,10 @@ class Kind(Protocol):
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         """The input has changed."""
+        ...
+
+    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
+        """The same for one to whom the rows alone matter, in no order."""
         ...
 
     def current(self, unit: Any) -> Out | None:
@@ -127,6 +102,11 @@ class PerRow:
         self._projector, self._aggregation, self.grouped = projector, aggregation, grouped
         self._leaving = leaving
         self._remember = remember and grouped
+        level = None if aggregation is None else aggregation.only
+        self._shown = projector.of_group(level) if level is not None or aggregation is None else None
+        self._enter, self._leave, self._key = (
+            (None, None, None) if level is None else (level.enter, level.leave, level.key)
+        )
         self.plain = aggregation is None and not grouped
         """Whether there are neither aggregates nor groups."""
         self._representatives: dict[Key, Rows] = {}
@@ -139,6 +119,18 @@ class PerRow:
         gained, lost = ([self._unit(r) for r in rows] if self.grouped else () for rows in (new, old))
         before = self._changes(old, False) if self._leaving else []
         return Changes(self._changes(new, True), before, len(new), len(old), gained, lost)
+
+    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
+        shown, e = self._shown, self._projector.environment
+        if shown is None or self._remember:
+            return rows_of(self.update(new, old))
+        came, left = _keys(self._enter, new), _keys(self._leave, old)
+        before: list[Row] = []
+        if self._leaving and old:
+            e.arriving = False
+            before = [row for k, r in zip(left, old, strict=True) if (row := shown(k, r)) is not None]
+        e.arriving = True
+        return [row for k, r in zip(came, new, strict=True) if (row := shown(k, r)) is not None], before
 
     def representatives(self) -> Iterable[Key]:
         """All groups that were ever seen."""
@@ -168,6 +160,12 @@ class PerRow:
         self._representatives = dict(state[1])
 
     def _changes(self, rows: Iterable[Rows], arriving: bool) -> list[Change]:
+        shown, key = self._shown, self._key
+        if shown is not None and not self._projector.ordered:
+            self._projector.environment.arriving = arriving
+            keyed = ((None if key is None else key(r), r) for r in rows)
+            made = [(k if self.grouped else None, shown(k, r)) for k, r in keyed]
+            return [Change(unit, Out(row)) for unit, row in made if row is not None]
         found = [(r, self._projector.out(r, self._slots(r), arriving)) for r in rows]
         return [Change(self._unit(r), out) for r, out in found if out is not None]
 
@@ -178,6 +176,11 @@ class PerRow:
         return self._aggregation.levels[0].key(r) if self.grouped and self._aggregation is not None else None
 
 
+def _keys(move: OfRows | None, rows: Sequence[Rows]) -> Sequence[Key | None]:
+    """The groups that rows have entered or left, where there are groups."""
+    return [None] * len(rows) if move is None else [move(r) for r in rows]
+
+
 class Total:
     """One row in all: the values after the change, and those before it."""
 
@@ -186,6 +189,8 @@ class Total:
     def __init__(self, projector: Projector, aggregation: Aggregation, width: int, leaving: bool = True) -> None:
         self._projector, self._aggregation, self._leaving = projector, aggregation, leaving
         self._nothing: Rows = (None,) * width
+        level = aggregation.only
+        self._shown = projector.of_group(level) if level is not None and not level.level.keys else None
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         before = self._row(False) if self._leaving else None
@@ -197,6 +202,19 @@ class Total:
             len(new),
             len(old),
         )
+
+    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
+        before = self._shown_as(False) if self._leaving else None
+        self._aggregation.change(new, old)
+        after = self._shown_as(True)
+        return [] if after is None else [after], [] if before is None else [before]
+
+    def _shown_as(self, arriving: bool) -> Row | None:
+        if self._shown is None:
+            out = self._row(arriving)
+            return None if out is None else out.row
+        self._projector.environment.arriving = arriving
+        return self._shown((), self._nothing)
 
     def current(self, unit: Any) -> Out | None:
         return self._row(True)
@@ -222,6 +240,9 @@ class Total:
         self._aggregation.restore(state)
 
     def _row(self, arriving: bool) -> Out | None:
+        if self._shown is not None and not self._projector.ordered:
+            row = self._shown_as(arriving)
+            return None if row is None else Out(row)
         return self._projector.out(self._nothing, self._aggregation.slots(self._nothing), arriving)
 
 
@@ -267,6 +288,8 @@ class PerGroup:
         self._stepwise = stepwise
         self._whole = grouping.sets == (tuple(range(len(grouping.dimensions))),)
         self._levels, self._own = levels, own
+        level = levels.only if self._whole and not own.levels else None
+        self._shown = None if level is None else projector.of_group(level, keyed=True)
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
@@ -282,22 +305,37 @@ class PerGroup:
             outs = [(unit, self._out(unit, touched[unit], False)) for unit in units]
             before = [Change(unit, out) for unit, out in outs if out is not None]
         self._rows.update(touched)
-        steps = self._steps(new, old) if self._stepwise else self._counted(gained, lost, new, old)
+        steps = self._steps(new, old) if self._stepwise else self._counted(new, old)
         after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
         if not self._ever:
             self.forget(units)
         units_in, units_out = [unit for unit, _ in gained], [unit for unit, _ in lost]
         return Changes(after, before, len(new), len(old), units_in, units_out, steps)
 
-    def _counted(
-        self, gained: Sequence[UnitRow], lost: Sequence[UnitRow], new: Sequence[Rows], old: Sequence[Rows]
-    ) -> Sequence[tuple[Any, bool, Out | None]]:
+    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
+        shown, level, e = self._shown, self._levels.only, self._projector.environment
+        if shown is None or level is None or self._stepwise:
+            return rows_of(self.update(new, old))
+        before: list[Row] = []
+        if self._leaving:
+            e.arriving = False
+            came, left = {level.key(r): r for r in new}, {level.key(r): r for r in old}
+            touched = {**came, **left, **came}
+            before = [row for k, r in touched.items() if (row := shown(k, r)) is not None]
+        came, left = {level.enter(r): r for r in new}, {level.leave(r): r for r in old}
+        touched = {**came, **left, **came}  # the row that a group is shown with is the newest
+        e.arriving = True
+        after = [row for k, r in touched.items() if (row := shown(k, r)) is not None]
+        for key, r in touched.items():
+            if self._ever or key in level:
+                self._rows[0, key] = r
+            else:
+                self._rows.pop((0, key), None)
+        return after, before
+
+    def _counted(self, new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[tuple[Any, bool, Out | None]]:
         """The rows come in, then others leave."""
-        levels = self._levels.levels
-        for (place, key), r in gained:
-            levels[place].enter(key, r)
-        for (place, key), r in lost:
-            levels[place].leave(key, r)
+        self._levels.change(new, old)
         self._own.change(new, old)
         return ()
 
@@ -307,11 +345,11 @@ class PerGroup:
         for r in new:
             units = self._units([r])
             steps += [(unit, True, self._out(unit, r, False)) for unit, _ in units]
-            self._counted(units, (), [r], ())
+            self._counted([r], ())
         for r in old:
             units = self._units([r])
             steps += [(unit, False, self._out(unit, r, False)) for unit, _ in units]
-            self._counted((), units, (), [r])
+            self._counted((), [r])
         return steps
 
     def groups(self) -> list[Any]:
@@ -362,6 +400,10 @@ class PerGroup:
 
     def _out(self, unit: Any, r: Rows, arriving: bool) -> Out | None:
         place, key = unit
+        if self._shown is not None and not self._projector.ordered:
+            self._projector.environment.arriving = arriving
+            row = self._shown(key, r)
+            return None if row is None else Out(row)
         if self._whole:
             s = (*key, *self._levels.levels[0].values(key), *self._own.slots(r))
             return self._projector.out(r, s, arriving)

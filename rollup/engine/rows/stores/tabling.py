@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.compiling import compiled_key
 from rollup.engine.folding import Fold
 from rollup.engine.row import Rows
 from rollup.engine.rows.plans import TableTarget
@@ -21,7 +20,7 @@ class TableGroups(Groups):
     def __init__(self, target: TableTarget, home: Instance) -> None:
         super().__init__(Level(target.keys, ()), home.environment)
         self._target, self._home = target, home
-        self._key = compiled_key(target.keys)
+        self.enter, self.leave = self._enter, self._leave
         self._folds = [Fold((call,)) for call in target.calls]
 
     @property
@@ -32,17 +31,19 @@ class TableGroups(Groups):
         assert isinstance(store, Table)
         return store
 
-    def enter(self, key: Key, r: Rows) -> None:
-        """A row comes in."""
+    def _enter(self, r: Rows) -> Key:
+        key = self.key(r)
         for fold, slots in zip(self._folds, self._slots(key), strict=True):
             fold.enter(slots, r, self._environment)
         self._write(key)
+        return key
 
-    def leave(self, key: Key, r: Rows) -> None:
-        """A row leaves."""
+    def _leave(self, r: Rows) -> Key:
+        key = self.key(r)
         for fold, slots in zip(self._folds, self._slots(key), strict=True):
             fold.leave(slots, r, self._environment)
         self._write(key)
+        return key
 
     def values(self, key: Key) -> tuple[Any, ...]:
         """The values as the table has them."""
