@@ -198,18 +198,20 @@ def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arriv
     if not rows:
         return None
     statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), pa.array([name], pa.string()))
-    found = zip(*[row.values for row in rows], strict=True)
-    columns = [_column(_values(values, kind), kind) for values, kind in zip(found, kinds.fields.values(), strict=False)]
+    columns = [
+        _column(_values([row.values[place] for row in rows], kind), kind)
+        for place, kind in enumerate(kinds.fields.values())
+    ]
     table = pa.table(columns, names=list(kinds.fields))
     return Arrived(statement, pa.array(at, pa.int64()), pa.array(sign, pa.int8()), table)
 
 
-def _values(found: Sequence[Any], kind: DataType) -> Sequence[Any]:
+def _values(found: list[Any], kind: DataType) -> list[Any]:
     """Values as listeners see them; those of most types are what they are."""
     return found if kind.arrow is not None else [_shown(value, kind) for value in found]
 
 
-def _column(values: Sequence[Any], kind: DataType) -> pa.Array:
+def _column(values: list[Any], kind: DataType) -> pa.Array:
     """A column of its type; of the type of its values where they are wider, as sums may be; else of their texts."""
     for wanted in (arrow_type(kind), None):
         try:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rollup.engine.compiling import compiled, compiled_row, predicate, row_test
 from rollup.engine.index import Entry, Receiver
 from rollup.engine.ranges import intervals, paths
-from rollup.engine.row import NOTHING, Delta, Row
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Test, Unnest
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Window
@@ -48,11 +48,6 @@ class InputState:
         """Whether earlier arrivals are kept."""
         return self._earlier is not None
 
-    @property
-    def due(self) -> int | None:
-        """The next instant of the window's timer."""
-        return self.window.due if self.window is not None else None
-
     def arrive(self, rows: Sequence[Row]) -> Delta:
         """Rows arrive."""
         for unnesting in self._unnest:
@@ -78,11 +73,6 @@ class InputState:
     def passing(self, rows: Iterable[Row]) -> list[Row]:
         """The rows of a store that fulfil the input's condition."""
         return [row for row in rows if self._test((row,), (), self._home.environment)]
-
-    def fire(self, now: int) -> Delta:
-        """The window's timer, if it is due."""
-        window = self.window
-        return window.fire(now) if window is not None and window.due is not None and window.due <= now else NOTHING
 
     def earlier(self, row: Row, offset: int) -> Row | None:
         """The row that arrived `offset` rows before this one."""

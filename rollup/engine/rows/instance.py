@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rollup.engine.rows.component import Component
     from rollup.engine.rows.contexts.partitions import Partition
     from rollup.engine.rows.stores.named import Store
+    from rollup.engine.rows.windows.base import Window
 
 
 class Instance:
@@ -43,8 +44,9 @@ class Instance:
         self.alive = False
         self.inputs = [InputState(spec, self) for spec in inputs]
         self._remembers = any(state.remembers for state in self.inputs)
-        self._timed = [state.window for state in self.inputs if state.window is not None and state.window.timed]
-        """The windows that may ask for an instant."""
+        windows = enumerate(state.window for state in self.inputs)
+        self._timed = [(number, window) for number, window in windows if window is not None and window.timed]
+        """The windows that may ask for an instant, and their inputs."""
         running = running_of(lookups, inputs, width, self.environment) if width else [None] * len(lookups)
         self._running = [each for each in running if each is not None]
         self.environment.ask = [ask(lookup, self, kept) for lookup, kept in zip(lookups, running, strict=True)]
@@ -158,19 +160,23 @@ class Instance:
         """A timer is due: the windows that are due make one change together, those of several keys one after the other."""
         if not self.alive:
             return
-        if phase is Phase.WINDOW and len(self.inputs) == 1:
-            state = self.inputs[0]
-            while (due := state.due) is not None and due <= now:
-                delta = state.fire(now)
-                self._change({0: delta} if delta else {})
-        elif phase is Phase.WINDOW:
-            while due := [(s.due, n) for n, s in enumerate(self.inputs) if s.due is not None and s.due <= now]:
-                first = sorted(due, key=lambda each: (each[0], -each[1]))  # at one instant sub-queries before the rest
-                deltas = {number: self.inputs[number].fire(now) for _, number in (first if self.joins else first[:1])}
-                self._change({number: delta for number, delta in deltas.items() if delta})
+        if phase is Phase.WINDOW:
+            while due := self._due(now):
+                deltas = {number: window.fire(now) for _, number, window in (due if self.joins else due[:1])}
+                self._change({-number: delta for number, delta in deltas.items() if delta})
         else:
             self.fire_outputs(now)
         self.ask_timers()
+
+    def _due(self, now: int) -> list[tuple[int, int, Window]]:
+        """The windows that are due, with minus the number of their input: at one instant sub-queries before the rest."""
+        due: list[tuple[int, int, Window]] = []
+        for number, window in self._timed:
+            at = window.due
+            if at is not None and at <= now:
+                due.append((at, -number, window))
+        due.sort()
+        return due
 
     def _matched(self, number: int, matches: Iterable[Any]) -> None:
         """Each match is a change of its own, also where one event makes several; what comes of them is one delivery.
@@ -212,7 +218,7 @@ class Instance:
         """Ask for the next instants."""
         if self._timed:
             windows: int | None = None
-            for window in self._timed:
+            for _, window in self._timed:
                 due = window.due
                 if due is not None and (windows is None or due < windows):
                     windows = due

@@ -44,8 +44,8 @@ class Pairs:
         for row in rows:
             self._sides[place].setdefault(self._key(place, row), {})[row.id] = row
 
-    def change(self, deltas: Mapping[int, Delta]) -> tuple[list[Rows], list[Rows]]:
-        """The pairs that come and that leave."""
+    def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
+        """The pairs that come and that leave; the latter only if somebody wants them: `leaving`."""
         for place, delta in deltas.items():
             self.fill(place, delta.new)
             for row in delta.old:
@@ -53,6 +53,8 @@ class Pairs:
         came = {place: delta.new for place, delta in deltas.items() if delta.new}
         left = {place: delta.old for place, delta in deltas.items() if delta.old}
         new = self._pairs(came, self._held) if came else []
+        if not leaving:
+            return new, []
         return new, self._pairs(left, lambda place, key: self._before(deltas.get(place), place, key)) if left else []
 
     def _key(self, place: int, row: Row) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -175,7 +176,7 @@ class Runner:
 
     def _fire(self) -> None:
         for target, phase, _ in self.timers.take(self.now):
-            self._during(lambda target=target, phase=phase: target.fire(phase, self.now))
+            self._during(partial(target.fire, phase, self.environment.clock.now))
             if self.fired is not None:
                 self.fired.append((len(self.deliveries), phase))
 
@@ -239,7 +240,7 @@ class Runner:
         outermost, self._running = not self._running, True
         try:
             work()
-            if outermost:
+            if outermost and (self._inserts or self._tells or self._waiting):
                 self._drain()
         finally:
             if outermost:

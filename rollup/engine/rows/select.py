@@ -10,7 +10,7 @@ from rollup.engine.compiling import compiled, predicate
 from rollup.engine.row import NOTHING, Delta, Row, Rows, comparable
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pairing import pairs
-from rollup.engine.rows.plans import Finish, Select, StoreInput, StreamInput
+from rollup.engine.rows.plans import Finish, PatternInput, Select, StoreInput, StreamInput
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
@@ -54,8 +54,11 @@ class SelectInstance(Instance):
             self.component.set_variable,
             plan.emitted,
             bool(plan.finish.descending),
+            self._tells_what_leaves(),
         )
         self._adds_up = not alone or _adds_up(plan, self.kind)
+        self._leaves = self._says_what_leaves() or not (isinstance(self.kind, PerRow) and self.kind.plain)
+        """Whether rows that leave make a difference."""
 
     def _kind(self) -> Kind:
         plan, e = self.plan, self.environment
@@ -74,10 +77,10 @@ class SelectInstance(Instance):
 
     def _says_what_leaves(self) -> bool:
         """Whether anybody gets rows that leave, so that they are made at all."""
-        plan = self.plan
-        if plan.emitted != "new" or plan.rate.limited or plan.rate.mode != "default":
-            return True
-        return plan.target is not None and plan.target.leaving
+        return self._tells_what_leaves() or self.plan.rate.limited or self.plan.rate.mode != "default"
+
+    def _tells_what_leaves(self) -> bool:
+        return self.plan.emitted != "new" or (self.plan.target is not None and self.plan.target.leaving)
 
     def start(self) -> None:
         """Hear of variables where an output depends on them."""
@@ -187,7 +190,7 @@ class SelectInstance(Instance):
 
     def _rows(self, deltas: dict[int, Delta]) -> tuple[Sequence[Rows], Sequence[Rows]]:
         if self._pairs is not None:
-            new, old = self._pairs.change(deltas)
+            new, old = self._pairs.change(deltas, self._leaves)
         elif self._join is not None:
             new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
         else:
@@ -322,9 +325,9 @@ class SelectInstance(Instance):
 
 
 def _sole(plan: Select) -> bool:
-    """Whether there is one input, a stream of which nothing is kept but its window."""
+    """Whether there is one input, of which nothing is kept but its window."""
     match plan.inputs:
-        case (StreamInput(unnest=(), prior=0),):
+        case (StreamInput(unnest=(), prior=0) | PatternInput(prior=0) | StoreInput(),):
             return plan.join is None and not plan.own_inputs
         case _:
             return False
@@ -333,7 +336,7 @@ def _sole(plan: Select) -> bool:
 def _alone(plan: Select) -> bool:
     """Whether each event is answered by itself: no window, no aggregate, no rate, so no clock and nothing to forget."""
     rate, spec = plan.rate, plan.inputs[0]
-    if not _sole(plan) or (isinstance(spec, StreamInput) and spec.window is not None):
+    if not _sole(plan) or not isinstance(spec, StreamInput) or spec.window is not None:
         return False
     waits = rate.limited or rate.mode != "default" or rate.after_span is not None or rate.after_events is not None
     return not (waits or plan.levels or plan.grouping is not None or plan.into is not None)

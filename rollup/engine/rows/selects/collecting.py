@@ -21,7 +21,9 @@ class Shown(NamedTuple):
 
 
 class Collector(Protocol):
-    """What is kept between two outputs."""
+    """What is kept between two outputs. `keeps`: whether it takes changes at all, or asks for rows when they are shown."""
+
+    keeps: bool
 
     def take(self, changes: Changes) -> None:
         """The input has changed."""
@@ -61,6 +63,8 @@ def _restored(state: Any) -> Any:
 class Everything:
     """All rows of the interval; a total that nothing touched shows its value (`idle`)."""
 
+    keeps = True
+
     def __init__(self, idle: Callable[[], Shown] | None = None) -> None:
         self._new: list[Out] = []
         self._old: list[Out] = []
@@ -91,6 +95,8 @@ class Everything:
 class LastOfUnits:
     """The last row that came and the last that left, of each unit."""
 
+    keeps = True
+
     def __init__(self) -> None:
         self._new: dict[Any, Out] = {}
         self._old: dict[Any, Out] = {}
@@ -112,18 +118,20 @@ class LastOfUnits:
 
 
 class LastTotal:
-    """The total now, and as it was at the output before."""
+    """The total now, and, if what leaves is `told`, as it was at the output before."""
 
-    def __init__(self, kind: Total) -> None:
-        self._kind = kind
-        self._before = kind.previous()
+    keeps = False
+
+    def __init__(self, kind: Total, told: bool) -> None:
+        self._kind, self._told = kind, told
+        self._before = kind.previous() if told else None
 
     def take(self, changes: Changes) -> None:
         """The total is asked for when it is shown."""
 
     def show(self) -> Shown:
         shown = Shown(_there(self._kind.current(None)), _there(self._before))
-        self._before = self._kind.previous()
+        self._before = self._kind.previous() if self._told else None
         return shown
 
     def snapshot(self) -> Any:
@@ -138,6 +146,8 @@ class AllOfGroups:
 
     A group that lost rows shows its newest row again at that moment, once.
     """
+
+    keeps = True
 
     def __init__(self, kind: PerRow) -> None:
         self._kind = kind
@@ -169,6 +179,8 @@ class AllOfGroups:
 class OthersOfGroups:
     """The rows of the interval, and of every group that got none its newest row with the value it has at the output."""
 
+    keeps = True
+
     def __init__(self, kind: PerRow) -> None:
         self._kind = kind
         self._kept = Everything()
@@ -198,6 +210,8 @@ class FirstOfUnits:
 
     A group's row is the value after the change, and, as one that leaves, the value before the row that began the interval.
     """
+
+    keeps = True
 
     def __init__(self, of_groups: bool, passes: Callable[[Any, int, int], bool]) -> None:
         self._of_groups, self._passes = of_groups, passes
@@ -234,6 +248,8 @@ class Groups:
     Else of those that were touched, and the value before is the first of the interval that fulfils the condition.
     """
 
+    keeps = True
+
     def __init__(self, kind: PerGroup, every: bool) -> None:
         self._kind, self._every = kind, every
         self._before: dict[Any, Out | None] = {}
@@ -263,6 +279,8 @@ class Groups:
 class Content:
     """What is there: nothing leaves."""
 
+    keeps = False
+
     def __init__(self, content: Callable[[], Sequence[Change]]) -> None:
         self._content = content
 
@@ -279,13 +297,17 @@ class Content:
         """Nothing is kept."""
 
 
-def collector(mode: str, kind: Kind, content: Callable[[], Sequence[Change]], ordered: bool = False) -> Collector:
-    """The collector of a mode for a kind of statement; `ordered`: the rows of an output are put in order."""
+def collector(
+    mode: str, kind: Kind, content: Callable[[], Sequence[Change]], ordered: bool = False, told: bool = True
+) -> Collector:
+    """The collector of a mode for a kind of statement; `ordered`: the rows of an output are put in order; `told`:
+    somebody gets what leaves.
+    """
     if mode == "snapshot":
         return Content(content)
     if isinstance(kind, Total):
         total = kind
-        return LastTotal(total) if mode == "last" else Everything(lambda: both(total))
+        return LastTotal(total, told) if mode == "last" else Everything(lambda: both(total))
     if isinstance(kind, PerGroup):
         return Groups(kind, mode == "all") if mode in ("last", "all") else Everything()
     if mode == "last":

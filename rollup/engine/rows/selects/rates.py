@@ -11,7 +11,7 @@ from rollup.engine.expressions import Expr, Variable, walk
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Shown, collector, outs
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow, Total
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
 """The slots that a condition of an output sees: rows since the last output and ever, the time of the last output."""
@@ -77,6 +77,7 @@ class Outputs:
         set_variable: Callable[[str, Any], None],
         emitted: Literal["new", "both", "old"] = "new",
         ordered: bool = False,
+        told: bool = True,
     ) -> None:
         self._rate, self._kind, self._environment, self._emit = rate, kind, environment, emit
         self.update, self._set, self._emitted = update, set_variable, emitted
@@ -89,7 +90,9 @@ class Outputs:
         self._end_when = predicate(rate.end_when)
         self._after_events = compiled(rate.after_events) if rate.after_events is not None else None
         firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
-        self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered)
+        self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered, told)
+        counts = isinstance(kind, Total) and not self._collector.keeps and update == kind.update
+        self._take: Callable[[Sequence[Rows], Sequence[Rows]], object] = kind.count if counts else self._collected
         self._counts: list[Any] = [0, 0, 0, 0, environment.now]
         self._open = True
         self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0
@@ -142,7 +145,7 @@ class Outputs:
         """Evaluate the changes that wait as they are."""
         pending, self._pending = self._pending, []
         for new, old in pending:
-            self._collector.take(self.update(new, old))
+            self._take(new, old)
 
     def variable_changed(self) -> None:
         """A variable has another value: a condition that holds now is shown when the clock moves next."""
@@ -171,15 +174,15 @@ class Outputs:
 
     def _keep(self, new: Sequence[Rows], old: Sequence[Rows]) -> bool:
         """Keep a change for the next output; whether it counts, `after` being over."""
-        at_once = self._policy in ("snapshot", "units") or (self._policy == "kept" and not self._plain)
         let = self._let(len(new))
-        if self._policy == "snapshot":
-            self.update(new, old)
-        elif at_once and self._policy == "kept":
-            self._collector.take(self.update(new, old))
+        if self._policy == "snapshot" or (self._policy == "kept" and not self._plain):
+            self._take(new, old)
         elif let or not self._plain or self._policy == "kept":
             self._pending.append((new, old))
         return let
+
+    def _collected(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        self._collector.take(self.update(new, old))
 
     def _let(self, arrived: int) -> bool:
         """Whether `after` is over: the change that ends it passes whole."""

@@ -216,6 +216,10 @@ class Total:
         self._projector.environment.arriving = arriving
         return self._shown((), self._nothing)
 
+    def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        """The input has changed, and nobody asks what the row is now."""
+        self._aggregation.change(new, old)
+
     def current(self, unit: Any) -> Out | None:
         return self._row(True)
 
@@ -228,7 +232,7 @@ class Total:
         return [Change(None, row)] if row is not None else []
 
     def fill(self, rows: Sequence[Rows]) -> None:
-        self._aggregation.change(rows, ())
+        self.count(rows, ())
 
     def clear(self) -> None:
         self._aggregation.clear()

@@ -14,7 +14,7 @@ from rollup.engine.folding import Fold
 from rollup.engine.row import Delta, Row, comparable, listed
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.timers import Order
+from rollup.engine.timers import Order, Phase
 from rollup.engine.types import Kind, RowType
 
 if TYPE_CHECKING:
@@ -178,8 +178,10 @@ class NamedWindow(Store):
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
-        old = [*leaving, *(row for row, _ in updates)]
-        new = [*coming, *(self.row(updated(row, values)) for row, values in updates)]
+        old, new = list(leaving), list(coming)
+        for row, values in updates:
+            old.append(row)
+            new.append(self.row(updated(row, values)))
         if self.unique:
             self.check(new, old)
         for row in old:
@@ -196,8 +198,6 @@ class NamedWindow(Store):
 
     def ask_timers(self) -> None:
         """The window's next instant."""
-        from rollup.engine.timers import Phase
-
         self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
 
     def rows(self) -> list[Row]:

@@ -35,11 +35,10 @@ class Stamped(Kept):
 
     def before(self, limit: int) -> list[Row]:
         """Let out, from the front, the rows that came at `limit` or earlier."""
-        out = list[Row]()
-        while self.rows and self.times[next(iter(self.rows))] <= limit:
-            row = self.pop()
-            del self.times[row.id]
-            out.append(row)
+        out, rows, times = list[Row](), self.rows, self.times
+        while rows and times[number := next(iter(rows))] <= limit:
+            out.append(rows.pop(number))
+            del times[number]
         return out
 
     def snapshot(self) -> Any:
@@ -71,7 +70,9 @@ class _Time(Stamped):
 
     @property
     def due(self) -> int | None:
-        return self.times[next(iter(self.rows))] + self._span if self.rows else None
+        for oldest in self.rows:
+            return self.times[oldest] + self._span
+        return None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list[Row]()
@@ -104,7 +105,9 @@ class _Delay(Stamped):
 
     @property
     def due(self) -> int | None:
-        return self.times[next(iter(self.rows))] + self._span if self.rows else None
+        for oldest in self.rows:
+            return self.times[oldest] + self._span
+        return None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         for row in rows:
