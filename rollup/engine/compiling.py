@@ -169,10 +169,12 @@ class Source:
         return name
 
     def function(self, name: str, parameters: str) -> Callable[..., Any]:
-        """The function of all the lines."""
-        scope = dict(self.objects)
-        exec(_code(f"def {name}({parameters}):\n" + "\n".join(self.lines) + "\n", name), scope)
-        return scope[name]
+        """The function of all the lines, which are its `__doc__`."""
+        scope, text = dict(self.objects), f"def {name}({parameters}):\n" + "\n".join(self.lines) + "\n"
+        exec(_code(text, name), scope)
+        made = scope[name]
+        made.__doc__ = text
+        return made
 
     def emit(self, expr: Expr) -> str:
         """Add what computes an expression; the answer is the name or the atom that holds its value."""

@@ -1,7 +1,10 @@
-"""The kept pairs of a join against joining the whole windows anew, and clocks of many keys that are not all looked at."""
+"""Short ways against the long ones: the kept pairs of a join against joining the whole windows anew, rows that leave at
+once against those that an output would be given, clocks of many keys that are not all looked at.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from rollup.engine.expressions import Field
 from rollup.engine.row import Row
 from rollup.engine.rows import select
 from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.selects import grouping, pergroup, selecting
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Time
@@ -26,11 +30,27 @@ JOINS = [
     "select irstream a.v as x, b.v as y from A#length(2) as a, B#length(1) as b",
     "select irstream count(*) as n, sum(b.v) as s from A#length(3) as a, B#time(6 msec) as b where a.k = b.k",
 ]
+WAYS = [
+    "select irstream * from A(v > 0)#length(2)",
+    "select irstream k, v + 1 as w from A#time(5 msec) where v is not null",
+    "select irstream k, sum(v) as s from A#length(3) group by k",
+    "select k, sum(v) as s, count(*) as n from A#time(6 msec) group by k having count(*) > 1",
+    "select irstream k, v, avg(v) as m, istream() as i from A#length(2) group by k",
+    "select irstream max(v) as m, count(*) as n, istream() as i from A#length(3) having count(v) > 0",
+    "select irstream k, v, count(*) as n from A#length_batch(2) group by rollup(k, v)",
+    "select irstream k, sum(v, group_by:(k)) as s, sum(v) as t from A#time_batch(4 msec)",
+    "select irstream a.v as x, count(*) as n from pattern [every a=A -> b=B(k=a.k)]#length(2) group by a.v",
+    "select irstream k, (select count(*) from B#length(2) as b where b.k = a.k) as n from A#length(2) as a group by k",
+    "create window W#length(3) as A; insert into W select * from A; @name('s') select k, max(v) as m from W group by k",
+    "select k, count(*) as n from A output last every 4 msec",
+    "select irstream count(*) as n from A output last every 3 events",
+    "select k, sum(v) as s from A#length(2) group by k output snapshot every 3 msec",
+]
 events = st.tuples(st.sampled_from("AB"), st.sampled_from(["x", "y", None]), st.sampled_from([1, 2, None]))
 steps = st.lists(st.one_of(events, events, st.integers(1, 8), st.just("restart")), max_size=25)
 
 
-def _run(text: str, found: list[Any], restarts: bool) -> list[Any]:
+def _run(text: str, found: list[Any], restarts: bool, order: Callable[[list[Any]], list[Any]]) -> list[Any]:
     engine, said = Engine(), []
     engine.deploy(SCHEMA)
     engine.deploy(text, "s")
@@ -41,7 +61,7 @@ def _run(text: str, found: list[Any], restarts: bool) -> list[Any]:
             engine.advance(engine.now + step)
         else:
             engine.send(step[0], {"k": step[1], "v": step[2]})
-        said += [(each.at, _sorted(each.new), _sorted(each.old)) for each in engine.heard()]
+        said += [(each.at, order(each.new), order(each.old)) for each in engine.heard()]
     return said
 
 
@@ -53,10 +73,23 @@ def _sorted(rows: list[Any]) -> list[Any]:
 @settings(max_examples=40, deadline=None)
 @given(found=steps)
 def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: Any) -> None:
-    kept = _run(text, found, restarts=True)
+    kept = _run(text, found, restarts=True, order=_sorted)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, "pairs", lambda *_: None)
-        assert _run(text, found, restarts=False) == kept
+        assert _run(text, found, restarts=False, order=_sorted) == kept
+
+
+@pytest.mark.parametrize("text", WAYS)
+@settings(max_examples=25, deadline=None)
+@given(found=steps)
+def test_rows_that_leave_at_once_are_those_that_an_output_would_be_given(text: str, found: Any) -> None:
+    short = _run(text, found, restarts=True, order=list)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "_sole", lambda plan: False)
+        patch.setattr(grouping.Aggregation, "only", None)
+        for kind in (selecting.PerRow, selecting.Total, pergroup.PerGroup):
+            patch.setattr(kind, "at_once", lambda self, new, old: selecting.rows_of(self.update(new, old)))
+        assert _run(text, found, restarts=False, order=list) == short
 
 
 def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec
+from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.rows.selects.selecting import Grouping
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.types import RowType
 

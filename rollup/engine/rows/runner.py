@@ -114,7 +114,11 @@ class Runner:
     def send(self, stream: str, values: Sequence[Any]) -> None:
         """An event of a stream, and everything it causes."""
         self.rows = number = self.rows + 1
-        self.route(stream, Row(number, tuple(values)))
+        row = Row(number, tuple(values))
+        if self._running:
+            self.route(stream, row)
+        else:
+            self._cycle(stream, row)
 
     def route(self, stream: str, row: Row) -> None:
         """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs."""
@@ -214,18 +218,19 @@ class Runner:
         """An event to those whose filters it passed, each once with all its inputs."""
         if self.resting:
             entries = [entry for entry in entries if id(entry.receiver) not in self.resting]
-        if len(entries) == 1:
-            self._tell_one(entries[0].receiver, entries[0].inputs, row)
-            return
-        for _, group in groupby(entries, key=_receiver):
-            several = list(group)
-            self._tell_one(several[0].receiver, [entry.input for entry in several], row)
-
-    def _tell_one(self, receiver: Receiver, inputs: Sequence[int], row: Row) -> None:
+        receiver: Receiver | None = None
         try:
-            receiver.receive(inputs, row)
+            if len(entries) == 1:
+                receiver = entries[0].receiver
+                receiver.receive(entries[0].inputs, row)
+                return
+            for _, group in groupby(entries, key=_receiver):
+                several = list(group)
+                receiver = several[0].receiver
+                receiver.receive([entry.input for entry in several], row)
         except QueryError:
-            self.refused = (row, receiver.order)
+            if receiver is not None:
+                self.refused = (row, receiver.order)
             raise
 
     def _refuse_circle(self) -> None:

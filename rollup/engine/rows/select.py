@@ -14,9 +14,10 @@ from rollup.engine.rows.plans import Finish, PatternInput, Select, StoreInput, S
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
+from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out, Projector
 from rollup.engine.rows.selects.rates import Outputs
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow, Total
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
 from rollup.engine.rows.stores.tabling import TableGroups
 from rollup.engine.timers import Order, Phase
 
@@ -56,6 +57,8 @@ class SelectInstance(Instance):
             bool(plan.finish.descending),
             self._tells_what_leaves(),
         )
+        self._direct = self.outputs.direct
+        """Whether nothing ever waits for an output."""
         self._adds_up = not alone or _adds_up(plan, self.kind)
         self._leaves = self._says_what_leaves() or not (isinstance(self.kind, PerRow) and self.kind.plain)
         """Whether rows that leave make a difference."""
@@ -128,13 +131,14 @@ class SelectInstance(Instance):
     def _moved(self, delta: Delta) -> None:
         """The only input has changed."""
         new, old, forced = delta
-        came, left = [(row,) for row in new], [(row,) for row in old]
+        came: Sequence[Rows] = [*zip(new)]
+        left: Sequence[Rows] = [*zip(old)]
         if self._where is not None:
             came, left = self._passing(came), self._passing(left, False)
             forced = forced and bool(came or left)
         if not (came or left or forced):
             return
-        if self.outputs.direct:
+        if self._direct or self.outputs.direct:
             self._at_once(came, left, forced)
         else:
             self._released = {0: delta}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow, Total
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
 
 
 class Shown(NamedTuple):

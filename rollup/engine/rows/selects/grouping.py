@@ -127,8 +127,11 @@ class Aggregation:
 
     def __init__(self, levels: Iterable[Groups]) -> None:
         self.levels = list(levels)
-        self.only = self.levels[0] if len(self.levels) == 1 and type(self.levels[0]) is Groups else None
+
+    @property
+    def only(self) -> Groups | None:
         """The level, where there is one alone that keeps its groups itself."""
+        return self.levels[0] if len(self.levels) == 1 and type(self.levels[0]) is Groups else None
 
     def change(self, new: Iterable[Rows], old: Iterable[Rows]) -> None:
         """Rows come in, then rows leave."""

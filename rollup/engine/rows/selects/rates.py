@@ -11,7 +11,8 @@ from rollup.engine.expressions import Expr, Variable, walk
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Shown, collector, outs
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerGroup, PerRow, Total
+from rollup.engine.rows.selects.pergroup import PerGroup
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
 """The slots that a condition of an output sees: rows since the last output and ever, the time of the last output."""
@@ -91,8 +92,8 @@ class Outputs:
         self._after_events = compiled(rate.after_events) if rate.after_events is not None else None
         firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
         self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered, told)
-        counts = isinstance(kind, Total) and not self._collector.keeps and update == kind.update
-        self._take: Callable[[Sequence[Rows], Sequence[Rows]], object] = kind.count if counts else self._collected
+        total = kind if isinstance(kind, Total) and update == kind.update and not self._collector.keeps else None
+        self._take = self._collected if total is None else total.count
         self._counts: list[Any] = [0, 0, 0, 0, environment.now]
         self._open = True
         self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0

@@ -1,19 +1,17 @@
-"""What rows a change of the input makes: one a row, one in all, or one a group; each with its columns and sort keys.
+"""What rows a change of the input makes: one a row, or one in all, each with its columns and sort keys.
 
 A kind takes the rows that come and leave, keeps the aggregates, and gives `Change`s: the unit a row stands for (its
-group, None where there are no groups) with the row. How many of them leave, and when, is the rate's (`rates.py`).
+group, None where there are no groups) with the row. How many of them leave, and when, is the rate's (`rates.py`). One
+row a group is the kind of `pergroup.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rollup.engine.expressions import Expr
-from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Row, Rows
-from rollup.engine.rows.selects.grouping import Aggregation, Key, Level, OfRows
+from rollup.engine.rows.selects.grouping import Aggregation, Key, OfRows
 from rollup.engine.rows.selects.projecting import Out, Projector
 
 
@@ -248,171 +246,3 @@ class Total:
             row = self._shown_as(arriving)
             return None if row is None else Out(row)
         return self._projector.out(self._nothing, self._aggregation.slots(self._nothing), arriving)
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The dimensions of a grouped statement and the sets of them that make levels, finest first.
-
-    The slots of a row are the values of all dimensions (null where its set has not the dimension), then the calls of
-    its level, then the values of the levels with a grouping of their own, then which set it is.
-    """
-
-    dimensions: tuple[Expr, ...]
-    sets: tuple[tuple[int, ...], ...]
-    calls: tuple[AggregateCall, ...]
-    own: tuple[Level, ...] = ()
-
-    @property
-    def levels(self) -> list[Level]:
-        """The level of each set."""
-        return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
-
-
-UnitRow = tuple[tuple[int, Key], Rows]
-"""A row of the input with a group it belongs to: level and key."""
-
-
-class PerGroup:
-    """One row for each group that a change touches, in every level: the values after it, and those before it."""
-
-    grouped = True
-
-    def __init__(
-        self,
-        projector: Projector,
-        grouping: Grouping,
-        levels: Aggregation,
-        own: Aggregation,
-        ever: bool,
-        leaving: bool = True,
-        stepwise: bool = False,
-    ):
-        self._projector, self._grouping, self._ever, self._leaving = projector, grouping, ever, leaving
-        self._stepwise = stepwise
-        self._whole = grouping.sets == (tuple(range(len(grouping.dimensions))),)
-        self._levels, self._own = levels, own
-        level = levels.only if self._whole and not own.levels else None
-        self._shown = None if level is None else projector.of_group(level, keyed=True)
-        self._rows: dict[Any, Rows] = {}
-        """A row of the input for each group, by level and key."""
-
-    def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
-        levels = self._levels.levels
-        gained, lost = self._units(new), self._units(old)
-        came, left = dict(gained), dict(lost)
-        units, touched = list({**came, **left}), {**left, **came}  # the row that a group is shown with is the newest
-        if len(levels) > 1:
-            units.sort(key=lambda unit: unit[0])  # level by level, groups by first appearance
-        before: list[Change] = []
-        if self._leaving:
-            outs = [(unit, self._out(unit, touched[unit], False)) for unit in units]
-            before = [Change(unit, out) for unit, out in outs if out is not None]
-        self._rows.update(touched)
-        steps = self._steps(new, old) if self._stepwise else self._counted(new, old)
-        after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
-        if not self._ever:
-            self.forget(units)
-        units_in, units_out = [unit for unit, _ in gained], [unit for unit, _ in lost]
-        return Changes(after, before, len(new), len(old), units_in, units_out, steps)
-
-    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
-        shown, level, e = self._shown, self._levels.only, self._projector.environment
-        if shown is None or level is None or self._stepwise:
-            return rows_of(self.update(new, old))
-        before: list[Row] = []
-        if self._leaving:
-            e.arriving = False
-            came, left = {level.key(r): r for r in new}, {level.key(r): r for r in old}
-            touched = {**came, **left, **came}
-            before = [row for k, r in touched.items() if (row := shown(k, r)) is not None]
-        came, left = {level.enter(r): r for r in new}, {level.leave(r): r for r in old}
-        touched = {**came, **left, **came}  # the row that a group is shown with is the newest
-        e.arriving = True
-        after = [row for k, r in touched.items() if (row := shown(k, r)) is not None]
-        for key, r in touched.items():
-            if self._ever or key in level:
-                self._rows[0, key] = r
-            else:
-                self._rows.pop((0, key), None)
-        return after, before
-
-    def _counted(self, new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[tuple[Any, bool, Out | None]]:
-        """The rows come in, then others leave."""
-        self._levels.change(new, old)
-        self._own.change(new, old)
-        return ()
-
-    def _steps(self, new: Sequence[Rows], old: Sequence[Rows]) -> list[tuple[Any, bool, Out | None]]:
-        """The change row by row, each seen before it counts."""
-        steps = list[tuple[Any, bool, Out | None]]()
-        for r in new:
-            units = self._units([r])
-            steps += [(unit, True, self._out(unit, r, False)) for unit, _ in units]
-            self._counted([r], ())
-        for r in old:
-            units = self._units([r])
-            steps += [(unit, False, self._out(unit, r, False)) for unit, _ in units]
-            self._counted((), [r])
-        return steps
-
-    def groups(self) -> list[Any]:
-        """All groups that are known, by level."""
-        return sorted(self._rows, key=lambda unit: unit[0])
-
-    def current(self, unit: Any) -> Out | None:
-        return self._out(unit, self._rows[unit], True) if unit in self._rows else None
-
-    def previous(self, unit: Any) -> Out | None:
-        """The row of a group as it is now, as one that leaves."""
-        return self._out(unit, self._rows[unit], False) if unit in self._rows else None
-
-    def content(self, rows: Iterable[Rows] | None) -> list[Change]:
-        if rows is None:
-            shown = {unit: self._rows[unit] for unit in self.groups()}
-        else:
-            held = list(rows)
-            levels = enumerate(self._levels.levels)
-            shown = {(place, level.key(r)): r for place, level in levels for r in held}
-        return [Change(unit, out) for unit, r in shown.items() if (out := self._out(unit, r, True)) is not None]
-
-    def fill(self, rows: Sequence[Rows]) -> None:
-        self.update(rows, ())
-
-    def clear(self) -> None:
-        self._levels.clear()
-        self._own.clear()
-        self._rows.clear()
-
-    def snapshot(self) -> Any:
-        rows = [[place, key, r] for (place, key), r in self._rows.items()]
-        return [self._levels.snapshot(), self._own.snapshot(), rows]
-
-    def restore(self, state: Any) -> None:
-        self._levels.restore(state[0])
-        self._own.restore(state[1])
-        self._rows = {(place, key): r for place, key, r in state[2]}
-
-    def _units(self, rows: Sequence[Rows]) -> list[UnitRow]:
-        return [((place, level.key(r)), r) for place, level in enumerate(self._levels.levels) for r in rows]
-
-    def forget(self, units: Iterable[Any]) -> None:
-        """Groups that have emptied are no longer known."""
-        for unit in units:
-            if unit[1] not in self._levels.levels[unit[0]]:
-                self._rows.pop(unit, None)
-
-    def _out(self, unit: Any, r: Rows, arriving: bool) -> Out | None:
-        place, key = unit
-        if self._shown is not None and not self._projector.ordered:
-            self._projector.environment.arriving = arriving
-            row = self._shown(key, r)
-            return None if row is None else Out(row)
-        if self._whole:
-            s = (*key, *self._levels.levels[0].values(key), *self._own.slots(r))
-            return self._projector.out(r, s, arriving)
-        dimensions: list[Any] = [None] * len(self._grouping.dimensions)
-        for dimension, value in zip(self._grouping.sets[place], key, strict=True):
-            dimensions[dimension] = value
-        s = (*dimensions, *self._levels.levels[place].values(key), *self._own.slots(r), place)
-        return self._projector.out(r, s, arriving)

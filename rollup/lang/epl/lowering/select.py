@@ -23,8 +23,8 @@ from rollup.engine.rows.plans import (
 )
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec, Side
+from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
-from rollup.engine.rows.selects.selecting import Grouping
 from rollup.engine.types import INT, Kind, RowType
 from rollup.lang.epl.catalog import ordered, problem
 from rollup.lang.epl.lowering.groups import grouping_sets

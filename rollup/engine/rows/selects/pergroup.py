@@ -1,0 +1,197 @@
+"""One row for each group that a change of the input touches, in every level of a rollup; see `selecting.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall
+from rollup.engine.row import Row, Rows
+from rollup.engine.rows.selects.grouping import Aggregation, Key, Level, OfRows
+from rollup.engine.rows.selects.projecting import Out, Projector
+from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, rows_of
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The dimensions of a grouped statement and the sets of them that make levels, finest first.
+
+    The slots of a row are the values of all dimensions (null where its set has not the dimension), then the calls of
+    its level, then the values of the levels with a grouping of their own, then which set it is.
+    """
+
+    dimensions: tuple[Expr, ...]
+    sets: tuple[tuple[int, ...], ...]
+    calls: tuple[AggregateCall, ...]
+    own: tuple[Level, ...] = ()
+
+    @property
+    def levels(self) -> list[Level]:
+        """The level of each set."""
+        return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
+
+
+def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
+    """Groups with the row that each is shown with, the newest: first those into which rows came. `came` grows."""
+    for key, r in left.items():
+        came.setdefault(key, r)
+    return came
+
+
+UnitRow = tuple[tuple[int, Key], Rows]
+"""A row of the input with a group it belongs to: level and key."""
+
+
+class PerGroup:
+    """One row for each group that a change touches, in every level: the values after it, and those before it."""
+
+    grouped = True
+
+    def __init__(
+        self,
+        projector: Projector,
+        grouping: Grouping,
+        levels: Aggregation,
+        own: Aggregation,
+        ever: bool,
+        leaving: bool = True,
+        stepwise: bool = False,
+    ):
+        self._projector, self._grouping, self._ever, self._leaving = projector, grouping, ever, leaving
+        self._stepwise = stepwise
+        self._whole = grouping.sets == (tuple(range(len(grouping.dimensions))),)
+        self._levels, self._own = levels, own
+        self._level = levels.only if self._whole and not own.levels else None
+        """The level, where it is the only one."""
+        self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
+        self._rows: dict[Any, Rows] = {}
+        """A row of the input for each group, by level and key."""
+
+    def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
+        levels = self._levels.levels
+        gained, lost = self._units(new), self._units(old)
+        touched = _newest(dict(gained), dict(lost))
+        units = list(touched)
+        if len(levels) > 1:
+            units.sort(key=lambda unit: unit[0])  # level by level, groups by first appearance
+        before: list[Change] = []
+        if self._leaving:
+            outs = [(unit, self._out(unit, touched[unit], False)) for unit in units]
+            before = [Change(unit, out) for unit, out in outs if out is not None]
+        self._rows.update(touched)
+        steps = self._steps(new, old) if self._stepwise else self._counted(new, old)
+        after = [Change(unit, out) for unit in units if (out := self._out(unit, touched[unit], True)) is not None]
+        if not self._ever:
+            self.forget(units)
+        units_in, units_out = [unit for unit, _ in gained], [unit for unit, _ in lost]
+        return Changes(after, before, len(new), len(old), units_in, units_out, steps)
+
+    def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
+        shown, level, e = self._shown, self._level, self._projector.environment
+        if shown is None or level is None or self._stepwise:
+            return rows_of(self.update(new, old))
+        before = self._before(level.key, new, old) if self._leaving else []
+        touched, left, after = dict[Key, Rows](), dict[Key, Rows](), list[Row]()
+        for r in new:
+            touched[level.enter(r)] = r
+        for r in old:
+            left[level.leave(r)] = r
+        e.arriving = True
+        for key, r in _newest(touched, left).items():
+            row = shown(key, r)
+            if row is not None:
+                after.append(row)
+            if self._ever or key in level:
+                self._rows[0, key] = r
+            else:
+                self._rows.pop((0, key), None)
+        return after, before
+
+    def _before(self, key_of: OfRows, new: Sequence[Rows], old: Sequence[Rows]) -> list[Row]:
+        """The rows of the groups that a change will touch, as they are before it."""
+        self._projector.environment.arriving = False
+        touched = _newest({key_of(r): r for r in new}, {key_of(r): r for r in old})
+        rows = [self._shown(key, r) for key, r in touched.items()] if self._shown is not None else ()
+        return [row for row in rows if row is not None]
+
+    def _counted(self, new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[tuple[Any, bool, Out | None]]:
+        """The rows come in, then others leave."""
+        self._levels.change(new, old)
+        self._own.change(new, old)
+        return ()
+
+    def _steps(self, new: Sequence[Rows], old: Sequence[Rows]) -> list[tuple[Any, bool, Out | None]]:
+        """The change row by row, each seen before it counts."""
+        steps = list[tuple[Any, bool, Out | None]]()
+        for r in new:
+            units = self._units([r])
+            steps += [(unit, True, self._out(unit, r, False)) for unit, _ in units]
+            self._counted([r], ())
+        for r in old:
+            units = self._units([r])
+            steps += [(unit, False, self._out(unit, r, False)) for unit, _ in units]
+            self._counted((), [r])
+        return steps
+
+    def groups(self) -> list[Any]:
+        """All groups that are known, by level."""
+        return sorted(self._rows, key=lambda unit: unit[0])
+
+    def current(self, unit: Any) -> Out | None:
+        return self._out(unit, self._rows[unit], True) if unit in self._rows else None
+
+    def previous(self, unit: Any) -> Out | None:
+        """The row of a group as it is now, as one that leaves."""
+        return self._out(unit, self._rows[unit], False) if unit in self._rows else None
+
+    def content(self, rows: Iterable[Rows] | None) -> list[Change]:
+        if rows is None:
+            shown = {unit: self._rows[unit] for unit in self.groups()}
+        else:
+            held = list(rows)
+            levels = enumerate(self._levels.levels)
+            shown = {(place, level.key(r)): r for place, level in levels for r in held}
+        return [Change(unit, out) for unit, r in shown.items() if (out := self._out(unit, r, True)) is not None]
+
+    def fill(self, rows: Sequence[Rows]) -> None:
+        self.update(rows, ())
+
+    def clear(self) -> None:
+        self._levels.clear()
+        self._own.clear()
+        self._rows.clear()
+
+    def snapshot(self) -> Any:
+        rows = [[place, key, r] for (place, key), r in self._rows.items()]
+        return [self._levels.snapshot(), self._own.snapshot(), rows]
+
+    def restore(self, state: Any) -> None:
+        self._levels.restore(state[0])
+        self._own.restore(state[1])
+        self._rows = {(place, key): r for place, key, r in state[2]}
+
+    def _units(self, rows: Sequence[Rows]) -> list[UnitRow]:
+        return [((place, level.key(r)), r) for place, level in enumerate(self._levels.levels) for r in rows]
+
+    def forget(self, units: Iterable[Any]) -> None:
+        """Groups that have emptied are no longer known."""
+        for unit in units:
+            if unit[1] not in self._levels.levels[unit[0]]:
+                self._rows.pop(unit, None)
+
+    def _out(self, unit: Any, r: Rows, arriving: bool) -> Out | None:
+        place, key = unit
+        if self._shown is not None and not self._projector.ordered:
+            self._projector.environment.arriving = arriving
+            row = self._shown(key, r)
+            return None if row is None else Out(row)
+        if self._whole:
+            s = (*key, *self._levels.levels[0].values(key), *self._own.slots(r))
+            return self._projector.out(r, s, arriving)
+        dimensions: list[Any] = [None] * len(self._grouping.dimensions)
+        for dimension, value in zip(self._grouping.sets[place], key, strict=True):
+            dimensions[dimension] = value
+        s = (*dimensions, *self._levels.levels[place].values(key), *self._own.slots(r), place)
+        return self._projector.out(r, s, arriving)
