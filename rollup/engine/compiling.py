@@ -72,9 +72,9 @@ def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:
     return _function(Same((expr,)), "test")
 
 
-def row_test(expr: Expr) -> Callable[[Any], Callable[[Row], bool]]:
-    """A condition on one row: `row_test(expr)(e)` is its function of the row alone."""
-    return _row_test(Same((expr,)))
+def row_test(expr: Expr, place: int = 0) -> Callable[..., Callable[[Row], bool]]:
+    """A condition on the row at `place`: `row_test(expr, place)(e, before)` is its function of that row alone."""
+    return _row_test(Same((expr,)), place)
 
 
 class Same:
@@ -112,17 +112,17 @@ def _function(these: Same, form: Literal["value", "values", "test"]) -> Evaluate
 
 
 @lru_cache(maxsize=4096)
-def _row_test(these: Same) -> Callable[[Any], Callable[[Row], bool]]:
-    source = Source({0: "row"})
+def _row_test(these: Same, place: int) -> Callable[..., Callable[[Row], bool]]:
+    source = Source({place: "row", **{known: f"before[{known}]" for known in range(place)}})
 
     def body() -> None:
         if any(isinstance(each, Ask) for each in walk(these.items[0])):
-            source.line("r, s = (row,), ()")
+            source.line("r, s = (*before, row), ()")
         source.line(f"return {source.emit(these.items[0])} is True")
 
     source.block("def test(row):", body)
     source.line("return test")
-    return source.function("bind", "e")
+    return source.function("bind", "e, before=()")
 
 
 @lru_cache(maxsize=4096)

@@ -130,26 +130,31 @@ class FilterIndex:
 
 
 class Bucket:
-    """Entries that no equality tells apart, or that share them all: by their ways, and those that have none."""
+    """Entries that no equality tells apart, or that share them all; once they are not few, by their ways."""
 
     __slots__ = ("_between", "_one_sided", "_plain", "entries")
 
     def __init__(self) -> None:
         self.entries: dict[Entry, None] = {}
         self._plain: dict[Entry, None] | None = None
-        """Those without ways; None while nobody has any, since then they are all."""
+        """Those without ways; None while nobody is looked up by them."""
         self._one_sided: dict[tuple[int, bool, bool], Bounds] = {}
         self._between: dict[tuple[int, bool], Intervals] = {}
 
     def add(self, entry: Entry) -> None:
         """One more."""
         self.entries[entry] = None
-        if not entry.ways:
-            if self._plain is not None:
-                self._plain[entry] = None
-            return
-        if self._plain is None:
-            self._plain = {each: None for each in self.entries if not each.ways}
+        if self._plain is not None:
+            self._look_up(entry)
+        elif entry.ways and len(self.entries) > _FEW:
+            self._plain = {}
+            for each in self.entries:
+                self._look_up(each)
+
+    def _look_up(self, entry: Entry) -> None:
+        """From now on an entry is found by its ways."""
+        if not entry.ways and self._plain is not None:
+            self._plain[entry] = None
         for number, (place, low, high) in enumerate(entry.ways):
             text = isinstance(high if low is None else low, str)
             if low is None or high is None:
@@ -163,8 +168,9 @@ class Bucket:
         if entry not in self.entries:
             return False
         del self.entries[entry]
-        if self._plain is not None:
-            self._plain.pop(entry, None)
+        if self._plain is None:
+            return True
+        self._plain.pop(entry, None)
         for number, (place, low, high) in enumerate(entry.ways):
             text = isinstance(high if low is None else low, str)
             if low is None or high is None:

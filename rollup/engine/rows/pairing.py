@@ -16,8 +16,11 @@ from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import Kind
 
 Bucket = dict[int, Row]
+_EXACT = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
+"""Of these, values are equal where `=` says so: no value differs from itself."""
 
 
 def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment) -> Pairs | None:
@@ -35,14 +38,19 @@ class Pairs:
         parts = (*conjuncts(condition), *conjuncts(where))
         found = [pair for part in parts if (pair := equality(part, 1)) is not None]
         self._keys = compiled_row([left for left, _ in found]), compiled_row([right for _, right in found])
-        self._test = predicate(condition) if condition is not None else None
+        self.exact = len(found) == len(parts) and all(each.type.kind in _EXACT for pair in found for each in pair)
+        """Whether rows of one key are pairs by that alone, and no condition has to be asked."""
+        self._test = predicate(condition) if condition is not None and not self.exact else None
         self._environment = environment
         self._sides: tuple[dict[Any, Bucket], dict[Any, Bucket]] = ({}, {})
 
     def fill(self, place: int, rows: Iterable[Row]) -> None:
         """Rows that a window holds already."""
+        side = self._sides[place]
         for row in rows:
-            self._sides[place].setdefault(self._key(place, row), {})[row.id] = row
+            key = self._key(place, row)
+            if None not in key:  # which equals nothing
+                side.setdefault(key, {})[row.id] = row
 
     def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
         """The pairs that come and that leave; the latter only if somebody wants them: `leaving`."""
@@ -86,7 +94,8 @@ class Pairs:
         test, e = self._test, self._environment
         for place, rows in moved.items():
             for row in rows:
-                for other in partners(1 - place, self._key(place, row)):
+                key = self._key(place, row)
+                for other in partners(1 - place, key) if None not in key else ():
                     pair = (row, other) if place == 0 else (other, row)
                     if test is None or test(pair, (), e):
                         found.setdefault((pair[0].id, pair[1].id), pair)

@@ -195,6 +195,8 @@ class SelectInstance(Instance):
     def _rows(self, deltas: dict[int, Delta]) -> tuple[Sequence[Rows], Sequence[Rows]]:
         if self._pairs is not None:
             new, old = self._pairs.change(deltas, self._leaves)
+            if self._pairs.exact:
+                return new, old
         elif self._join is not None:
             new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import compiled, compiled_key
+from rollup.engine.compiling import compiled, compiled_key, row_test
 from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.index import Entry
 from rollup.engine.ranges import Range, intervals, paths
@@ -158,7 +158,7 @@ class Matcher:
         """Put a filter into the index, with what is bound as known values."""
         node, bound = state.node, (*state.begin, None)
         equals = {place: self._value(expr, bound) for place, expr in node.equals}
-        test = None if node.test is None else self._tested(node.test, state.begin)
+        test = None if node.test is None else row_test(node.test, len(state.begin))(self._environment, state.begin)
         if self._scope is not None:
             equals, test = _narrowed(equals, test, self._scope(node.stream))
         entry = Entry(self, state.id, equals, test, ways=self._ways(node, bound))
@@ -253,10 +253,6 @@ class Matcher:
         state.begin = tuple(begin)
         state.restore(own, [self._restored(child, state) for child in below])
         return state
-
-    def _tested(self, test: Expr, begin: Match) -> Callable[[Row], bool]:
-        function, environment = self._compiled(test), self._environment
-        return lambda row: function((*begin, row), (), environment) is True
 
     def _value(self, expr: Expr, bound: tuple[Any, ...]) -> Any:
         return self._compiled(expr)(bound, (), self._environment)

@@ -93,17 +93,20 @@ class PerGroup:
         if shown is None or level is None or self._stepwise:
             return rows_of(self.update(new, old))
         before = self._before(level.key, new, old) if self._leaving else []
-        touched, left, after = dict[Key, Rows](), dict[Key, Rows](), list[Row]()
+        came, after, held = dict[Key, Rows](), list[Row](), level.groups
         for r in new:
-            touched[level.enter(r)] = r
+            came[level.enter(r)] = r
+        touched = dict(came) if old else came
         for r in old:
-            left[level.leave(r)] = r
+            key = level.leave(r)
+            if key not in came:
+                touched[key] = r
         e.arriving = True
-        for key, r in _newest(touched, left).items():
+        for key, r in touched.items():
             row = shown(key, r)
             if row is not None:
                 after.append(row)
-            if self._ever or key in level:
+            if self._ever or ((entry := held.get(key)) is not None and entry[1] > 0):
                 self._rows[0, key] = r
             else:
                 self._rows.pop((0, key), None)
