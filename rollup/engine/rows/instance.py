@@ -148,6 +148,7 @@ class Instance:
             self._change({inputs[0]: self.inputs[inputs[0]].arrive((row,))})
         else:
             self._change({number: self.inputs[number].arrive((row,)) for number in sorted(inputs, reverse=True)})
+        self.ask_timers()
 
     def followed(self, number: int, delta: Delta) -> None:
         """A store that an input follows has changed."""
@@ -155,6 +156,7 @@ class Instance:
             part = self.inputs[number].follow(delta)
             if part:
                 self._change({number: part})
+                self.ask_timers()
 
     def fire(self, phase: Phase, now: int) -> None:
         """A timer is due: the windows that are due make one change together, those of several keys one after the other."""
@@ -189,6 +191,7 @@ class Instance:
         for match in [list(matches)] if together else [[match] for match in matches]:
             if self.alive:
                 self._change({number: self.inputs[number].arrive([self.row(each) for each in match])})
+        self.ask_timers()
         self.runner.deliver_together(self.name, begin)
 
     def _change(self, deltas: dict[int, Delta]) -> None:
@@ -199,7 +202,6 @@ class Instance:
         self.changed(deltas)
         if self._remembers:
             self._gone += deltas.items()
-        self.ask_timers()
 
     def _forget(self) -> None:
         """What left with the change before needs no earlier rows: an output may have asked for them until now.
