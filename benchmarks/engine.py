@@ -11,8 +11,8 @@ as tables, so making the output is too.
 * Esper, where `ESPER_CLASSPATH` names its jars: one thread of `benchmarks/peers/EsperPeer.java`, in the same run, after
   at least 4 seconds in which Java compiles, and how many times its events a second ours are.
 
-`--rows` measures rows alone, and Esper, which takes a quarter of the time. `--index 1 100 10000` shows what an event costs beside so many statements that it does not
-concern; `--memory` what 10,000 partitions, statements and partial matches hold.
+`--rows` measures rows alone beside Esper; `--index 1 100 10000` shows what an event costs beside so many statements
+that it does not concern, `--memory` what 10,000 partitions, statements and partial matches hold.
 """
 
 from __future__ import annotations
