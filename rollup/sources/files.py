@@ -22,6 +22,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
+from rollup.sources.content.by_loop import SCANNED, Records, events, held, scanned_lines, scanner_for
 from rollup.sources.content.damage import PASSING, Unchanged, damaged
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
@@ -298,17 +299,27 @@ class Files:
 
     def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         placed = f"record AS __arrival, CAST({received} AS BIGINT) AS __received"
-        raw = f"RTRIM(raw, {text(chr(10) + chr(13))})"
+        raw, place = f"RTRIM(raw, {text(chr(10) + chr(13))})", self._place(path)
 
         def read(documents: Documents) -> tuple[int, pa.Table]:
             with engine.tables({"json_lines": lines(path)}):
                 relation = documents.relation(f"(SELECT raw, readable, plain, {placed} FROM json_lines)")
-                return view(engine, self.stream, relation, documents.readers(), raw, OK, self._place(path))
+                return view(engine, self.stream, relation, documents.readers(), raw, OK, place)
 
-        rows, dead = read_documents(self.stream, self.renamed, read)
+        scanned = self._scanned(path)
+        taken = None
+        if scanned is not None:
+            relation = f"(SELECT *, {placed} FROM {SCANNED})"
+            taken = events(engine, self.stream, self.renamed, scanned, relation, raw, place)
+        rows, dead = read_documents(self.stream, self.renamed, read) if taken is None else taken
         found = objects("json_lines", f"readable AND {IS_OBJECT}", "record", path, "record")
         with engine.tables({"json_lines": lines(path)}):
             return rows, dead, json_looked(engine, self.stream, self.options, found)
+
+    def _scanned(self, path: str) -> Records | None:
+        """The lines of a file as a loop reads them; None where that is for DuckDB."""
+        scanner = scanner_for(self.stream, self.renamed, os.stat(path).st_size)
+        return None if scanner is None else held(scanned_lines(path, scanner))
 
     def _nothing(self, engine: ColumnEngine) -> int:
         columns = ", ".join(

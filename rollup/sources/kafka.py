@@ -23,6 +23,7 @@ from rollup.core.errors import ConfigError, SourceError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import Part, need
+from rollup.sources.content.by_loop import SCANNED, events, scanned_rows, scanner_for
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, read_documents
 from rollup.sources.content.presence import check_names, json_looked, objects
 from rollup.sources.content.records import check_paths, text, view
@@ -151,7 +152,12 @@ class Kafka:
             return view(engine, self.stream, relation, readers, "raw", OK, position, _PLACED)
 
         with engine.tables({"kafka_rows": placed}):
-            rows, dead = read_documents(self.stream, self.options.get("columns", {}), read)
+            renamed: Mapping[str, str] = self.options.get("columns", {})
+            scanner, taken = scanner_for(self.stream, renamed, batch["raw"].nbytes), None
+            if scanner is not None:
+                scanned = scanned_rows(placed, scanner)
+                taken = events(engine, self.stream, renamed, scanned, SCANNED, "raw", position, _PLACED)
+            rows, dead = read_documents(self.stream, renamed, read) if taken is None else taken
             found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", topic, *_PLACED)
             looked = json_looked(engine, self.stream, self.options, found)
         return Part("__batch", rows, topic, 0, dead, numbered=True, places="__places", looked=looked, parsed=True)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,15 +21,30 @@ from hypothesis import strategies as st
 from rollup.core.columns import ColumnEngine
 from rollup.plan.app import StreamDef
 from rollup.program import compile_app
+from rollup.sources import files, kafka
+from rollup.sources.base import Source
+from rollup.sources.content import by_loop
+from rollup.sources.content.by_loop import SCANNED, Records, events, scanned_rows
 from rollup.sources.content.documents import OK, Documents, _broken, plain, read_documents
 from rollup.sources.content.records import cast, json_paths, text, view
+from rollup.sources.content.scanning import scanner_of
+from rollup.sources.topics.messages import MESSAGES, texts
 from tests.profiles import examples
 
 _ENGINE = ColumnEngine(threads=1)
 _AGGREGATION = "define aggregation A from S select count() as n aggregate every sec ... year;"
 ALL = "s string, d double, l long, i int, b bool, f float"
-STREAMS = {kinds: compile_app(f"define stream S ({kinds}); {_AGGREGATION}", "+00:00").streams["S"] for kinds in (ALL, "s string", "d double, l long", "s string, i int")}  # fmt: skip
+STREAMS = {kinds: compile_app(f"define stream S ({kinds}); {_AGGREGATION}", "+00:00").streams["S"] for kinds in (ALL, "s string", "d double, l long", "s string, i int", "s string, d double, l long, i int, b bool")}  # fmt: skip
 RENAMED: list[dict[str, str]] = [{}, {}, {"s": "x.y", "l": "i"}, {"s": "$.a[0]"}, {"d": "l"}]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loop_reads_on() -> Iterator[None]:
+    """However few records are plain, the loop reads them and DuckDB the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_loop, "_STRANGE", 1)
+        yield
+
 
 NUMBERS = st.one_of(
     st.integers(-5, 5).map(str),
@@ -144,6 +162,94 @@ def test_a_document_is_read_as_if_each_attribute_were_taken_out_alone(
             assert read(Documents(stream, renamed, quick)) == wanted
         _broken.clear()
         assert read_documents(stream, renamed, read) == wanted
+    if (scanner := scanner_of(stream, renamed)) is not None:
+        assert read_by_loop(stream, renamed, scanned_rows(pa.table(lines), scanner)) == wanted
+
+
+def read_by_loop(stream: StreamDef, renamed: dict[str, str], found: Records) -> Any:
+    """What the compiled loop and then DuckDB read, also where few records are left to the loop."""
+    taken = events(_ENGINE, stream, renamed, found, SCANNED, "raw", "'t:' || __arrival")
+    assert taken is not None
+    return seen(taken)
+
+
+PLAIN = "s string, d double, l long, i int, b bool"
+BYTES = st.sampled_from(
+    [*'{}[]",:0123456789.-+eE\\ \t\n\rtfnsdlib', "\x00", "\x7f", "é", "\U0001f600", "null", "true", '""', "00"]
+)
+
+
+@st.composite
+def nearly_plain(draw: st.DrawFn) -> str:
+    """A document as programs write them, in which something may have been put in, taken out or changed."""
+    values = {"s": st.text("ab é", max_size=15).map(json.dumps), "b": st.sampled_from(["true", "false"]), "l": st.integers(-(10**18), 10**18).map(str)}  # fmt: skip
+    values |= {"i": st.integers(-(2**31), 2**31).map(str), "d": st.decimals(-(10**9), 10**9, places=6, allow_nan=False).map(str), "x": st.sampled_from(["1", '"y"', "null", "-0.5"])}  # fmt: skip
+    names = draw(st.permutations([*"sdlib", "x"]))[draw(st.integers(0, 3)) :]
+    space = draw(st.sampled_from(["", "", " "]))
+    members = [f'"{name}":{space}{draw(st.one_of(values[name], st.just("null")))}' for name in names]
+    found = f"{{{f',{space}'.join(members)}}}"
+    begin = draw(st.integers(0, len(found)))
+    end = draw(st.integers(begin, min(len(found), begin + 2)))
+    return found[:begin] + draw(BYTES) + found[end:] if draw(st.integers(0, 2)) == 0 else found
+
+
+@examples(150)
+@given(st.lists(nearly_plain(), min_size=1, max_size=30))
+def test_what_the_compiled_loop_takes_for_plain_is_read_exactly(found: list[str]) -> None:
+    stream, numbers = STREAMS[PLAIN], list(range(len(found)))
+    lines = pa.table({"raw": found, "readable": [True] * len(found), "plain": [False] * len(found), "__arrival": numbers, "__received": numbers})  # fmt: skip
+    scanner = scanner_of(stream, {})
+    assert scanner is not None
+    scanned = scanned_rows(lines, scanner)
+    with _ENGINE.tables({"l": lines}):
+        assert read_by_loop(stream, {}, scanned) == seen(plainly(stream, {}))
+
+
+@examples(60)
+@given(st.lists(st.one_of(nearly_plain(), documents()).map(str.encode), max_size=30), st.data())
+def test_a_file_is_the_same_events_and_letters_by_the_loop_and_without_it(
+    found: list[bytes], data: st.DataObject
+) -> None:
+    stream, ends = STREAMS[PLAIN], st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b" \n", b"\xff\n", b""])
+    content = b"".join(
+        [data.draw(st.sampled_from([b"", b"\xef\xbb\xbf"])), *(line + data.draw(ends) for line in found)]
+    )
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "f.json"
+        path.write_bytes(content)
+        patch.setattr(by_loop, "_PIECE", data.draw(st.sampled_from([16, 300, 1 << 20])))
+        patch.setattr(by_loop, "_HELD", data.draw(st.sampled_from([0, 1 << 20])))
+        listed = pa.table({"path": [str(path)], "modified": [7000], "place": [-1]})
+        same_both_ways(patch, files, files.Files(stream, {"kind": "json", "path": folder}), listed)
+
+
+@examples(40)
+@given(st.lists(st.one_of(nearly_plain(), documents()), min_size=1, max_size=30), st.data())
+def test_messages_are_the_same_events_and_letters_by_the_loop_and_without_it(
+    found: list[str], data: st.DataObject
+) -> None:
+    values = [
+        data.draw(st.sampled_from([text.encode(), text.encode(), None, text.encode() + b"\xff"])) for text in found
+    ]
+    raw, readable = texts(values)
+    numbers = range(len(found))
+    columns = [raw, readable, pa.array(numbers, pa.int64()), pa.array([0] * len(found), pa.int32()), pa.array(numbers, pa.int64())]  # fmt: skip
+    origin = kafka.Kafka(STREAMS[PLAIN], {"kind": "kafka", "servers": "none:1", "topic": "t"})
+    with pytest.MonkeyPatch.context() as patch:
+        same_both_ways(patch, kafka, origin, pa.table(columns, schema=MESSAGES))
+
+
+def same_both_ways(patch: pytest.MonkeyPatch, module: Any, origin: Source, batch: pa.Table) -> None:
+    """Hold that a source gives the same parts of a batch by the loop and without it."""
+    both = list[Any]()
+    for scanner in (None, scanner_of(STREAMS[PLAIN], {})):
+        patch.setattr(module, "scanner_for", lambda *_, own=scanner: own)
+        (part,) = origin.parts(_ENGINE, batch)
+        events = _ENGINE.run("SELECT * FROM __batch ORDER BY __arrival")
+        rows = [[_exact(value) for value in row.values()] for row in events.to_pylist()]
+        places = _ENGINE.run("SELECT * FROM __places ORDER BY ALL").to_pylist()
+        both.append((part.rows, events.schema, rows, sorted(map(repr, part.dead.to_pylist())), part.looked, places))
+    assert both[0] == both[1]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,35 @@ def mean_of_whole(total, n):
 '''
 
 
+LOADS = """
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def load(bits, kind):
+    # data[at:] as one number of so many bits, the first byte lowest. An index of numba's may be negative, which is
+    # asked at every byte: twice the time of the whole loop.
+    def typed(typing, data, at):
+        def code(context, builder, signature, args):
+            place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+            found = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
+            found.align = 1
+            return found
+
+        return kind(data, types.int64), code
+
+    return intrinsic(typed)
+
+
+byte_at = load(8, types.uint8)
+eight_at = load(64, types.uint64)
+
+
+"""
+"""What a loop over bytes needs before it: `byte_at(data, at)` and `eight_at(data, at)`."""
+
+
 @cache
 def loop(text: str, before: str = "") -> Callable[..., Any]:
     """The compiled function `core` of a text that defines it; `before` is what else that text needs.

@@ -26,32 +26,6 @@ _SPARE = 1.03
 _SLOTS, _MOST_SLOTS = 1 << 12, 1 << 22
 _STRANGE, _FULL = -1, -3
 
-_LOADS = """
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-
-def load(bits, kind):
-    # data[at:] as one number of so many bits, the first byte lowest. An index of numba's may be negative, which is
-    # asked at every byte: twice the time of the whole loop.
-    def typed(typing, data, at):
-        def code(context, builder, signature, args):
-            place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
-            found = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
-            found.align = 1
-            return found
-
-        return kind(data, types.int64), code
-
-    return intrinsic(typed)
-
-
-byte_at = load(8, types.uint8)
-eight_at = load(64, types.uint64)
-
-
-"""
 _SOURCE = """
 def core(data, kinds, low, high, wholes, floats, codes, missing, slots, begins, sizes, heads, counts, powers, tens):
     # wholes[f, r], floats[f, r], codes[f, r], missing[f, r]: the values by field and row. Code c of field f is the text
@@ -384,9 +358,9 @@ def load() -> None:
 
 @cache
 def _core() -> Callable[..., Any]:
-    from rollup.engine.columns.loops import loop
+    from rollup.engine.columns.loops import LOADS, loop
 
-    return loop(_SOURCE, _LOADS)
+    return loop(_SOURCE, LOADS)
 
 
 _TENS = 10 ** np.arange(7)

@@ -20,12 +20,14 @@ import pyarrow as pa
 from rollup.core.dialects import to_sql
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.sources.content.records import Readers, cast, json_paths, text
+from rollup.sources.content.records import Readers, cast, is_member, json_paths, text
 
 IS_OBJECT = "CASE WHEN json_valid(raw) THEN json_type(raw) = 'OBJECT' ELSE false END"
 """Whether `raw` is a JSON object. A CASE, because AND does not keep json_type from seeing what is no JSON."""
 OK = "__ok"
 """The column of `Documents.relation` that says whether a record is a JSON object."""
+QUICK = "__quick"
+"""The column of records that says whether the values that have been read of one are those of the exact reading."""
 _WIDEST = {Type.DOUBLE: "1e300", Type.LONG: "9e15", Type.INT: "2147483648"}
 """What is read as a double by the quick way must be nearer to zero than this: then a whole number is exactly that."""
 SIGNS = b"+", b"\\"
@@ -33,10 +35,12 @@ SIGNS = b"+", b"\\"
 _SIGNS = "CASE WHEN plain THEN true ELSE NOT contains(raw, '+') AND NOT contains(raw, '\\') END"
 _ODD = "'true|false|[0-9._ ][eE]'"
 """What may be behind a 0 or 1 that is none: a truth, or a text that stands for a number with a great exponent."""
-_WRITTEN = (
+_EXPONENT = (
     "CASE WHEN contains({0}, 'e-') OR contains({0}, 'e+') THEN NOT regexp_matches({0}, '[0-9]e[-+][0-9]') ELSE true END"
 )
-"""A number that is asked for as a text is written `1e+16` by the quick way and `1e16` by the exact one."""
+_WRITTEN = f"CASE WHEN {{0}} < ':' THEN {_EXPONENT} ELSE true END"
+"""A number that is asked for as a text is written `1e+16` by the quick way and `1e16` by the exact one. What begins with a
+letter is none, and is told at once."""
 
 
 _PIECE = 1 << 20
@@ -57,6 +61,11 @@ def read_documents(stream: StreamDef, renamed: Mapping[str, str], read: Callable
     return read(Documents(stream, renamed))
 
 
+def value_of(number: int) -> str:
+    """The column of what has been read of an attribute, by its number."""
+    return f"__value_{number}"
+
+
 def plain(documents: pa.ChunkedArray) -> bool:
     """Whether none of some texts has one of `SIGNS`; perhaps false where only texts beside them in memory have one."""
     views = (memoryview(data) for chunk in documents.chunks if (data := chunk.buffers()[2]))
@@ -70,17 +79,20 @@ class Documents:
 
     A missing attribute is null. `http.status` is the member of that name, or else `status` in `http`; `$.a[0].b` is a path
     of DuckDB's. `quick` may be switched off, to compare. Without `asking`, a record that is no JSON is an error of DuckDB's
-    in whatever reads the relation.
+    in whatever reads the relation. `scanned` says that lines have values already (`rollup.sources.content.by_loop`).
     """
 
     stream: StreamDef
     renamed: Mapping[str, str]
     quick: bool = True
     asking: bool = True
+    scanned: bool = False
 
     def relation(self, lines: str) -> str:
-        """`lines` (with `raw`, `readable` and `plain`, see `SIGNS`) and what `readers` reads: each document is parsed here."""
-        exact = self._found(f"(SELECT *, {self._quick} AS __quick FROM {self._typed(lines)})")
+        """`lines` (with `raw`, `readable` and `plain`, see `SIGNS`) and what `readers` reads: each document is parsed here,
+        except those that have been read already where they are `scanned`."""
+        known = lines if self.scanned else f"(SELECT *, {self._quick} AS __quick FROM {self._typed(lines)})"
+        exact = self._found(known)
         parts = [f"__found[{number + 1}] AS __text_{number}" for number in range(len(self._together))]
         return f"(SELECT * EXCLUDE (__found), {', '.join(parts)} FROM {exact})"
 
@@ -91,10 +103,12 @@ class Documents:
             found = [self._text(path) for path in json_paths(self._named(name))]
             value = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
             read, has = cast(value, kind), f"{value} IS NOT NULL"
-            if self._plain:
-                read = f"CASE WHEN __quick THEN {_plainly(f'__value_{number}', kind)} ELSE {read} END"
+            if self.scanned:
+                read, has = f"CASE WHEN __quick THEN {value_of(number)} ELSE {read} END", f"NOT __quick AND {has}"
+            elif self._plain:
+                read = f"CASE WHEN __quick THEN {_plainly(value_of(number), kind)} ELSE {read} END"
                 # A text is there or not; what the quick way reads as a number is one.
-                has = f"CASE WHEN __quick THEN {f'__value_{number} IS NOT NULL' if kind not in _WIDEST else 'false'} ELSE {has} END"
+                has = f"CASE WHEN __quick THEN {f'{value_of(number)} IS NOT NULL' if kind not in _WIDEST else 'false'} ELSE {has} END"
             readers[name] = (read, has)
         return readers
 
@@ -106,7 +120,7 @@ class Documents:
         """Whether every attribute is a member of the document itself, and no two of them are one to DuckDB."""
         names = [self._named(name) for name in self.stream.attributes]
         alike = len({name.lower() for name in names}) < len(names)
-        return self.quick and not alike and all(_is_member(name) for name in names)
+        return self.quick and not alike and all(is_member(name) for name in names)
 
     def _typed(self, lines: str) -> str:
         """The documents as structs, their members as `__value_0` …"""
@@ -120,7 +134,7 @@ class Documents:
             "CASE WHEN readable AND json_valid(raw) THEN raw END" if self.asking else "CASE WHEN readable THEN raw END"
         )
         struct = f"json_transform({document}, {text(json.dumps(kinds))})"
-        values = [f"struct_extract(__struct, {text(name)}) AS __value_{number}" for number, name in enumerate(kinds)]
+        values = [f"struct_extract(__struct, {text(name)}) AS {value_of(number)}" for number, name in enumerate(kinds)]
         return f"(SELECT * EXCLUDE (__struct), {', '.join(values)} FROM (SELECT *, {struct} AS __struct FROM {lines}))"
 
     @property
@@ -129,16 +143,14 @@ class Documents:
         if not self._plain:
             return "false"
         numbers = [
-            (f"__value_{number}", kind)
-            for number, kind in enumerate(self.stream.attributes.values())
-            if kind in _WIDEST
+            (value_of(number), kind) for number, kind in enumerate(self.stream.attributes.values()) if kind in _WIDEST
         ]
         tests = [f"ABS({value}) < {_WIDEST[kind]}" for value, kind in numbers]
         tests += [f"{value} = FLOOR({value})" for value, kind in numbers if kind is not Type.DOUBLE]
         odd = " OR ".join(f"{value} IN (0, 1)" for value, _ in numbers)
         tests += [f"CASE WHEN {odd} THEN NOT regexp_matches(raw, {_ODD}) ELSE true END"] if odd else []
         kinds = enumerate(self.stream.attributes.values())
-        tests += [_WRITTEN.format(f"__value_{number}") for number, kind in kinds if kind is Type.STRING]
+        tests += [_WRITTEN.format(value_of(number)) for number, kind in kinds if kind is Type.STRING]
         # A number says by itself that there is an object; without one that is to be asked.
         tests += [_SIGNS, *([] if numbers else ["starts_with(raw, '{') AND readable AND json_valid(raw)"])]
         return f"COALESCE({' AND '.join(tests)}, false)"
@@ -158,11 +170,6 @@ class Documents:
 
     def _text(self, path: str) -> str:
         return f"__text_{self._together.index(path)}"
-
-
-def _is_member(name: str) -> bool:
-    """Whether a name is that of a member of the document, written as it is."""
-    return len(json_paths(name)) == 1 and name[:1] not in ("$", "") and not set(name) & {'"', "\\"}
 
 
 def _plainly(value: str, kind: Type) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rollup.core.untyped import pc
@@ -34,7 +35,7 @@ def lines(path: str) -> pa.RecordBatchReader:
 def _batches(path: str) -> Iterator[pa.RecordBatch]:
     known = 0
     for block in blocks(path):
-        batch = _split(block, known)
+        batch = split(block, known)
         known += batch.num_rows
         yield batch
 
@@ -56,13 +57,23 @@ def blocks(path: str, size: int = _BLOCK) -> Iterator[bytes]:
             yield rest
 
 
-def _split(block: bytes, known: int) -> pa.RecordBatch:
+def newlines(block: bytes) -> npt.NDArray[np.int64]:
+    """Where the lines of a block begin, and the last one ends.
+
+    >>> newlines(b"a\\n\\nbc").tolist()
+    [0, 2, 3, 5]
+    """
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
     if not block.endswith(b"\n"):
         ends = np.append(ends, len(block))
-    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    return np.concatenate([[0], ends]).astype(np.int64)
+
+
+def split(block: bytes, known: int) -> pa.RecordBatch:
+    """The lines of a block, of which the first has a number."""
+    offsets = newlines(block)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
-    raw, readable = _decoded(pa.Array.from_buffers(pa.large_binary(), len(ends), buffers))
+    raw, readable = _decoded(pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
     filled = pc.invert(pc.ascii_is_space(raw))
     plain = pa.array(np.full(len(raw), not any(sign in block for sign in SIGNS)))
     batch = pa.record_batch([raw, readable, plain, pa.nulls(len(raw), pa.int64())], schema=SCHEMA)

@@ -58,9 +58,9 @@ def objects(relation: str, ok: str, arrival: str, origin: str | None, *place: st
 
 
 def json_looked(engine: ColumnEngine, stream: StreamDef, options: Mapping[str, Any], found: exp.Select) -> pa.Table:
-    """What there is of attributes in JSON objects that `rollup.sources.content.records.view` has just read; null is there.
+    """What there is of attributes in JSON objects whose events have just become `__batch`; null is there.
 
-    `found` are those objects (`objects`), read again only when an attribute is null in every record.
+    `found` are those objects (`objects`), read again only when an attribute is null in every event.
     """
     names = expected(stream, options)
     without = _without_value(engine, names)
@@ -69,11 +69,11 @@ def json_looked(engine: ColumnEngine, stream: StreamDef, options: Mapping[str, A
 
 
 def _without_value(engine: ColumnEngine, names: list[str]) -> list[str]:
-    """Of some attributes those that are null in every record that was read."""
+    """Of some attributes those that are null in every event that was read."""
     if not names:
         return []
     counts = [exp.alias_(exp.Count(this=exp.column(name, quoted=True)), f"c{i}") for i, name in enumerate(names)]
-    row = engine.run(to_sql(exp.select(*counts).from_("__read"))).to_pylist()[0]
+    row = engine.run(to_sql(exp.select(*counts).from_("__batch"))).to_pylist()[0]
     return [name for i, name in enumerate(names) if not row[f"c{i}"]]
 
 

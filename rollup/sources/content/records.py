@@ -71,6 +71,11 @@ def _member(name: str) -> str:
     return f'"{sign}"'
 
 
+def is_member(name: str) -> bool:
+    """Whether a name is that of a member of the document, written as it is."""
+    return len(json_paths(name)) == 1 and name[:1] not in ("$", "") and not set(name) & {'"', "\\"}
+
+
 def check_paths(stream: StreamDef, renamed: Mapping[str, str]) -> None:
     """Raise ConfigError for a path that is none, or of many values: it would fail every batch."""
     for name, found in renamed.items():
@@ -114,14 +119,16 @@ def view(
         f"CREATE OR REPLACE TEMP TABLE __read AS SELECT {columns}, __arrival, __received, {reason} AS __reason, "
         f"CASE WHEN {reason} IS NOT NULL THEN {raw} END AS __raw{kept} FROM {relation}"
     )
-    connection.execute(
-        f"CREATE OR REPLACE TEMP VIEW __places AS SELECT __arrival, {position} AS __position FROM __read"
-    )
-    connection.execute(
-        f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT * EXCLUDE (__reason, __raw{kept}) FROM __read WHERE __reason IS NULL"
-    )
+    show(engine, "__read", "* EXCLUDE (__reason, __raw" + kept + ")", position, "WHERE __reason IS NULL")
     dead = engine.run(
         f"SELECT {text(stream.name)} AS stream, __reason AS reason, {position} AS position, __raw AS raw "
         "FROM __read WHERE __reason IS NOT NULL"
     )
     return engine.count("SELECT COUNT(*) FROM __read"), dead.cast(DEAD)
+
+
+def show(engine: ColumnEngine, relation: str, columns: str, position: str, where: str = "") -> None:
+    """Make `__batch` of some columns of a relation, and `__places` of all its rows."""
+    places = f"SELECT __arrival, {position} AS __position FROM {relation}"
+    engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __places AS {places}")
+    engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {columns} FROM {relation} {where}")
