@@ -26,6 +26,8 @@ SCANNED = "__scanned"
 """The name of scanned records in an engine, where those of one part stay until the next."""
 _PIECE = 1 << 20
 """Bytes of a file that are read at once: these stay in the cache."""
+_ROWS = 1 << 15
+"""Rows that are scanned at once, likewise."""
 _HELD = 256 << 20
 """Bytes of records that are held as they are; more of them become a table of DuckDB's, which may leave the memory."""
 _STRANGE = 8
@@ -44,7 +46,7 @@ def scanner_for(stream: StreamDef, renamed: Mapping[str, str], size: int) -> Sca
 
 def scanned_rows(rows: pa.Table, own: Scanner) -> pa.Table:
     """Rows with `raw` and `readable`, and what is read of each."""
-    batches = rows.to_batches()
+    batches = rows.to_batches(max_chunksize=_ROWS)
     return pa.Table.from_batches([_with(batch, _scanned(batch, own)) for batch in batches])
 
 

@@ -302,7 +302,8 @@ class Scanner:
         """The records whose bytes, valid UTF-8, stand in `data` (uint8), each from one of `bounds` (int64) to the next."""
         fields, rows, texts = len(self._types), len(bounds) - 1, int(self._places[-1]) + 1
         wholes, missing = np.empty((fields, rows), np.int64), np.zeros((fields, rows), bool)
-        written, offsets = np.empty((texts, len(data)), np.uint8), np.zeros((texts, rows + 1), np.int64)
+        written = np.empty((texts, bounds[-1] - bounds[0]), np.uint8)
+        offsets = np.zeros((texts, rows + 1), np.int64)
         plain = np.ones(rows, bool)
         _loop()(
             data, bounds, self._names, self._ends, self._kinds, self._greatest, *np.zeros((3, _MEMBERS), np.int64), wholes,
