@@ -95,6 +95,8 @@ def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
         return [values[0] if single else home.row(values) for values in kept]
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        if plan.mode == "exists" and plan.calls and not plan.keys:
+            return bool(answers(r, e))  # aggregates have values, whatever there is
         if plan.mode == "exists":
             return any(where((*r, row), (), e) for row in held(r))
         values = answers(r, e)

@@ -66,11 +66,11 @@ def running_of(
 
 
 def stands_alone(lookup: Subquery, input: Input, width: int) -> bool:
-    """Whether a sub-query has aggregates over a window, and asks nothing of the `width` rows outside."""
+    """Whether a sub-query has aggregates over a window or all that comes, and asks nothing of the `width` rows outside."""
     if not lookup.calls or lookup.keys or lookup.mode == "exists" or not isinstance(input, StreamInput):
         return False
     read = [lookup.where, *(arg for call in lookup.calls for arg in (*call.args, call.where))]
-    return isinstance(input.window, Length | Time | KeepAll | Unique | Sorted) and all(
+    return isinstance(input.window, Length | Time | KeepAll | Unique | Sorted | None) and all(
         _own(each, width) for each in read
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from rollup.engine.expressions import Expr
-from rollup.engine.rows.plans import StoreInput, Subquery
+from rollup.engine.expressions import Expr, Field, RowOf, walk
+from rollup.engine.rows.plans import StoreInput, StreamInput, Subquery
+from rollup.engine.rows.running import stands_alone
+from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.types import BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.aggregates import collect
@@ -14,6 +16,7 @@ from rollup.lang.epl.lowering.values.expressions import condition, key
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import Stream
 
 
 def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "list", "rows"]) -> Expr:
@@ -28,7 +31,7 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     if isinstance(found, StoreInput):
         found = replace(found, follow=False)
     elif not source.windowed:
-        raise problem("a sub-query over a stream needs a window", stream, "Stream#lastevent, Stream#keepall")
+        source = replace(source, windowed=True)  # what it aggregates is all that has come
     number = registry.outer + len(registry.own_inputs)
     registry.own_inputs.append(found)
     inner = replace(
@@ -43,10 +46,26 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     folded = tuple(each.call for each in calls)
     whole = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     asked = Subquery(number, mode, tuple(columns), where, keys, folded, having, whole)
+    if isinstance(found, StreamInput) and found.window is None:
+        registry.own_inputs[number - registry.outer] = _unbounded(found, asked, stream, len(scope.sources))
     registry.lookups.append(asked)
     from rollup.engine.expressions import Ask
 
     return Ask(len(registry.lookups) - 1, _type(columns, names, mode))
+
+
+def _unbounded(input: StreamInput, asked: Subquery, stream: Stream, outer: int) -> StreamInput:
+    """The input of a sub-query over a stream without a window: one that aggregates all that has come, or asks whether
+    anything has. Its aggregates are kept up without the rows where they ask for nothing else."""
+    parts = [asked.where, asked.having, *asked.columns, *asked.keys]
+    parts += [part for call in asked.calls for part in (*call.args, call.where)]
+    inside = [each for part in parts if part is not None for each in walk(part)]
+    alone = not any(isinstance(each, (Field, RowOf)) and each.input < outer for each in inside)
+    rows = [each for part in (*asked.columns, asked.having) if part is not None for each in walk(part)]
+    aggregated = bool(asked.calls) and not any(isinstance(each, (Field, RowOf)) for each in rows)
+    if not alone or not (aggregated or (asked.mode == "exists" and asked.whole)):
+        raise problem("a sub-query over a stream needs a window", stream, "Stream#lastevent, Stream#keepall")
+    return input if stands_alone(asked, input, outer) else replace(input, window=KeepAll())
 
 
 def _type(columns: list[Expr], names: list[str], mode: str) -> DataType:
