@@ -28,7 +28,11 @@ from tests.lang.breaking import broken
 from tests.profiles import examples
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "epl"
-REFUSED = {("stmt_invalid", "11"), ("stmt_invalid", "15")}
+REFUSED = {
+    *(("stmt_invalid", name) for name in ("11", "15")),
+    *(("stmt_refused_values", name) for name in ("s3", "s6", "s7")),
+    ("stmt_refused_clauses", "s25"),
+}
 """The statements of the conformance cases whose fault is one of syntax."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -11,7 +10,8 @@ from rollup.core.errors import PlanError, QueryError
 from rollup.core.nesting import nests
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
-from rollup.engine.types import DataType, RowType
+from rollup.engine.types import DataType, Kind, RowType
+from rollup.lang.epl.annotations import check_annotations
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
 from rollup.lang.epl.lowering.contexts import lower_context, seen_as
@@ -131,7 +131,7 @@ class Deployer:
         return Scope(self.catalog, (), Registry(), context, {}, declared=declared, parameters=made.parameters)
 
     def _statement(self, statement: sm.Statement, name: str, made: Deployment, start: bool) -> None:
-        self._hints(statement)
+        check_annotations(statement.annotations, self.catalog.indexes)
         made.needs |= _needed(statement)
         scope = replace(self._scope(statement, made), slots=None)
         body = statement.body
@@ -141,15 +141,6 @@ class Deployer:
         self.types[name] = kinds or RowType(name, {})
         made.undo.append(lambda: self.types.pop(name, None) and None)
         made.statements.append(Deployed(name, kinds))
-
-    def _hints(self, statement: sm.Statement) -> None:
-        for annotation in statement.annotations:
-            if annotation.name.lower() == "hint" and isinstance(annotation.value, str):
-                for found in re.findall(r"index\(([^)]*)\)", annotation.value):
-                    names = [name.strip() for name in found.split(",")]
-                    lost = [name for name in names if name != "bust" and name not in self.catalog.indexes]
-                    if "bust" in names and lost:
-                        raise unknown("index", lost[0], self.catalog.indexes, annotation)
 
     def _started(
         self, body: Any, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
@@ -216,6 +207,8 @@ class Deployer:
 
     def _schema(self, body: sm.CreateSchema, made: Deployment) -> None:
         self.catalog.free(body.name, body)
+        if body.kind not in (None, "map", "objectarray", "json", "avro", "xml", "variant"):
+            raise unknown("kind of schema", body.kind, ["map", "objectarray", "json"], body)
         if body.kind == "variant":
             raise problem("variant schemas are not supported", body, "create schema name (column type, …)")
         columns: dict[str, DataType] = {}
@@ -226,6 +219,9 @@ class Deployer:
             if column.name in columns:
                 raise problem(f"two columns are called `{column.name}`", column)
             columns[column.name] = self.catalog.data_type(column.type)
+        for name in (name for option, names in body.options if option.endswith("timestamp") for name in names):
+            if name not in columns or columns[name].kind not in (Kind.LONG, Kind.TIMESTAMP):
+                raise problem(f"`{name}` is no time of the event", body, "a column of type long")
         self.catalog.types[body.name] = RowType(body.name, columns)
         self.catalog.implied.discard(body.name)
         self._gives(made, body.name, lambda: self.catalog.types.pop(body.name))
@@ -263,12 +259,19 @@ class Deployer:
         return kinds
 
     def _window_type(self, body: sm.CreateWindow, scope: Scope) -> RowType:
+        for place, column in enumerate(body.columns):
+            if any(column.name == other.name for other in body.columns[:place]):
+                raise problem(f"two columns are called `{column.name}`", column)
         if body.columns:
             return RowType(body.name, {c.name: self.catalog.data_type(c.type) for c in body.columns})
         assert body.type is not None
         model = self.catalog.row_type(body.type, body)
         if not body.items:
             return RowType(body.name, model.fields)
+        for item in body.items:
+            if not isinstance(item.value, (ex.Star, ex.StreamStar, ex.Reference, ex.Member, ex.Constant)):
+                what = f"`{_text(item.value)}` is neither a property nor a constant"
+                raise problem(what, item, "it says the type of a column; insert into the window computes")
         inside = replace(scope, sources=(Source(body.type, model),))
         columns, names = columns_of(body.items, inside)
         return RowType(body.name, {n: c.type for n, c in zip(names, columns, strict=True)})

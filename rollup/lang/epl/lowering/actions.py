@@ -70,12 +70,15 @@ def lower_merge(body: sm.OnMerge | sm.OnUpdate | sm.OnDelete, scope: Scope) -> M
     where = condition(body.where, both) if body.where is not None else None
     doing = _Doing(body.store.name, info, source, held, scope)
     if isinstance(body, sm.OnMerge):
+        for each in (action for case in body.cases if body.always for action in case.actions):
+            if isinstance(each, sm.MergeInsert) and each.where is not None:
+                raise problem("a merge that always inserts has no `where`", each.where, "on S(…) merge W insert …")
         cases = tuple(doing.case(each) for each in body.cases)
         always = body.always
     else:
         action: Action = DeleteAction()
         if isinstance(body, sm.OnUpdate):
-            action = doing.update(sm.MergeUpdate(body.assignments, at=body.at))
+            action = doing.update(sm.MergeUpdate(body.assignments, at=body.at), False)
         cases, always = (MergeCase(True, None, (action,)),), False
     registry = scope.registry
     return Merge(
@@ -105,19 +108,19 @@ class _Doing:
         """One `when`."""
         scope = self.both if case.matched else self.inserting
         test = condition(case.condition, scope) if case.condition is not None else None
-        return MergeCase(case.matched, test, tuple(self._action(each) for each in case.actions))
+        return MergeCase(case.matched, test, tuple(self._action(each, case.matched) for each in case.actions))
 
-    def _action(self, action: sm.MergeAction) -> Action:
+    def _action(self, action: sm.MergeAction, matched: bool) -> Action:
         if isinstance(action, sm.MergeInsert):
-            return self._insert(action)
+            return self._insert(action, matched)
         if isinstance(action, sm.MergeUpdate):
             return self.update(action)
         return DeleteAction(condition(action.where, self.both) if action.where is not None else None)
 
-    def _insert(self, action: sm.MergeInsert) -> Action:
+    def _insert(self, action: sm.MergeInsert, matched: bool) -> Action:
         where = condition(action.where, self.inserting) if action.where is not None else None
         selecting = self.inserting
-        if any(isinstance(item.value, ex.Star) for item in action.items):
+        if not matched or any(isinstance(item.value, ex.Star) for item in action.items):
             selecting = replace(self.inserting, sources=(self.source,))
         columns, names = columns_of(action.items, selecting)
         name = action.target or self.name
@@ -125,16 +128,20 @@ class _Doing:
         columns = _arranged(name, columns, names, action, self.scope)
         return InsertAction(tuple(columns), None if own else name, where)
 
-    def update(self, action: sm.MergeUpdate) -> UpdateAction:
-        """`update set …`."""
+    def update(self, action: sm.MergeUpdate, merging: bool = True) -> UpdateAction:
+        """`update set …`, of a merge or of an `on … update`."""
         where = condition(action.where, self.both) if action.where is not None else None
-        return UpdateAction(tuple(self._set(each) for each in action.assignments), where)
+        return UpdateAction(tuple(self._set(each, merging) for each in action.assignments), where)
 
-    def _set(self, assignment: sm.Assignment) -> Set | Reset:
+    def _set(self, assignment: sm.Assignment, merging: bool) -> Set | Reset:
         target = assignment.target
         if assignment.value is None:
             return self._reset(target)
         column = self._column(target)
+        if merging and column in self.info.keys:
+            raise problem(
+                f"`{column}` is a key of the table, which a merge cannot change", assignment, "delete, insert"
+            )
         value = lower(assignment.value, self.updating)
         check_fits(value.type, self.info.type.fields[column], column, assignment)
         return Set(self.info.type.index[column], value)

@@ -36,6 +36,8 @@ def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, Co
     info = ContextInfo(body.name, {"name": STRING, "id": INT}, {})
     levels: list[tuple[str, Level]] = []
     for name, form in body.levels:
+        if any(name == other for other, _ in levels):
+            raise problem(f"two levels are called `{name}`", body, "each a name of its own")
         lowering = _Level(name, catalog, info)
         levels.append((name, lowering.lower(form)))
         lowering.declare(len(body.levels) == 1, isinstance(levels[-1][1], Lived))
@@ -120,6 +122,8 @@ class _Level:
         width = len(form.streams[0].keys)
         for stream in form.streams:
             kinds, tests = source_filter(stream.source, self.scope)
+            if any(stream.source.type == each.filter.stream for each in streams):
+                raise problem(f"`{stream.source.type}` stands twice", stream, "one filter and one list of keys each")
             if len(stream.keys) != width:
                 raise problem(f"{len(stream.keys)} key(s) of {stream.source.type}, {width} before", stream)
             places: list[int] = []
@@ -132,7 +136,9 @@ class _Level:
                 if not isinstance(found, Field):
                     raise problem(f"`{render(key)}` is no property", key, "partition by a property of the event")
                 places.append(found.index)
-                self.own.setdefault(f"key{number}", found.type)
+                known = self.own.setdefault(f"key{number}", found.type)
+                if known.kind is not found.type.kind:
+                    raise problem(f"`{render(key)}` is {found.type}, the key of the stream before it {known}", key)
                 name = list(kinds.fields)[found.index]
                 nested = f"{self.name}.key{number}"
                 self.info.keys.setdefault(stream.source.type, {})[name] = nested
@@ -170,6 +176,8 @@ class _Level:
     def _lived(
         self, start: cx.Start, end: cx.Condition | None, overlap: bool, distinct: tuple[ex.Expression, ...]
     ) -> Level:
+        if start.now and overlap and start.condition is None:
+            raise problem("`initiated @now` needs what begins the next", start, "@now and pattern […], or start @now")
         if start.now and isinstance(start.condition, cx.FilterCondition):
             raise problem(
                 "`@now and` goes with a pattern, a time or a crontab, not with a stream", start, "initiated by S"

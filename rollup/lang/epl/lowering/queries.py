@@ -25,6 +25,8 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
 
     if len(query.streams) != 1 or query.joins:
         raise problem("a sub-query reads one stream, window or table", query, "join in the outer select")
+    if query.selector is not None:
+        raise problem(f"a sub-query is no stream: `{query.selector}`", query, "leave it out")
     registry = scope.registry
     stream = query.streams[0]
     found, source = lower_stream(stream, scope, len(scope.sources))

@@ -29,9 +29,11 @@ def lower_rate(output: sm.Output | None, scope: Scope, inputs: Sequence[Input]) 
     counters: dict[str, Expr] = {name: Slot(place, LONG) for place, name in enumerate(_COUNTERS)}
     counting = replace(scope, names=counters)
     every, after, end = output.every, output.after, output.terminated
+    if every is not None and isinstance(every.events, ex.Constant) and not every.events.value:
+        raise problem("`output every` needs an event or more", every.events, "output every 1 events")
     return Rate(
         output.mode,
-        span(every.period, scope, "output every") if every is not None and every.period is not None else None,
+        _interval(every.period, scope) if every is not None and every.period is not None else None,
         _events(every, scope),
         crontab(output.at_times, scope) if output.at_times is not None else None,
         condition(output.when, counting) if output.when is not None else None,
@@ -43,6 +45,13 @@ def lower_rate(output: sm.Output | None, scope: Scope, inputs: Sequence[Input]) 
         settings(end.then, counting) if end is not None else (),
         bool(inputs) and all(isinstance(each, StoreInput) and not each.follow for each in inputs),
     )
+
+
+def _interval(node: ex.Expression, scope: Scope) -> int:
+    found = span(node, scope, "output every")
+    if not found:
+        raise problem("`output every` needs some time", node, "output every 1 sec")
+    return found
 
 
 def _events(given: sm.Span | None, scope: Scope) -> Expr | None:

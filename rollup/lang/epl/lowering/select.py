@@ -35,7 +35,7 @@ from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, criterion, lower
 from rollup.lang.epl.lowering.values.filtering import check_filter
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Collected, Scope, Sets
+from rollup.lang.epl.scope import Collected, Scope, Sets, aggregates
 from rollup.lang.epl.scope import walk as parts
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
@@ -58,12 +58,30 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
         if join.kind in ("right", "full"):
             sources[:place] = [replace(source, optional=True) for source in sources[:place]]
     inside = replace(scope, sources=tuple(sources), outer=0)
+    for join in query.joins:
+        _check_on(join.on, inside)
     sides = [Side() for _ in query.streams[1:]]
     sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
     join = JoinSpec(tuple(sides), only, alone) if sides else None
     if query.where is not None and len(inputs) == 1 and _is_filter(query.where, inputs[0]):
         check_filter(query.where, replace(inside, slots=None))
     return assemble(query, inside, inputs, join)
+
+
+def _check_on(on: ex.Expression | None, scope: Scope) -> None:
+    """Raise PlanError unless `on` says which properties of two streams are equal; `where` takes any condition."""
+    if on is None:
+        return
+    if isinstance(on, ex.Logical) and on.operator == "and":
+        _check_on(on.left, scope)
+        _check_on(on.right, scope)
+        return
+    sides = (on.left, on.right) if isinstance(on, ex.Comparison) and on.operator == "=" else ()
+    if not sides or not all(isinstance(side, (ex.Reference, ex.Member, ex.Index)) for side in sides):
+        raise problem("`on` says that two properties are equal", on, "other conditions stand in `where`")
+    read = [{each.input for each in walk(lower(side, scope)) if isinstance(each, (Field, RowOf))} for side in sides]
+    if read[0] == read[1]:
+        raise problem("`on` compares a stream with itself", on, "properties of two streams")
 
 
 def _is_filter(where: ex.Expression, found: Input) -> bool:
@@ -123,6 +141,9 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     scope = replace(scope, filling=query.insert is not None and query.insert.table)
     bare = replace(scope, slots=None, no_aggregates="in where")
     where = condition(query.where, bare) if query.where is not None else None
+    _no_queries([value for each in query.group_by for value in each.values], "group by")
+    if query.output is not None and query.output.when is not None:
+        _no_queries([query.output.when], "output when")
     dimensions, sets = grouping_sets(query.group_by, replace(bare, no_aggregates="in group by"))
     shape = _shape(query, scope, dimensions, sets)
     type_name = query.insert.target if query.insert is not None else "result"
@@ -233,6 +254,7 @@ def _tried(
     columns, names = columns_of(query.items, selecting)
     having = condition(query.having, selecting) if query.having is not None else None
     order = tuple(_ordered(each, query.items, columns, names, selecting) for each in query.order_by)
+    _check_order(query, scope)
     places: dict[Expr, Expr] = {}
     if base:
         places = {dimension: _of_key(Slot(place, dimension.type)) for place, dimension in enumerate(dimensions)}
@@ -254,6 +276,22 @@ def _tried(
         False,
     )
     return _Tried(shape, registry)
+
+
+def _check_order(query: sm.Query, scope: Scope) -> None:
+    """Raise PlanError for an aggregate in `order by` that is not selected, and for sub-queries there."""
+    selected = {render(each) for each in aggregates([item.value for item in query.items], scope)}
+    for each in query.order_by:
+        for call in aggregates([each.value], scope):
+            if render(call) not in selected:
+                raise problem(f"`order by` has an aggregate that is not selected: `{render(call)}`", call)
+        _no_queries([each.value], "order by")
+
+
+def _no_queries(nodes: Sequence[ex.Expression], where: str) -> None:
+    for each in parts(tuple(nodes)):
+        if isinstance(each, (ex.Subquery, ex.Exists, ex.InQuery)):
+            raise problem(f"a sub-query cannot stand in `{where}`", each, "select it, and go on from its name")
 
 
 def _of_key(slot: Slot) -> Expr:

@@ -10,7 +10,7 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import TableTarget, Target
 from rollup.engine.types import RowType
 from rollup.lang.epl.accessing import RANKED
-from rollup.lang.epl.catalog import StoreInfo, problem, unknown
+from rollup.lang.epl.catalog import StoreInfo, loose, problem, unknown
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import lower
 from rollup.lang.epl.render import render
@@ -48,6 +48,10 @@ def table_target(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...]) ->
     if len(dimensions) != len(info.keys):
         hint = f"group by {', '.join(info.keys)}" if info.keys else "without group by"
         raise problem(f"`{query.insert.target}` has {len(info.keys)} key(s)", query.insert, hint)
+    for name, dimension in zip(info.keys, dimensions, strict=True):
+        kind = info.type.fields[name]
+        if not loose(kind) and not loose(dimension.type) and kind.kind is not dimension.type.kind:
+            raise problem(f"the key `{name}` of the table is {kind}, what is grouped by {dimension.type}", query.insert)
     items = [item for item in query.items if is_aggregate(item.value) or lower(item.value, scope) not in dimensions]
     for item in items:
         name = item.name or render(item.value)

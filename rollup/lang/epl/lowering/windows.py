@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from rollup.engine.expressions import Expr, RowOf, Slot
+from rollup.engine.expressions import Const, Expr, RowOf, Slot
 from rollup.engine.rows.windows import counted, expressed, external, keyed, ranked, timed
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
@@ -43,6 +43,8 @@ def windows(
         found = _View(view, scope)
         if derived is not None:
             raise problem(f"nothing can follow #{derived.name}", view, "it gives one row of values")
+        if view.name == "groupwin" and (groups or parts or derived):
+            raise problem("#groupwin stands first, once", view, "#groupwin(a, b)#length(10)")
         if view.name == "groupwin":
             groups.append(found.keys(1, None))
         elif view.name in DERIVED:
@@ -86,13 +88,23 @@ class _View:
         """A whole number that is known at once."""
         node = self.view.arguments[place]
         value = constant(node, self.scope, f"the size of #{self.view.name}")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise problem(f"#{self.view.name} needs a whole number, not `{render(node)}`", node)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise problem(f"#{self.view.name} needs a whole number from 1 on, not `{render(node)}`", node)
         return value
 
     def span(self, place: int) -> int:
         """A length of time."""
-        return span(self.view.arguments[place], self.scope, f"#{self.view.name}")
+        node = self.view.arguments[place]
+        found = span(node, self.scope, f"#{self.view.name}")
+        if not found:
+            raise problem(f"#{self.view.name} needs some time, not `{render(node)}`", node)
+        return found
+
+    def changing(self, node: ex.Expression, found: Expr) -> Expr:
+        """A value of each row, which a constant is not."""
+        if isinstance(found, Const):
+            raise problem(f"`{render(node)}` is the same for every row", node, f"#{self.view.name} of a property")
+        return found
 
     def value(self, place: int) -> Expr:
         """An expression over the row."""
@@ -104,19 +116,20 @@ class _View:
         if not (found.type.numeric or loose(found.type) or found.type.kind is Kind.TIMESTAMP):
             node = self.view.arguments[place]
             raise problem(f"`{render(node)}` is {found.type}, not a time", node, "a number: milliseconds")
-        return found
+        return self.changing(self.view.arguments[place], found)
 
     def keys(self, least: int, most: int | None) -> tuple[Expr, ...]:
         """All arguments as values that tell rows apart."""
         self.count(least, most)
-        return tuple(key(node, self.scope) for node in self.view.arguments)
+        return tuple(self.changing(node, key(node, self.scope)) for node in self.view.arguments)
 
     def sorting(self, start: int) -> tuple[tuple[Expr, ...], tuple[bool, ...]]:
         """Criteria with their directions."""
         nodes = self.view.arguments[start:]
         if not nodes:
             raise problem(f"#{self.view.name} needs something to sort by", self.view, "price desc")
-        by = tuple(criterion(node.value if isinstance(node, ex.Sorted) else node, self.scope) for node in nodes)
+        plain = [node.value if isinstance(node, ex.Sorted) else node for node in nodes]
+        by = tuple(self.changing(node, criterion(node, self.scope)) for node in plain)
         return by, tuple(isinstance(node, ex.Sorted) and node.descending for node in nodes)
 
     def keywords(self, start: int) -> set[str]:
@@ -153,8 +166,15 @@ def _time_batch(view: _View) -> WindowSpec:
     origin = None
     if len(view.view.arguments) > 1:
         second = constant(view.view.arguments[1], view.scope, "the reference point")
-        origin = second if isinstance(second, int) else None
+        origin = None if isinstance(second, str) else _point(second, view.view.arguments[1])
     return timed.TimeBatch(view.span(0), origin, "START_EAGER" in words, bool(words))
+
+
+def _point(value: object, node: ex.Expression) -> int:
+    """An instant from which batches count."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise problem(f"`{render(node)}` is no instant", node, "a whole number: milliseconds")
+    return value
 
 
 def _time_length_batch(view: _View) -> WindowSpec:
@@ -165,9 +185,8 @@ def _time_length_batch(view: _View) -> WindowSpec:
 
 def _external_batch(view: _View) -> WindowSpec:
     view.count(2, 3)
-    origin = (
-        constant(view.view.arguments[2], view.scope, "the reference point") if len(view.view.arguments) > 2 else None
-    )
+    third = view.view.arguments[2:]
+    origin = _point(constant(third[0], view.scope, "the reference point"), third[0]) if third else None
     return external.ExternalTimeBatch(view.moment(0), view.span(1), origin)
 
 
@@ -183,7 +202,11 @@ def _order(view: _View) -> WindowSpec:
 
 def _to_live(view: _View) -> WindowSpec:
     view.count(1, 1)
-    return external.TimeOrder(view.moment(0))
+    until = view.moment(0)
+    if until.type.kind is Kind.INT or until.type.kind in (Kind.FLOAT, Kind.DOUBLE):
+        node = view.view.arguments[0]
+        raise problem(f"`{render(node)}` is {until.type}, not a time of type long", node, "cast(x, long)")
+    return external.TimeOrder(until)
 
 
 def _sort(view: _View) -> WindowSpec:
@@ -214,9 +237,11 @@ def _expressed(view: _View) -> WindowSpec:
     folded = tuple(each.call for each in calls)
     if view.view.name == "expr":
         return expressed.Expressed(found, folded)
-    inclusive = (
-        constant(view.view.arguments[1], view.scope, "the second argument") if len(view.view.arguments) > 1 else True
-    )
+    inclusive: object = True
+    for node in view.view.arguments[1:]:
+        inclusive = constant(node, view.scope, "the second argument")
+        if not isinstance(inclusive, bool):
+            raise problem("the second argument of #expr_batch is true or false", node)
     return expressed.ExpressedBatch(found, folded, bool(inclusive), together=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -10,7 +11,7 @@ from lark.tree import Meta
 from rollup.core.errors import SyntaxProblem
 from rollup.engine.operators import single
 from rollup.lang.epl.tree import expressions as ex
-from rollup.lang.epl.tree.node import Position
+from rollup.lang.epl.tree.node import Enclosed, Position
 
 Parts = list[Any]
 _UNITS: dict[str, ex.Unit] = {"min": "minute", "sec": "second", "msec": "millisecond", "usec": "microsecond"}
@@ -100,7 +101,14 @@ class ReadExpressions(Transformer[Token, Any]):
         return ex.Arithmetic("||", parts[0], parts[1], at=place(meta))
 
     def sign(self, meta: Meta, parts: Parts) -> ex.Expression:
-        return parts[1] if parts[0].type == "PLUS" else ex.Sign(parts[1], at=place(meta))
+        sign, operand = parts
+        if isinstance(operand.at, Enclosed) or isinstance(operand, (ex.Case, ex.Array, ex.New, ex.Exists)):
+            hint = "0 - (…), or the sign inside the parentheses"
+            raise SyntaxProblem(f"`{sign}` before what is no value", line=meta.line, column=meta.column, hint=hint)
+        if sign.type == "PLUS" and not isinstance(operand, ex.Constant):
+            hint = "leave it out"
+            raise SyntaxProblem("`+` before what is no number", line=meta.line, column=meta.column, hint=hint)
+        return operand if sign.type == "PLUS" else ex.Sign(operand, at=place(meta))
 
     def compare(self, meta: Meta, parts: Parts) -> ex.Expression:
         return ex.Comparison(_operator(parts[1]), parts[0], parts[2], at=place(meta))
@@ -166,7 +174,7 @@ class ReadExpressions(Transformer[Token, Any]):
         return ex.Call(parts[1], parts[2], parts[0], at=place(meta))
 
     def parenthesised(self, meta: Meta, parts: Parts) -> ex.Expression:
-        return parts[0]
+        return replace(parts[0], at=Enclosed(*parts[0].at))
 
     def subquery(self, meta: Meta, parts: Parts) -> ex.Expression:
         return ex.Subquery(parts[0], at=place(meta))

@@ -253,6 +253,9 @@ class ReadStatements(ReadStreams):
         found, distinct, _ = routed[0]
         if "store" in found and len(routed) == 1:
             return _on_select(found, distinct, False, meta)
+        if len(routed) == 1 and "all" in clauses(parts):
+            message = "one insert has nothing to choose from"
+            raise SyntaxProblem(message, line=meta.line, column=meta.column, hint="leave `output` out")
         branches = tuple(_branch(clause, at) for clause, _, at in routed)
         return Clause(sm.Split, (branches, clauses(parts).get("all", False)))  # pyright: ignore[reportArgumentType]
 

@@ -13,6 +13,10 @@ class Position(NamedTuple):
     column: int = 0
 
 
+class Enclosed(Position):
+    """The place of an expression that stands in parentheses."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """Base of all nodes."""

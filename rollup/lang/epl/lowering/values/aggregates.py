@@ -87,8 +87,8 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         raise unknown("aggregate", node.name, AGGREGATING, node)
     if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
         return AggregateCall(_function(name, scope), (), where=where)
-    if name == "count" and not plain:
-        raise problem("`count` takes what it counts", node, "count(*)")
+    if name in ("count", "countever") and not plain:
+        raise problem(f"`{name}` takes what it counts", node, f"{name}(*)")
     if name == "countever" and node.distinct:
         raise problem("`countever` keeps no values to tell apart", node, "count(distinct x)")
     if any(isinstance(each, ex.Star) for each in plain):
@@ -97,6 +97,8 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         hint = f"{name}ever(…) in the table and here, or a window on the stream"
         raise problem(f"`{render(node)}` of a table lets values go, and without a window none leaves", node, hint)
     args = tuple(lower(each, scope) for each in plain)
+    if name not in ("count", "countever") and any(arg.type.kind is Kind.NULL for arg in args):
+        raise problem(f"`{render(node)}` of null, of which there is none", node, "a property")
     if node.distinct and name == "count" and args[0].type.kind is Kind.LIST:
         args = (Call(op.AS_KEY, args[:1], args[0].type),)
     elif name in _ORDERED or node.distinct:
@@ -120,7 +122,10 @@ def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     values = [lower(each, scope) for each in plain]
     second = scope.catalog.second
     if isinstance(values[0], Const) and len(values) == 1:
-        return AggregateCall(RATE(second, span(plain[0], scope, "`rate`")), (Now(),), where=where)
+        seconds = span(plain[0], scope, "`rate`")
+        if not seconds:
+            raise problem("`rate` needs some time", plain[0], "rate(10)")
+        return AggregateCall(RATE(second, seconds), (Now(),), where=where)
     if not _windowed(scope):
         raise problem("`rate` of a property needs a window on the stream", node, "rate(10), Stream#time(10)")
     if values[0].type.kind not in (Kind.LONG, Kind.ANY):
@@ -153,6 +158,8 @@ def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         if not isinstance(offset, ex.Constant) or not isinstance(offset.value, int):
             raise problem(f"the place in `{render(node)}` must be a constant number", offset)
         place = offset.value
+    elif name == "nth":
+        raise problem("`nth` takes a property and a place", node, "nth(price, 1)")
     if len(plain) != 1:
         raise problem(f"`{node.name}` takes a property or `*`", node, f"{node.name}(price)")
     windowed = _windowed(scope)

@@ -16,9 +16,10 @@ from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate
+from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, walk
 from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, DECIMAL_REMAINDER, HASHES, REGEXP
 from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree.node import Enclosed
 
 
 def lower(node: ex.Expression, scope: Scope) -> Expr:
@@ -29,7 +30,7 @@ def lower(node: ex.Expression, scope: Scope) -> Expr:
 def condition(node: ex.Expression, scope: Scope) -> Expr:
     """A condition: its value must be a boolean."""
     found = lower(node, scope)
-    if found.type.kind is not Kind.BOOL and not loose(found.type):
+    if found.type.kind not in (Kind.BOOL, Kind.ANY):
         raise problem(f"`{render(node)}` is {found.type}, not a condition", node, "compare it with something")
     return found
 
@@ -46,24 +47,28 @@ class _Lowering(LowerNames):
     # operators
 
     def _sign(self, node: ex.Sign) -> Expr:
+        call = node.operand
+        if isinstance(call, ex.Call) and call.of is None and self.scope.declaration(call.name) is None:
+            raise problem(f"`-` before `{render(call)}`", node, f"0 - {render(call)}")
         value = self._number(node.operand)
         return Call(op.NEGATE, (value,), value.type)
 
     def _number(self, node: ex.Expression) -> Expr:
         value = self.lower(node)
+        if value.type.kind is Kind.NULL:
+            raise problem(f"`{render(node)}` is null, with which nothing is computed", node)
         if not value.type.numeric and not loose(value.type) and value.type.kind not in (Kind.TIMESTAMP, Kind.DURATION):
             raise problem(f"`{render(node)}` is {value.type}, not a number", node)
         return value
 
     def _arithmetic(self, node: ex.Arithmetic) -> Expr:
         if node.operator == "||":
-            parts = [value if value.type.kind is Kind.STRING else Call(CASTS[Kind.STRING], (value,), STRING)
-                     for value in self._all((node.left, node.right))]  # fmt: skip
-            return Call(op.CONCAT, tuple(parts), STRING)
-        if node.operator == "+" and self._texts(node):
-            return self._arithmetic(replace(node, operator="||"))
+            return Call(op.CONCAT, (self._text(node.left), self._text(node.right)), STRING)
         left, right = self._number(node.left), self._number(node.right)
         if node.operator in BITS:
+            inner = node.left
+            if isinstance(inner, ex.Arithmetic) and inner.operator in BITS and not isinstance(inner.at, Enclosed):
+                raise problem(f"`{inner.operator}` and `{node.operator}` side by side", node, "put one in parentheses")
             for side, value in ((node.left, left), (node.right, right)):
                 if value.type.kind in (Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL):
                     raise problem(f"`{render(side)}` is {value.type}, not a whole number", side, "cast(x, long)")
@@ -80,8 +85,14 @@ class _Lowering(LowerNames):
         found = Call(ARITHMETIC[node.operator], (left, right), kind)
         return Call(op.FIT_FLOAT, (found,), FLOAT) if kind == FLOAT else found
 
-    def _texts(self, node: ex.Arithmetic) -> bool:
-        return any(isinstance(side, ex.Constant) and side.kind == "string" for side in (node.left, node.right))
+    def _text(self, node: ex.Expression) -> Expr:
+        """A text to be put together with others; of a value that may be anything its text."""
+        value = self.lower(node)
+        if value.type.kind is Kind.ANY:
+            return Call(CASTS[Kind.STRING], (value,), STRING)
+        if value.type.kind is not Kind.STRING:
+            raise problem(f"`{render(node)}` is {value.type}, not a text", node, f"cast({render(node)}, string)")
+        return value
 
     def _comparison(self, node: ex.Comparison) -> Expr:
         left, right = self.lower(node.left), self.lower(node.right)
@@ -92,6 +103,8 @@ class _Lowering(LowerNames):
         for side in (left, right):
             if order:
                 ordered(side, node, render(node))
+            if side.kind is Kind.NULL and order and isinstance(node, ex.Comparison):
+                raise problem(f"`{render(node)}` compares with null, which is neither more nor less", node, "is null")
         if loose(left) or loose(right) or left.kind is right.kind:
             return
         times = (Kind.TIMESTAMP, Kind.DURATION)
@@ -125,13 +138,17 @@ class _Lowering(LowerNames):
         value, low, high = self._all((node.value, node.low, node.high))
         for side in (low, high):
             self._comparable(value.type, side.type, node, True)
-        if any(side.type.kind is Kind.NULL for side in (value, low, high)):
+        if value.type.kind is Kind.NULL:
+            raise problem(f"`{render(node.value)}` is null, which lies between nothing", node)
+        if any(side.type.kind is Kind.NULL for side in (low, high)):
             return Const(False, BOOL)
         return Call(within(node.low_closed, node.high_closed, node.negated), (value, low, high), BOOL)
 
     def _like(self, node: ex.Like) -> Expr:
         parts = [node.value, node.pattern, *([node.escape] if node.escape else [])]
         values = self._all(parts)
+        if values[0].type.numeric:
+            values = (Call(CASTS[Kind.STRING], values[:1], STRING), *values[1:])
         for value, part in zip(values, parts, strict=True):
             if value.type.kind is not Kind.STRING and not loose(value.type):
                 raise problem(f"`{render(part)}` is {value.type}, not a text", part)
@@ -256,6 +273,8 @@ class _Lowering(LowerNames):
         if len(parameters) != len(node.arguments):
             message = f"`{node.name}` takes {len(parameters)} argument(s), not {len(node.arguments)}"
             raise problem(message, node)
+        if not isinstance(body, ex.Lambda):
+            self._asks_nothing(node, body)
         whole = called(node, self.scope)
         if whole is not None and aggregates([whole], self.scope):
             return self.lower(whole)
@@ -263,9 +282,17 @@ class _Lowering(LowerNames):
         inner = replace(self.scope, locals={**self.scope.locals, **values})
         return _Lowering(inner).lower(body.body if isinstance(body, ex.Lambda) else body)
 
+    def _asks_nothing(self, node: ex.Call, body: ex.Expression) -> None:
+        """Raise PlanError where an expression without parameters reads a property: it sees none."""
+        bound = {name for each in walk(body) if isinstance(each, ex.Lambda) for name in each.parameters}
+        for name in {each.name for each in walk(body) if isinstance(each, ex.Reference)} - bound:
+            if self.scope.fields(name) or self.scope.source(name) is not None:
+                what = f"`{node.name}` has no parameters and reads `{name}`"
+                raise problem(what, node, f"expression {node.name} {{ x => x.{name} … }}, {node.name}(s)")
+
     def _coalesce(self, node: ex.Call) -> Expr:
-        if not node.arguments:
-            raise problem("coalesce takes values", node, "coalesce(x, 0)")
+        if len(node.arguments) < 2:
+            raise problem("coalesce takes two values or more", node, "coalesce(x, 0)")
         values = self._all(node.arguments)
         kind = self._common([value.type for value in values], node)
         return Coalesce(tuple(_widened(value, kind) for value in values), kind)
@@ -286,7 +313,8 @@ class _Lowering(LowerNames):
         values = self._all(node.arguments)
         found = LEAST if node.name.lower() == "min" else GREATEST
         kind = self._common([value.type for value in values], node)
-        ordered(kind, node, render(node))
+        if not kind.numeric and not loose(kind):
+            raise problem(f"`{render(node)}` compares values of type {kind}", node, "numbers; case when a < b then …")
         return Call(found, tuple(_widened(value, kind) for value in values), kind)
 
     def _prev(self, node: ex.Call) -> Expr:
@@ -298,6 +326,8 @@ class _Lowering(LowerNames):
             offset = Const(1, INT)
         if len(arguments) != 1 or not (offset is None or offset.type.integral):
             raise problem(f"`{node.name}` takes a whole number and a property", node, "prev(1, price)")
+        if not isinstance(arguments[0], (ex.Reference, ex.Member, ex.Star, ex.StreamStar)):
+            raise problem(f"`{render(arguments[0])}` is no property", node, "prev(1, price) + 1")
         value = self.lower(arguments[0])
         place = self._stream_of(value, node)
         if not self.scope.sources[place].ordered:
@@ -308,9 +338,13 @@ class _Lowering(LowerNames):
         return self.scope.registry.ask(Previous(place, what, value, offset), kind)
 
     def _prior(self, node: ex.Call) -> Expr:
-        if len(node.arguments) != 2 or not isinstance(node.arguments[0], ex.Constant):
+        number = node.arguments[0] if len(node.arguments) == 2 else None
+        if not isinstance(number, ex.Constant) or number.kind not in ("int", "long"):
             raise problem("`prior` takes a constant number and a property", node, "prior(1, price)")
-        offset, value = int(node.arguments[0].value or 0), self.lower(node.arguments[1])
+        if not isinstance(node.arguments[1], (ex.Reference, ex.Member)):
+            what = f"`{render(node.arguments[1])}` is no property"
+            raise problem(what, node.arguments[1], "prior(1, price) + 1")
+        offset, value = int(number.value or 0), self.lower(node.arguments[1])
         place = self._stream_of(value, node)
         priors = self.scope.registry.priors
         priors[place] = max(offset, priors.get(place, 0))
