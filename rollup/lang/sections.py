@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -155,6 +155,8 @@ def sections(text: str) -> Sections:
 def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Piece]:
     """SiddhiQL's statements: what only the engine can do, and the plain queries that read what those give."""
     found = [piece for piece in pieces if _needs_engine(piece)]
+    stores = {piece.words[2].text.strip("`") for piece in found if _is(piece, "define") and len(piece.words) > 2}
+    found += [piece for piece in pieces if piece not in found and _fills(piece, stores)]
     if all(_is(piece, "define") for piece in found):
         return []  # a table that no query uses
     given = {target for piece in found for target in _targets(piece.words)}
@@ -166,6 +168,13 @@ def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Pi
         plain = [piece for piece in plain if piece not in more]
         given |= {target for piece in more for target in _targets(piece.words)}
     return found
+
+
+def _fills(piece: _Piece, stores: Set[str]) -> bool:
+    """Whether a plain query reads or fills a table or shared window."""
+    return _is(piece, "from") and bool(
+        {*(word.text.strip("`") for word in piece.words[1:2]), *_targets(piece.words)} & stores
+    )
 
 
 def _needs_engine(piece: _Piece) -> bool:

@@ -238,6 +238,11 @@ class Engine:
         """By which attributes of the streams that arrive all statements fall apart; `made`: those they insert into."""
         return common(from_outside(needs_of(self._component, self._deployer.catalog.types.get), arriving, made))
 
+    @property
+    def stores(self) -> Mapping[str, Mapping[str, DataType]]:
+        """The named windows and tables, with the types of their columns."""
+        return {name: store.type.fields for name, store in self._deployer.catalog.stores.items()}
+
     def columns(self, statement: str) -> Mapping[str, DataType]:
         """The columns of what a statement delivers, with their types."""
         return self._kinds(statement).fields

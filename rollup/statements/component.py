@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import pyarrow as pa
+
 from rollup.core.errors import PlanError
 from rollup.engine.state import State
 from rollup.lang.sections import Section
@@ -88,6 +90,20 @@ class Showing(Protocol):
 
     def shown(self, events: Sequence[Event]) -> Sequence[int]:
         """The places of the events that every shard must see, among those of a batch: the first, and what may close a window."""
+        ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A component with named windows or tables that others may read."""
+
+    @property
+    def stores(self) -> Streams:
+        """They, with their columns."""
+        ...
+
+    def stored(self, state: State, name: str) -> pa.Table:
+        """The rows that one of them holds in a state."""
         ...
 
 

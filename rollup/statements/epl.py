@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any
 
+import pyarrow as pa
+
 from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError
 from rollup.engine.columns.running.placing import Placed
@@ -19,7 +21,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
 from rollup.statements.rows import Emitted, Live, caused
-from rollup.statements.values import attribute, comparable, plain_row
+from rollup.statements.values import attribute, comparable, held, plain_row, stores_of
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
@@ -57,6 +59,7 @@ class EplBlock(Live[Engine]):
         super().__init__(names.reads & streams.keys(), {})
         engine = self.begun(0)
         self._keys = comparable(engine.keys(self.reads, names.writes), streams)
+        self._stores = stores_of(engine.stores)
         self._writes, self._placed = self._given(engine), [p for p in engine.plan() if not p.statement.startswith(_OUT)]
 
     @property
@@ -69,6 +72,16 @@ class EplBlock(Live[Engine]):
         )
         reason = "columns take batches of 256 events or more" if "columns" in executors else "see below"
         return Described(" and ".join(executors) or "rows", reason, state, self._keys, remarks)
+
+    @property
+    def stores(self) -> Streams:
+        """The module's named windows and tables; see `rollup.statements.component.Keeping`."""
+        return self._stores
+
+    def stored(self, state: State, name: str) -> pa.Table:
+        """The rows of a named window or table, in all partitions of its context."""
+        found = self.restored(state).query(f"select * from `{name}`")
+        return held(self._stores[name], (row.values() for row in found))
 
     def begun(self, start: int) -> Engine:
         engine = Engine(start)

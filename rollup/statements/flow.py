@@ -19,6 +19,7 @@ from rollup.engine.state import State
 from rollup.plan.app import StreamDef
 from rollup.statements.compiled import Statements
 from rollup.statements.component import Event, Refused
+from rollup.statements.values import schema_of, table_of
 
 ARRIVAL, RECEIVED = "__arrival", "__received"
 States = Mapping[str, State]
@@ -104,15 +105,8 @@ class Flow:
         rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.statements.streams}
         for event in events:
             rows[event.stream].append((*event.values, event.at))
-        return {name: _table(self.statements.streams[name], found) for name, found in rows.items()}
+        return {name: table_of(_told(self.statements.streams[name]), found) for name, found in rows.items()}
 
 
-def schema_of(stream: StreamDef) -> pa.Schema:
-    """The Arrow schema of a stream's rows."""
-    return pa.schema([(name, kind.arrow) for name, kind in stream.attributes.items()])
-
-
-def _table(stream: StreamDef, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    schema = schema_of(stream).append(pa.field(RECEIVED, pa.int64()))
-    columns = [pa.array([row[place] for row in rows], kind.type) for place, kind in enumerate(schema)]
-    return pa.table(columns, schema=schema)
+def _told(stream: StreamDef) -> pa.Schema:
+    return schema_of(stream).append(pa.field(RECEIVED, pa.int64()))

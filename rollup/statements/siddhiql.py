@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from rollup.core.descriptions import descendants
 from rollup.engine.dividing import from_outside
 from rollup.engine.rows.deliveries.dividing import needs_of
@@ -17,7 +19,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import attribute, comparable, plain_row
+from rollup.statements.values import attribute, comparable, held, plain_row, stores_of
 
 
 class SiddhiQl:
@@ -49,7 +51,8 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         others = [streams[name] for name in sorted(names.reads | names.writes) if name in streams.keys() - defined]
         self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others)])
         super().__init__(names.reads, {})
-        spec = self.begun(0).spec
+        app = self.begun(0)
+        spec, self._stores = app.spec, stores_of(app.stores)
         self._keys = comparable(common(from_outside(needs_of(spec), self.reads, names.writes), instants=True), streams)
         self._writes = {
             name: StreamDef(name, {n: attribute(kind) for n, kind in spec.streams[name].fields.items() if n != TIME})
@@ -60,6 +63,15 @@ class SiddhiQueries(OnRows[SiddhiApp]):
     def described(self) -> Described:
         state = "windows, partial matches, tables and partitions"
         return Described("rows", "SiddhiQL delivers event by event", state, self._keys)
+
+    @property
+    def stores(self) -> Streams:
+        """The tables and shared windows; see `rollup.statements.component.Keeping`."""
+        return self._stores
+
+    def stored(self, state: State, name: str) -> pa.Table:
+        """The rows of a table or shared window."""
+        return held(self._stores[name], self.restored(state).stored(name))
 
     def begun(self, start: int) -> SiddhiApp:
         return SiddhiApp(self._text, start)

@@ -163,6 +163,15 @@ class SqlBlock:
         """The targets."""
         return {query.stream.name: query.stream for query in self._queries}
 
+    @property
+    def stores(self) -> Streams:
+        """The tables that it reads; see `rollup.statements.component.Keeping`."""
+        return self._tables.streams
+
+    def stored(self, state: State, name: str) -> pa.Table:
+        """The rows of a table."""
+        return state.held()[_TABLES].tables[name]
+
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """One batch."""
         read = {ELSEWHERE, *self._streams, *self._tables.streams}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+
+import pyarrow as pa
 
 from rollup.core.json_line import json_line
 from rollup.engine.types import DataType, Kind
@@ -51,6 +53,30 @@ def plain(value: Any, kind: Type) -> Any:
 def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
     """The values of an event as the attributes of a stream hold them."""
     return tuple(plain(value, kind) for value, kind in zip(values, stream.attributes.values(), strict=True))
+
+
+def stores_of(kinds: Mapping[str, Mapping[str, DataType]]) -> Streams:
+    """Named windows and tables as what an app has: their columns with the types of attributes."""
+    return {
+        name: StreamDef(name, {column: attribute(kind) for column, kind in columns.items()})
+        for name, columns in kinds.items()
+    }
+
+
+def schema_of(stream: StreamDef) -> pa.Schema:
+    """The Arrow schema of a stream's rows."""
+    return pa.schema([(name, kind.arrow) for name, kind in stream.attributes.items()])
+
+
+def table_of(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of plain values as a table."""
+    columns = [pa.array([row[place] for row in rows], kind.type) for place, kind in enumerate(schema)]
+    return pa.table(columns, schema=schema)
+
+
+def held(stream: StreamDef, rows: Iterable[Iterable[Any]]) -> pa.Table:
+    """Rows of an engine's values with the columns of a stream."""
+    return table_of(schema_of(stream), [plain_row(row, stream) for row in rows])
 
 
 def comparable(keys: Keys, streams: Streams) -> Keys:

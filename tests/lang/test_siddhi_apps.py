@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from rollup.core.errors import RollupError
+from rollup.lang.sections import sections
 from rollup.lang.siddhi.statements.app import Emitted, SiddhiApp
 
 
@@ -214,3 +215,10 @@ def test_what_a_statement_says_and_is_not_acted_on_is_refused_at_its_place(state
         SiddhiApp("define stream S (k string);\n" + statement)
     assert refused.value.line == 2
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("define", ["define table T (k string);", "define window T (k string) length(2);"])
+def test_a_plain_query_that_only_fills_a_table_or_window_is_a_statement(define: str) -> None:
+    found = sections(f"define stream S (k string); {define} from S select k insert into T;")
+    assert [part.language for part in found.statements] == ["siddhiql"]
+    assert "from" not in found.rollups and "T" not in found.rollups

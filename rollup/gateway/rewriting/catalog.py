@@ -8,12 +8,13 @@ the tables of loaded rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import ConfigError
 from rollup.gateway.rewriting.mentions import TIME, Source, columns, view_name
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.stores.sql.ddl import template
 from rollup.stores.sql.types import check_name, quoted
@@ -95,9 +96,24 @@ def aggregation_ddl(aggregation: Aggregation) -> Iterator[str]:
     yield from _view(aggregation, aggregation.levels[-1], aggregation.name, ask)
 
 
+def kept_ddl(kept: StreamDef) -> Iterator[str]:
+    """The view of a named window or table of statements. Raises ConfigError when a name is too long for PostgreSQL."""
+    for each in (kept.name, *kept.attributes):
+        check_name(each, f"of {kept.name}:", "postgresql")
+    ask = name(f"ask {kept.name}"[:63], INNER)
+    yield template("gateway/answer.sql", ask=ask, name=text(kept.name), columns=_typed(kept.attributes))
+    note = text(f"{kept.name}: rows that statements keep, as their last commit left them")
+    for schema in (SCHEMA, PUBLIC):
+        yield f"create view {name(kept.name, schema)} as select * from {ask}('{{}}', null, null, null)"
+        yield f"comment on view {name(kept.name, schema)} is {note}"
+
+
 def _columns(aggregation: Aggregation) -> str:
-    listed = [f"{name(column)} {PG_TYPES[kind]}" for column, kind in columns(aggregation).items()]
-    return ", ".join([*listed, f"{name(TIME)} timestamptz"])
+    return f"{_typed(columns(aggregation))}, {name(TIME)} timestamptz"
+
+
+def _typed(kinds: Mapping[str, Type]) -> str:
+    return ", ".join(f"{name(column)} {PG_TYPES[kind]}" for column, kind in kinds.items())
 
 
 def _calls(aggregation: Aggregation, ask: str, spec: bool) -> Iterator[str]:
@@ -176,7 +192,11 @@ def select_from(aggregation: Aggregation, loaded: frozenset[str], table: str) ->
     return f"select {', '.join([*listed, time])} from {name(table, INNER)}"
 
 
-def table_ddl(aggregation: Aggregation, loaded: list[str], table: str) -> str:
-    """The table of loaded rows."""
-    kinds = columns(aggregation)
-    return f"create table {name(table, INNER)} ({', '.join(f'{name(c)} {PG_TYPES[kinds[c]]}' for c in loaded)})"
+def select_kept(kept: StreamDef, table: str) -> str:
+    """A query over a table of the rows of a named window or table."""
+    return f"select {', '.join(map(name, kept.attributes))} from {name(table, INNER)}"
+
+
+def table_ddl(kinds: Mapping[str, Type], table: str) -> str:
+    """The table of loaded rows, with these columns."""
+    return f"create table {name(table, INNER)} ({_typed(kinds)})"

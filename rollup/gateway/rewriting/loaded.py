@@ -19,7 +19,7 @@ from typing import Any
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import NoCommitError, QueryError, RollupError
 from rollup.gateway.protocol.session import Session
-from rollup.gateway.rewriting.catalog import select_from
+from rollup.gateway.rewriting.catalog import select_from, select_kept
 from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
 from rollup.gateway.rewriting.mentions import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
@@ -30,6 +30,8 @@ from rollup.retrieval.questions import AUTO, bounds, per_level
 log = logging.getLogger(__name__)
 
 _FIRST, _LAST = -(2**63), 2**63 - 1
+_STATEMENTS = ""
+"""Among the commits of a moment, that of the statements, which no aggregation can be called."""
 _MILLISECONDS = re.compile(r"0|-?[1-9][0-9]{8,18}")
 """Short numbers are none: somebody who writes '2018' means a year."""
 
@@ -80,6 +82,8 @@ class Slices:
         self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values
     ) -> str:
         """SQL for the rows a source asks for, once they are loaded. Raises RollupError; see `Source` for the spec."""
+        if name in self.loader.kept.tables:
+            return await self._kept(session, moment, name)
         aggregation = self.aggregations.get(name)
         if aggregation is None:
             raise QueryError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(self.aggregations)}")
@@ -92,6 +96,15 @@ class Slices:
         key = Key(name, moment[name], start, end, per, loaded, where, limit, fill)
         table = await self._held(session, key)
         return select_from(aggregation, frozenset(loaded), table)
+
+    async def _kept(self, session: Session | None, moment: Moment, name: str) -> str:
+        """SQL for the rows of a named window or table of statements; all of a statement are read from one commit."""
+        kept = self.loader.kept
+        if _STATEMENTS not in moment:
+            moment[_STATEMENTS] = await self._in_thread(kept.newest)
+        stream = kept.tables[name]
+        table = await self._held(session, Key(name, moment[_STATEMENTS], 0, 0, "", tuple(stream.attributes)))
+        return select_kept(stream, table)
 
     async def _newest(self, name: str) -> int:
         folder = self.folders.get(name)

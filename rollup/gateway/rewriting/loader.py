@@ -25,6 +25,7 @@ from rollup.core.errors import QueryError, StoreError
 from rollup.core.untyped import pc
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.mentions import columns
+from rollup.hosts.statements.kept import Kept
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
@@ -151,16 +152,29 @@ class Loader:
         self._own = threading.local()
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="rollup-load")
         self.threads = threads
+        self.kept = Kept(conf, program)
 
     def load(self, key: Key, table: str) -> Load:
         """Compute a key's rows and copy them into a new table. Raises QueryError when there are too many."""
-        aggregation = self._program.aggregations[key.aggregation]
-        rows = self._rows(aggregation, key)
-        return self._copied(table_ddl(aggregation, list(key.loaded), table), table, rows)
+        if key.aggregation in self.kept.tables:
+            kinds, rows = self.kept.tables[key.aggregation].attributes, self._kept_rows(key)
+        else:
+            aggregation = self._program.aggregations[key.aggregation]
+            kinds, rows = columns(aggregation), self._rows(aggregation, key)
+        return self._copied(table_ddl({name: kinds[name] for name in key.loaded}, table), table, rows)
 
     def newest(self, aggregation: str) -> int:
         """The number of the newest commit, from the store. Raises StoreError when there is none."""
         return self._stores().snapshot(aggregation).number
+
+    def _kept_rows(self, key: Key) -> pa.Table:
+        rows = self.kept.rows(key.aggregation, key.number)
+        if rows.num_rows > self._row_limit:
+            raise QueryError(
+                f"{key.aggregation} holds {rows.num_rows} rows, and {self._row_limit} may be read",
+                hint="raise `row_limit` in [serve]",
+            )
+        return pa.table([_clean(column) for column in rows.columns], names=rows.column_names)
 
     def warm(self) -> None:
         """Open what a first question would have to open, and ask one small one of each aggregation."""

@@ -17,9 +17,10 @@ import psycopg2
 from psycopg2 import sql
 
 from rollup.core.errors import InUseError, StoreError
-from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, setup_ddl
+from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.plan.aggregation import Aggregation
+from rollup.statements.component import Streams
 from rollup.stores.postgres.server import PgServer
 from rollup.stores.sql.ddl import TEMPLATES
 
@@ -47,9 +48,10 @@ _SETTINGS = {
 class PrivateServer:
     """The server and the folder through which its functions get replies."""
 
-    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation]) -> None:
+    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation], kept: Streams) -> None:
         self.options = options
         self.aggregations = aggregations
+        self.kept = kept
         self.mail = options.data / "mail"
         connections = {"max_connections": str(options.max_connections + _SPARE)}
         self.server = PgServer(options.data, settings=_SETTINGS | connections, memory=_SHARED + _OWN)
@@ -101,6 +103,9 @@ class PrivateServer:
                     cursor.execute(statement)
                 for aggregation in self.aggregations.values():
                     for statement in aggregation_ddl(aggregation):
+                        cursor.execute(statement)
+                for kept in self.kept.values():
+                    for statement in kept_ddl(kept):
                         cursor.execute(statement)
                 self._roles(cursor)
         finally:

@@ -19,7 +19,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.spark.statement_shards import in_shards
 from rollup.hosts.statements.closed import closed_events
-from rollup.hosts.statements.commits import Commits
+from rollup.hosts.statements.commits import FOLDER, Commits
 from rollup.hosts.statements.outlets import outlets_of
 from rollup.hosts.statements.running import Running
 from rollup.plan.app import StreamDef
@@ -31,8 +31,6 @@ from rollup.statements.flow import ARRIVAL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOLDER = "_statements"
-"""Where the commits of statements are, beside those of aggregations."""
 Rows = Mapping[str, Sequence[pa.Table]]
 
 

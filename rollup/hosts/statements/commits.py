@@ -26,6 +26,8 @@ from rollup.engine.state import NODES, State, packed, unpacked
 from rollup.statements.flow import States
 from rollup.stores.faults import point
 
+FOLDER = "_statements"
+"""Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
 _SCALARS, _GIVEN, _ID, _TABLE, _FILE = "scalars", "given", "id", "table ", "statements"
@@ -55,12 +57,23 @@ class Commits:
         self.folder = folder
         self._records = RecordFolder(folder)
 
+    def numbers(self) -> list[int]:
+        """Those that are kept, in order."""
+        return self._records.numbers()
+
     def newest(self) -> Saved:
         """The last commit. Raises StoreError when it is damaged."""
         record = self._records.newest()
         if record is None:
             self._records.create()
             return Saved()
+        return self._read(record)
+
+    def read(self, number: int) -> Saved:
+        """A commit that is kept. Raises FileNotFoundError when it is gone, StoreError when it is damaged."""
+        return self._read(self._records.read(number))
+
+    def _read(self, record: Record) -> Saved:
         rows = self._records.read_rows(record.files(_FILE))
         try:
             return saved_in(rows, record.number, record.source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -52,6 +52,20 @@ class SiddhiApp:
     def streams(self) -> dict[str, RowType]:
         """The rows of every stream, those that queries define included."""
         return self.spec.streams
+
+    @property
+    def stores(self) -> Mapping[str, Mapping[str, DataType]]:
+        """The tables and shared windows, with the types of their columns."""
+        return {
+            name: {column: kind for column, kind in rows.fields.items() if column != TIME}
+            for name, rows in self.spec.stored.items()
+        }
+
+    def stored(self, name: str) -> list[tuple[Any, ...]]:
+        """The rows that a table or shared window holds."""
+        content = self._app.stored(name)
+        width = len(self.stores[name])
+        return [] if content is None else [row.values[:width] for row in content()]
 
     def send(self, stream: str, rows: Sequence[Sequence[Any]], at: int | None = None) -> None:
         """Events of a stream that arrive together, as rows of its attributes' values; `at` is their time in ms.
