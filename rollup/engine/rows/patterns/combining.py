@@ -165,7 +165,8 @@ class AndState(State):
             self.matcher.expire(self, self.began)
         results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
         if not results:
-            self.parent.begun(self)
+            if match != self.begin:
+                self.parent.begun(self)
             return
         if any(isinstance(state, NotState) and state.over for state in self.active):
             self.fail()

@@ -101,11 +101,12 @@ class Matcher:
         self._deliver()
         self._ask()
 
-    def _turn(self, state: FilterState) -> tuple[int, bool]:
-        rank = 0 if id(state.node) in self._until else 2 if isinstance(state.parent, CountState) else 1
-        if self.pattern.textual:
-            return (0 if isinstance(state.parent, NotState | AbsentState) else rank), False
-        return rank, state.open
+    def _turn(self, state: FilterState) -> tuple[int, int]:
+        counts = isinstance(state.parent, CountState)
+        if self.pattern.textual:  # of counts that follow one another the later one first
+            first = isinstance(state.parent, NotState | AbsentState)
+            return (2, -self.place(state.node)) if counts else (0 if first else 1, 0)
+        return 0 if id(state.node) in self._until else 2 if counts else 1, state.open
 
     def fire(self, phase: Phase, now: int) -> None:
         """Alarms are due; one that is set meanwhile waits for the next call."""
