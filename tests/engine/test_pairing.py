@@ -29,6 +29,10 @@ JOINS = [
     "select irstream a.v as x, b.v as y from A#time(5 msec) as a, A#length(3) as b where a.v = b.v and a.k != b.k",
     "select irstream a.v as x, b.v as y from A#length(2) as a, B#length(1) as b",
     "select irstream count(*) as n, sum(b.v) as s from A#length(3) as a, B#time(6 msec) as b where a.k = b.k",
+    "select irstream a.v as x, b.v as y, c.v as z from A#length(2) as a, B#length(3) as b, A#time(6 msec) as c "
+    "where a.k = b.k and b.v = c.v",
+    "select irstream a.v as x, b.v as y, c.v as z from A#time(5 msec) as a inner join B#length(2) as b on a.k = b.k "
+    "inner join B#time(5 msec) as c on c.k = a.k and c.v = b.v where a.v < c.v or a.v = 2",
 ]
 WAYS = [
     "select irstream * from A(v > 0)#length(2)",

@@ -1,102 +1,182 @@
-"""The inner join of two windows that keep their rows in order of arrival: each side's rows by their key, kept up to date
-by what comes and leaves, so that a change costs what it brings and not what the windows hold.
+"""The inner join of windows that keep their rows in order of arrival: each input's rows by what they have in common with
+those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what is held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.compiling import Evaluate, compiled_row, predicate
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.plans import Input, StreamInput
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.joining import JoinSpec, equality
+from rollup.engine.rows.selects.joining import JoinSpec, equality, inputs_of
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import Kind
 
 Bucket = dict[int, Row]
+Equal = Mapping[int, Expr]
+"""What a condition says to be equal of two inputs."""
 _EXACT = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
 """Of these, values are equal where `=` says so: no value differs from itself."""
 
 
+class Side(NamedTuple):
+    """The rows of an input by the fields that it has in common with some others."""
+
+    place: int
+    key: Evaluate
+    rows: dict[Any, Bucket]
+
+
+class Step(NamedTuple):
+    """Where the partners of rows are found, and their key out of the inputs that are known by then."""
+
+    side: Side
+    known: Evaluate
+
+
 def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment) -> Pairs | None:
-    """The pairs of a join that can be kept so; None for another."""
-    if spec is None or spec.only is not None or len(inputs) != 2 or spec.sides[0].kind != "inner":
+    """The combinations of a join that can be kept so; None for another."""
+    if spec is None or spec.only is not None or any(side.kind != "inner" for side in spec.sides):
         return None
-    kept = all(isinstance(each, StreamInput) and isinstance(each.window, (Length, KeepAll, Time)) for each in inputs)
-    return Pairs(spec.sides[0].condition, where, e) if kept else None
+    if not all(isinstance(each, StreamInput) and isinstance(each.window, (Length, KeepAll, Time)) for each in inputs):
+        return None
+    conditions = [side.condition for side in spec.sides if side.condition is not None]
+    parts = [part for each in (*conditions, where) for part in conjuncts(each)]
+    equals = [found for part in parts if (found := _equal(part, len(inputs))) is not None]
+    if len(inputs) > 2 and any(order is None for order in (_order(n, len(inputs), equals) for n in range(len(inputs)))):
+        return None
+    exact = len(equals) == len(parts) and all(side.type.kind in _EXACT for each in equals for side in each.values())
+    return Pairs(len(inputs), equals, [] if exact else conditions, exact, e)
+
+
+def _equal(part: Expr, inputs: int) -> Equal | None:
+    """What is equal of two inputs, where a part of the condition says that and no more."""
+    for place in range(1, inputs):
+        sides = equality(part, place)
+        if sides is not None and len(known := inputs_of(sides[0])) == 1:
+            return {known.pop(): sides[0], place: sides[1]}
+    return None
+
+
+def _order(start: int, inputs: int, equals: Sequence[Equal]) -> list[int] | None:
+    """The other inputs, each joined to one that is known by then; None where one is joined to none."""
+    known, order = {start}, list[int]()
+    while len(known) < inputs:
+        reached = {place for each in equals if known & each.keys() for place in each.keys() - known}
+        if not reached:
+            return None
+        order.append(min(reached))
+        known.add(min(reached))
+    return order
 
 
 class Pairs:
-    """Both sides by the fields that a pair has in common; what else the condition says is tested on each pair."""
+    """The combinations of rows, found by what they have in common; what else `conditions` say is tested on each.
 
-    def __init__(self, condition: Expr | None, where: Expr | None, environment: Environment) -> None:
-        parts = (*conjuncts(condition), *conjuncts(where))
-        found = [pair for part in parts if (pair := equality(part, 1)) is not None]
-        self._keys = compiled_row([left for left, _ in found]), compiled_row([right for _, right in found])
-        self.exact = len(found) == len(parts) and all(each.type.kind in _EXACT for pair in found for each in pair)
-        """Whether rows of one key are pairs by that alone, and no condition has to be asked."""
-        self._test = predicate(condition) if condition is not None and not self.exact else None
-        self._environment = environment
-        self._sides: tuple[dict[Any, Bucket], dict[Any, Bucket]] = ({}, {})
+    `exact`: rows of equal keys are a combination by that alone, and no condition has to be asked, the statement's neither.
+    """
+
+    def __init__(
+        self, inputs: int, equals: Sequence[Equal], conditions: Sequence[Expr], exact: bool, environment: Environment
+    ) -> None:
+        self._environment, self.exact, self._inputs = environment, exact, inputs
+        self._tests = [predicate(each) for each in conditions]
+        self._sides: dict[tuple[int, ...], Side] = {}
+        self._steps = [self._plan(start, equals) for start in range(inputs)]
+
+    def _plan(self, start: int, equals: Sequence[Equal]) -> list[Step]:
+        known, steps = {start}, list[Step]()
+        for place in _order(start, self._inputs, equals) or [1 - start]:  # two may have nothing in common
+            used = [n for n, each in enumerate(equals) if place in each and each.keys() - {place} <= known]
+            others = [next(side for at, side in equals[n].items() if at != place) for n in used]
+            made = Side(place, compiled_row([equals[n][place] for n in used]), {})
+            steps.append(Step(self._sides.setdefault((place, *used), made), compiled_row(others)))
+            known.add(place)
+        return steps
 
     def fill(self, place: int, rows: Iterable[Row]) -> None:
-        """Rows that a window holds already."""
-        side = self._sides[place]
-        for row in rows:
-            key = self._key(place, row)
-            if None not in key:  # which equals nothing
-                side.setdefault(key, {})[row.id] = row
+        """Rows that a window holds from now on."""
+        for side in self._sides.values():
+            if side.place == place:
+                for row in rows:
+                    key = self._key(side, row)
+                    if None not in key:  # which equals nothing
+                        side.rows.setdefault(key, {})[row.id] = row
 
     def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
-        """The pairs that come and that leave; the latter only if somebody wants them: `leaving`."""
+        """The combinations that come and that leave; the latter only if somebody wants them: `leaving`."""
         for place, delta in deltas.items():
-            self.fill(place, delta.new)
-            for row in delta.old:
-                self._drop(place, row)
+            if delta.new:
+                self.fill(place, delta.new)
+            if delta.old:
+                self._drop(place, delta.old)
         came = {place: delta.new for place, delta in deltas.items() if delta.new}
         left = {place: delta.old for place, delta in deltas.items() if delta.old}
-        new = self._pairs(came, self._held) if came else []
-        if not leaving:
+        new = self._combinations(came, _held) if came else []
+        if not leaving or not left:
             return new, []
-        return new, self._pairs(left, lambda place, key: self._before(deltas.get(place), place, key)) if left else []
+        return new, self._combinations(left, lambda side, key: self._before(deltas.get(side.place), side, key))
 
-    def _key(self, place: int, row: Row) -> tuple[Any, ...]:
-        return self._keys[place]((row, row), (), self._environment)
+    def _key(self, side: Side, row: Row) -> tuple[Any, ...]:
+        return side.key((row,) * self._inputs, (), self._environment)
 
-    def _drop(self, place: int, row: Row) -> None:
-        key = self._key(place, row)
-        bucket = self._sides[place].get(key)
-        if bucket is not None:
-            bucket.pop(row.id, None)
-            if not bucket:
-                del self._sides[place][key]
+    def _drop(self, place: int, rows: Iterable[Row]) -> None:
+        for side in self._sides.values():
+            for row in rows if side.place == place else ():
+                key = self._key(side, row)
+                bucket = side.rows.get(key)
+                if bucket is not None:
+                    bucket.pop(row.id, None)
+                    if not bucket:
+                        del side.rows[key]
 
-    def _held(self, place: int, key: Any) -> Iterable[Row]:
-        bucket = self._sides[place].get(key)
-        return () if bucket is None else bucket.values()
-
-    def _before(self, delta: Delta | None, place: int, key: Any) -> Iterable[Row]:
-        """What a side held of a key before it changed."""
-        held = self._held(place, key)
+    def _before(self, delta: Delta | None, side: Side, key: Any) -> Iterable[Row]:
+        """What an input held of a key before it changed."""
+        held = _held(side, key)
         if not delta:
             return held
         came = {row.id for row in delta.new}
-        gone = (row for row in delta.old if row.id not in came and self._key(place, row) == key)
+        gone = (row for row in delta.old if row.id not in came and self._key(side, row) == key)
         return [*(row for row in held if row.id not in came), *gone]
 
-    def _pairs(self, moved: Mapping[int, Sequence[Row]], partners: Callable[[int, Any], Iterable[Row]]) -> list[Rows]:
-        found: dict[tuple[int, int], Rows] = {}
-        test, e = self._test, self._environment
+    def _combinations(
+        self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Iterable[Row]]
+    ) -> list[Rows]:
+        found: dict[tuple[int, ...], Rows] = {}
         for place, rows in moved.items():
             for row in rows:
-                key = self._key(place, row)
-                for other in partners(1 - place, key) if None not in key else ():
-                    pair = (row, other) if place == 0 else (other, row)
-                    if test is None or test(pair, (), e):
-                        found.setdefault((pair[0].id, pair[1].id), pair)
+                for r in self._of(place, row, partners):
+                    found.setdefault(tuple([each.id for each in r if each is not None]), r)
         return list(found.values())
+
+    def _of(self, place: int, row: Row, partners: Callable[[Side, Any], Iterable[Row]]) -> list[Rows]:
+        """The combinations of one row, in the order in which the rows of the inputs came."""
+        e = self._environment
+        combinations: list[Rows] = [(*(None,) * place, row, *(None,) * (self._inputs - place - 1))]
+        for side, known in self._steps[place]:
+            longer, at = list[Rows](), side.place
+            for r in combinations:
+                key = known(r, (), e)
+                if None not in key:
+                    longer += [(*r[:at], other, *r[at + 1 :]) for other in partners(side, key)]
+            combinations = longer
+        if self._inputs > 2:
+            combinations.sort(key=_ids)
+        for test in self._tests:
+            combinations = [r for r in combinations if test(r, (), e)]
+        return combinations
+
+
+def _ids(r: Rows) -> list[int]:
+    return [row.id for row in r if row is not None]
+
+
+def _held(side: Side, key: Any) -> Iterable[Row]:
+    bucket = side.rows.get(key)
+    return () if bucket is None else bucket.values()

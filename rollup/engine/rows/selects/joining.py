@@ -135,12 +135,13 @@ def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:
     if one.type.numeric != other.type.numeric or Kind.LIST in (one.type.kind, other.type.kind):
         return None
     for left, right in ((one, other), (other, one)):
-        if _inputs(right) == {place} and _inputs(left) and max(_inputs(left) or {place}) < place and _plain(part):
+        if inputs_of(right) == {place} and inputs_of(left) and max(inputs_of(left) or {place}) < place and _plain(part):
             return left, right
     return None
 
 
-def _inputs(expr: Expr) -> set[int]:
+def inputs_of(expr: Expr) -> set[int]:
+    """The inputs whose fields an expression reads."""
     return {each.input for each in walk(expr) if isinstance(each, Field)}
 
 
