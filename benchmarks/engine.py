@@ -104,6 +104,7 @@ SHAPES = {
     ),
     "division": Shape("select symbol, (price - 50) / (volume + 1) as r from S(symbol like 'K1%' or volume > 10)", 100),
     "keys": Shape("select symbol, volume, sum(price) as s from S#length(1000) group by symbol, volume", 100),
+    "leaving": Shape("select irstream symbol, price from S#length(1000)", 100),
     "output": Shape("select symbol, avg(price) as a from S#time(60) group by symbol output last every 1 sec", 100),
     "output-events": Shape("select symbol, price * volume as notional from S(price > 50) output every 100 events", 100),
     "partitions": Shape("context C select symbol, sum(price) as s from S(price > 20)", 100),

@@ -94,6 +94,14 @@ COVERED = {
     "having count(*) > 1 output all every 25 msec",
     "groups there": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
     "groups ever": "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
+    "gone": "select irstream symbol, price from S(price > 3)#time(30 msec) where volume > 0",
+    "gone by length": "select rstream symbol, price, max(price) as m from S#length(3) group by symbol",
+    "batch": "select irstream symbol, price, sum(price) as s, min(volume) as m from S#length_batch(3) group by symbol",
+    "batch total": "select irstream sum(price) as s, max(price) as m from S#time_batch(25 msec) having count(*) != 2",
+    "batch groups": "select irstream symbol, min(price) as s, count(*) as n from S#time_batch(20 msec) group by symbol",
+    "batch rows": "select * from S#time_batch(15 msec)",
+    "batch keys": "select symbol, volume, avg(price) as s from S#length_batch(4) group by symbol, volume",
+    "batch into T": "insert into T select symbol, price as p, volume as v from S#length_batch(2)",
     "three into T": "insert into T select symbol, price as p, volume as v from S output every 3 events",
 }
 UNCOVERED = {
@@ -101,7 +109,7 @@ UNCOVERED = {
     "T at last": "select last(v) as v from T#length(2)",
     "T into V": "insert into V select symbol, median(p) as m from T#length(3)",
     "last": "select median(price) as m, last(volume) as v from S#length(2)",
-    "removed": "select irstream symbol from S#length(1)",
+    "removed": "select irstream symbol from S#length(1) where volume > -100",
 }
 SEVERAL = [
     ["filter", "a", "b", "grouped", "time", "pattern"],
@@ -127,6 +135,9 @@ SEVERAL = [
     ["last total", "total there", "groups every 3", "last of groups"],
     ["all groups", "groups there", "groups ever", "time"],
     ["three into T", "of T", "last of groups", "keyed"],
+    ["gone", "gone by length", "batch", "removed"],
+    ["batch total", "batch groups", "batch rows", "last of groups"],
+    ["batch keys", "batch into T", "of T", "time"],
 ]
 
 row = st.fixed_dictionaries(

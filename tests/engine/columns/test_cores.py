@@ -173,7 +173,25 @@ RATES = [
     "select symbol, count(*) as n from S#keepall group by symbol having count(*) > 1 output first every 25 msec",
     "select symbol, id, count(*) as n from S group by symbol, id output first every 2 events",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS, *RATES]
+HELD = [
+    "select irstream symbol, price from S#length(3)",
+    "select irstream * from S(price > 3)#time(30 msec) where volume > 0",
+    "select rstream symbol, price * 2 as x from S#time(25 msec) having volume > 1",
+    "select id from S#length(4) having price > 1",
+    "select irstream symbol, price, sum(price) as s, max(volume) as m from S#length(3) group by symbol",
+    "select rstream symbol, price, avg(price) as s, min(price) as m from S#time(30 msec)",
+    "select symbol, price from S#length_batch(3)",
+    "select irstream symbol, price, sum(price) as s, min(volume) as m from S#length_batch(3) group by symbol",
+    "select irstream sum(price) as s, max(price) as m, count(*) as n from S#length_batch(4) having count(*) > 3",
+    "select irstream symbol, sum(price) as s, min(price) as m from S(volume > 0)#length_batch(3) group by symbol",
+    "select rstream symbol, id, count(*) as n from S#length_batch(4) group by symbol, id having count(*) > 1",
+    "select irstream * from S#time_batch(20 msec)",
+    "select symbol, avg(price) as s, max(price) as m from S(price > 2)#time_batch(20 msec) group by symbol",
+    "select irstream sum(price) as s, count(*) as n from S#time_batch(30 msec)",
+    "select irstream symbol, volume, sum(volume) as s from S#time_batch(25 msec, 7L) group by symbol",
+    "select irstream symbol, stddev(price) as s from S#time_batch(40 msec) group by symbol having count(*) < 3",
+]
+COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS, *RATES, *HELD]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -288,7 +306,7 @@ def timed(found: list[tuple[int, tuple[Any, ...]]]) -> list[Event]:
     return out
 
 
-@pytest.mark.parametrize("text", COVERED)
+@pytest.mark.parametrize("text", COVERED, ids=range(len(COVERED)))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
 def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any, keep: bool, rest: int):
@@ -331,7 +349,10 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
 
 REFUSED = {
     "select irstream symbol from S": "the remove stream",
-    "select irstream symbol, price, sum(price) as s from S#length(3) group by symbol": "the remove stream of one row a row",
+    "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
+    "select irstream symbol from S#unique(id)": "an input that is not a plain stream",
+    "select symbol from S#length_batch(3) where price > 1": "where behind a window of batches",
+    "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
     "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "distinct, order by or limit",
@@ -345,7 +366,8 @@ REFUSED = {
     "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
-    "select sum(price) from S#length_batch(3)": "the window LengthBatch",
+    "select sum(price) from S#time_length_batch(3, 3)": "the window TimeLengthBatch",
+    "select sum(price) from S#length_batch(3) output every 2 events": "the window LengthBatch",
     "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
     "select sum(price) from S#length(3) where price > 3": "where behind a window of length",

@@ -96,7 +96,10 @@ class Folded:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """Rows by arrivals and, for windows of time, by the instants at which rows leave."""
-        after, made = self.made(state, batch)
+        return self.finished(*self.made(state, batch))
+
+    def finished(self, after: State, made: Made) -> tuple[State, Output]:
+        """The state after a step, without what is not needed any more, and the rows."""
         return self.compacted(after)[0], made.output(self.projection).emitted(self.emitted)
 
     def made(self, state: State, batch: Batch) -> tuple[State, Made]:
@@ -299,13 +302,13 @@ def folded(plan: Select, width: int) -> Folded | str:
         return reason
     if isinstance(window, (Length, Unique, Sorted)) and plan.where is not None:
         return f"where behind a window of {'length' if isinstance(window, Length) else 'keys'}"
-    shape = _shape(plan)
+    shape = shape_of(plan)
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
     oldest_first = isinstance(window, (Length, Time))
     reason = filtered(input.filter, plan.where) or first(uncountable(call, oldest_first) for call in calls)
-    reason = reason or first(_unkeyed(key) for key in keys)
+    reason = reason or first(unkeyed(key) for key in keys)
     if reason is not None:
         return reason
     projection = shifted(plan.projection, 0 if by_group else width)
@@ -335,12 +338,12 @@ def _unheld(window: WindowSpec | None) -> str | None:
             return f"the window {type(window).__name__}"
 
 
-def _unkeyed(key: Expr) -> str | None:
+def unkeyed(key: Expr) -> str | None:
     """The first reason against a key of groups."""
     return against(key) or wide(key) or (None if key.type.kind in KEYS else f"groups by a {key.type}")
 
 
-def _shape(plan: Select) -> tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool] | str:
+def shape_of(plan: Select) -> tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool] | str:
     """Keys, calls, and whether there is a row a group."""
     grouping = plan.grouping
     if grouping is not None:

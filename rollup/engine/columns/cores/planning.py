@@ -13,10 +13,13 @@ from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.columns.cores.rating import rated
+from rollup.engine.columns.cores.windowed import may_hold, windowed
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import PatternInput, Select, StreamInput
+from rollup.engine.rows.windows.counted import Length
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import RowType
 
 
@@ -28,7 +31,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(kinds))
     if reason is not None:
         return reason
-    if plan.emitted != "new" and (plan.join is not None or context is not None or not _aggregates(plan)):
+    if plan.emitted != "new" and (plan.join is not None or context is not None or not _held(plan)):
         return "the remove stream"
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
@@ -43,9 +46,26 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return matched(plan, stream)
     if plan.rate.limited:
         return rated(plan, [arrow(kind) for kind in stream.fields.values()])
+    if _leaving(plan):
+        return windowed(plan, stream)
     if _aggregates(plan):
         return folded(plan, len(stream.fields))
     return filter_project(plan)
+
+
+def _held(plan: Select) -> bool:
+    """Whether a statement over one stream has aggregates, or a window."""
+    input = plan.inputs[0]
+    return _aggregates(plan) or (isinstance(input, StreamInput) and input.window is not None)
+
+
+def _leaving(plan: Select) -> bool:
+    """Whether it matters which rows leave a window together, or that they do."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or not may_hold(input.window):
+        return False
+    each = plan.grouping is None and not plan.total
+    return not isinstance(input.window, Length | Time) or not _aggregates(plan) or (each and plan.emitted != "new")
 
 
 def _aggregates(plan: Select) -> bool:

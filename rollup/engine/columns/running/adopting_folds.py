@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.windowed import Windowed
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.compiling import predicate
 from rollup.engine.folding import Fold
 from rollup.engine.row import Row
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -34,11 +35,8 @@ def folded_state(
     rows = table_of([row for row, _ in stamped], stream)
     groups = groups_of(core, kept[KEPT][0], wanted)
     state = core.start(now)
-    keys = pa.array([key for key, _, _ in groups], state.tables["groups"].schema.field("key").type)
-    slots = [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
-    schema = state.tables["groups"].schema
-    columns = [keys, pa.array([count for _, _, count in groups], pa.int64())]
-    columns += [pa.array(slot, field.type) for slot, field in zip(slots, list(schema)[2:], strict=True)]
+    table = _groups_table(core, groups, state.tables["groups"].schema)
+    keys = table.column("key").combine_chunks()
     fields = [column.combine_chunks() for column in rows.columns]
     numbers, _ = core.numbered(keys, fields, rows.num_rows)
     given = core.lines.given(fields, rows.num_rows)
@@ -48,9 +46,42 @@ def folded_state(
     arrays[2:2] = [] if core.mark is None else [evaluate(core.mark, fields, rows.num_rows)]
     tables = {
         "content": pa.table(arrays, schema=state.tables["content"].schema),
-        "groups": pa.table(columns, schema=schema),
+        "groups": table,
     }
     return State(tables, {"now": now}), rows
+
+
+def windowed_state(core: Windowed, kept: Any, stream: RowType, now: int) -> State:
+    """The state of a statement over a window whose rows leave in the order in which they came."""
+    window, state, test = kept[INPUTS][0][0], core.start(now), predicate(core.where)
+    origin: int | None = None
+    due: int | None = None
+    if isinstance(core.every, TimeBatch):
+        window, origin, due = window
+    if core.batches:
+        current, last = window
+        stamped, come = [(row, now) for row in (*last, *current)], len(last)
+    else:
+        timed = [(row, at) for row, at in window] if isinstance(core.every, Time) else [(row, now) for row in window]
+        stamped = [(row, at) for row, at in timed if test((row,), (), None)]
+        come = len(stamped)
+    content, groups = (state.tables[name].schema for name in ("content", "groups"))
+    fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
+    found = groups_of(core, kept[KEPT][0]) if core.calls else []
+    table = _groups_table(core, found, groups)
+    numbers, _ = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
+    times = pa.array([at for _, at in stamped], pa.int64())
+    tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
+    return State(tables, {"now": now, "come": come, "origin": origin, "due": due})
+
+
+def _groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    """Groups as the state has them."""
+    columns: list[list[Any]] = [[key for key, _, _ in groups], [count for _, _, count in groups]]
+    columns += [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def groups_of(core: Folded, kind: Any, wanted: Sequence[Any] = ()) -> list[tuple[Any, list[Any], int]]:

@@ -17,8 +17,9 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.cores.windowed import Windowed
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.timers import Phase
 
@@ -46,6 +47,10 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
+        case Windowed(every=TimeBatch()):
+            return state.scalars["due"]
+        case Windowed():
+            return _leaves(core.every, state.tables["content"])
         case Folded():
             return _leaves(core.window, state.tables["content"])
         case Joined():
@@ -73,7 +78,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Firsts(core=Folded(window=Time(span))):
             return core.step(_inside(state, now - span), nothing)
-        case Folded(window=Time(span)):
+        case Windowed(every=TimeBatch()):
+            return core.finished(*core.released(state, now))
+        case Folded(window=Time(span)) | Windowed(every=Time(span)):
             return core.step(_together(state, now - span), nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)

@@ -14,10 +14,11 @@ from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.cores.windowed import Windowed
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Select, Target
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import Kind, RowType
 
 Path = tuple[Ints, ...]
@@ -55,6 +56,8 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated):
         return core.span > 0 or (isinstance(core.core, Folded) and isinstance(core.core.window, Time))
     inner = core.core if isinstance(core, Firsts) else core
+    if isinstance(core, Windowed):
+        return isinstance(core.every, TimeBatch) or (isinstance(core.every, Time) and core.by_group)
     return isinstance(core, KeyedTotals) or (
         isinstance(inner, Folded) and isinstance(inner.window, Time) and inner.by_group
     )

@@ -51,7 +51,7 @@ class ColumnInstance(Instance):
         self._types = self._kinds[0]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
         inner = core.core if isinstance(core, Rated | Firsts) else core
-        self.holds = inner if windowed and isinstance(inner, Folded) and not inner.by_group else None
+        self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
         self.apart = isinstance(core, KeyedTotals)
         """Whether each row is a delivery of its own: one of a partition."""

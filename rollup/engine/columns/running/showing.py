@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
@@ -14,6 +15,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.cores.windowed import Windowed
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
@@ -37,6 +39,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _partitions(core, state, core.width)
         case Joined():
             return core.content(state)
+        case Windowed():
+            return _waiting(core, plan, state)
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
@@ -69,6 +73,16 @@ def _by_group(core: Folded, plan: Select, state: State, now: State) -> list[tupl
 
 def _key(key: Any) -> tuple[Any, ...]:
     return tuple(key.values()) if isinstance(key, dict) else (key,)
+
+
+def _waiting(core: Windowed, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    """Of what is in the window, or not yet out of it."""
+    held, groups = core.waiting(state), state.tables["groups"]
+    inside = State({"content": core.inside(state), "groups": groups})
+    if not core.by_group:
+        return _by_row(core, plan, inside, held.select(held.column_names[2:]))
+    counts = np.bincount(held.column("group").to_numpy(), minlength=groups.num_rows)
+    return _by_group(core, plan, inside, State({"groups": groups.set_column(1, "rows", pa.array(counts))}))
 
 
 def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
