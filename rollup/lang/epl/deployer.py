@@ -63,6 +63,8 @@ class Deployer:
         self.catalog.second = second
         self.catalog.environment = component.runner.environment
         self.deployments: dict[str, Deployment] = {}
+        self._taken: dict[str, int] = {}
+        """Of names that are numbered, the number below which none is free: or each would be looked for from the first."""
         self.types: dict[str, RowType] = {}
         """The rows of each statement."""
 
@@ -73,7 +75,7 @@ class Deployer:
         """Deploy a module. Raises SyntaxProblem or PlanError; nothing of it runs then."""
         module = read_module(text)
         made = Deployment(self._free_name(name, module), text, module.name, parameters or {})
-        running = {each.module for each in self.deployments.values()}
+        running = {each.module for each in self.deployments.values()} if module.uses else ()
         missing = [used for used in module.uses if used not in running]
         if missing:
             raise PlanError(f"module {missing[0]} is not deployed", hint="deploy it first")
@@ -102,15 +104,16 @@ class Deployer:
         for undo in reversed(found.undo):
             undo()
         del self.deployments[name]
+        self._taken.clear()
 
     def _free_name(self, name: str | None, module: sm.Module) -> str:
         if name is not None and name in self.deployments:
             raise PlanError(f"a module `{name}` is deployed already", hint="undeploy it first")
         wanted = name or module.name or next((s.name for s in module.statements if s.name), None) or "module"
-        number, found = 1, wanted
-        while found in self.deployments:
+        number = self._taken.get(wanted, 1)
+        while (found := f"{wanted}-{number}" if number > 1 else wanted) in self.deployments:
             number += 1
-            found = f"{wanted}-{number}"
+        self._taken[wanted] = number
         return found
 
     def _statement_name(self, made: Deployment, module: sm.Module, statement: sm.Statement, number: int) -> str:
