@@ -21,6 +21,7 @@ from rollup.lang.siddhi.statements import semantics, tree
 from rollup.lang.siddhi.statements.annotations import check_definition, check_queries, primary_key, purge
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
 from rollup.lang.siddhi.statements.calendars import crontab
+from rollup.lang.siddhi.statements.functions import spelled_out
 from rollup.lang.siddhi.statements.kinds import alike, assigned, keyable, ordered
 from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
@@ -99,6 +100,7 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
 
 def _query(made: tree.Query, names: Names) -> QuerySpec:
     check_queries(made.annotations)
+    made = spelled_out(made, names)
     source, inputs = _input(made.input, names)
     scope = Scope(inputs, [], ask=lambda node, inside: _ask(node, inside, names))
     selection, columns = lower_selection(made.selection, scope, made.output.kind)
@@ -209,6 +211,9 @@ def stream_spec(made: tree.Stream, names: Names, rows: RowType) -> StreamSpec:
             (before if kept is None else after).append(condition(handler.expression, scope, "a filter"))
         elif handler.kind == "log":
             (before if kept is None else after).append(_log(handler.expression, rows))
+        elif handler.kind == "function":
+            problem = "a stream function stands in a query over one stream, not in a join"
+            raise PlanError(problem, hint="insert what it gives into a stream").at(*handler.expression.place)
         elif kept is not None or made.name in names.shared:
             raise PlanError("a stream has one window, and a shared window none").at(*handler.expression.place)
         elif isinstance(handler.expression, tree.Function):

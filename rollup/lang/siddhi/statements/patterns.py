@@ -47,7 +47,7 @@ class Lowered:
         scope = Scope([*self.inputs, own], preferred=len(self.inputs))
         tests = [condition(h.expression, scope, "a filter") for h in basic.stream.handlers if h.kind == "filter"]
         if len(tests) < len(basic.stream.handlers):
-            raise PlanError("a window cannot stand in a pattern").at(*basic.stream.place)
+            raise PlanError("a window or a stream function cannot stand in a pattern").at(*basic.stream.place)
         test: Expr | None = None if not tests else tests[0] if len(tests) == 1 else All(tuple(tests))
         return FilterNode(self._names.name(basic.stream), self._tags.get(id(basic)), test=test)
 

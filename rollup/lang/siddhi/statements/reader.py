@@ -125,6 +125,8 @@ class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, 
     def plain_handler(self, meta: Meta, parts: list[Any]) -> tree.Handler:
         if parts[1].name.lower() == "log":
             return tree.Handler("log", parts[1])
+        if parts[1].name.lower() == "pol2cart":
+            return tree.Handler("function", parts[1])
         return self._unknown(meta, f"#{parts[1].name}")
 
     def _unknown(self, meta: Meta, what: str) -> tree.Handler:

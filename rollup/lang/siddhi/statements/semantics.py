@@ -185,6 +185,9 @@ FUNCTIONS: Mapping[str, Scalar] = {
             _math("sqrt", math.sqrt),
             _math("exp", math.exp),
             _math("ln", math.log),
+            _math("cos", math.cos),
+            _math("sin", math.sin),
+            _math("toRadians", math.radians),
             _math("power", lambda x, y: float(x) ** y, 2),
         )
     ),

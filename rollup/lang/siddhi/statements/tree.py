@@ -88,9 +88,9 @@ class Definition:
 
 @dataclass(frozen=True)
 class Handler:
-    """`[filter]`, `#window.name(…)`, `#log(…)` behind a stream."""
+    """`[filter]`, `#window.name(…)`, `#log(…)`, a function that adds attributes, behind a stream."""
 
-    kind: Literal["filter", "window", "log"]
+    kind: Literal["filter", "window", "log", "function"]
     expression: Expression
 
 
