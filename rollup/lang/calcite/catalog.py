@@ -17,6 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from rollup.core.conditions import conjuncts
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import Relational
+from rollup.lang.calcite.conditions import check_types
 from rollup.lang.calcite.dialect import Calcite
 from rollup.lang.calcite.grouping import without_group_id
 from rollup.lang.calcite.model import Model, Table
@@ -148,22 +149,26 @@ class Catalog:
                 self.table(table)
         for select in query.find_all(exp.Select):
             for place, item in enumerate(list(select.expressions)):
-                if isinstance(item, exp.Cast):  # it has no name of its own, though its column has
-                    item.replace(exp.alias_(item.copy(), f"_col_{place}"))
+                unnamed = isinstance(item, exp.Subquery) and not item.alias
+                if isinstance(item, exp.Cast) or unnamed:  # it has no name of its own, though its column may have
+                    item.replace(exp.Alias(this=item.copy(), alias=exp.to_identifier(f"_col_{place}")))
         schema: dict[str, object] = {t.name.lower(): {c.lower(): k for c, k in t.columns} for t in self.model.tables}
         try:
             found = qualify(query, schema=schema, dialect=Calcite, quote_identifiers=False, expand_alias_refs=False)
-            return annotate_types(found, schema=schema, dialect=Calcite)  # type: ignore[return-value]
+            found: exp.Query = annotate_types(found, schema=schema, dialect=Calcite)  # type: ignore[assignment]
         except OptimizeError as problem:
             raise self._unresolved(query, str(problem).split(" Line:")[0]) from None
         except SqlglotError as problem:
             raise PlanError(str(problem)) from None
+        check_types(found, self.model)
+        return found
 
     def _unresolved(self, query: exp.Query, message: str) -> PlanError:
         """A refusal of a name, with its place and the names there are."""
         words, columns = set(re.findall(r"\w+", message.lower())), list(query.find_all(exp.Column))
         meant = [c for c in columns if c.name.lower() in words] or [c for c in columns if c.table.lower() in words]
-        column = next(iter(meant), None)
+        names = (name for name in query.find_all(exp.Identifier) if name.name.lower() in words)
+        column = next(iter(meant), None) or next(names, None)
         tables = [self.model.find(table.name) for table in query.find_all(exp.Table)]
         known = dict.fromkeys(name for table in tables if table is not None for name, _ in table.columns)
         return refused(column, message.removesuffix("."), f"known: {', '.join(known)}" if known else None)
@@ -175,6 +180,7 @@ class Catalog:
                 continue
             inner, columns = self._expanded(found[0].copy(), views), found[1]
             if columns:
+                inner = self.bound(inner) if inner.is_star else inner
                 _rename(inner, columns)
             table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
         return query

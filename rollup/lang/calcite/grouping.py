@@ -50,7 +50,7 @@ def grouping(
             key = renamed(node)
             if _is_window(key):
                 if window is not None and window != key:
-                    raise refused(node, "a query has one TUMBLE or HOP in its GROUP BY", window.sql())
+                    raise refused(node, "a query has one TUMBLE or HOP in its GROUP BY", "one of them, or two queries")
                 window = key
                 mine.append(_WINDOW)
                 continue

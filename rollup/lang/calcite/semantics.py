@@ -116,7 +116,7 @@ def kind(node: exp.Expr, of: Kinds) -> Kind:
         case exp.Subquery() | exp.Select():
             return kind(node.selects[0].unalias(), of) if len(node.selects) == 1 else Kind.OTHER
         case exp.Coalesce() | exp.Case():
-            return _widest([kind(part, of) for part in _branches(node)])
+            return _widest([kind(part, of) for part in branches(node)])
         case exp.Anonymous():
             return _named_kind(node, of)
         case exp.Binary():
@@ -131,7 +131,7 @@ def _literal_kind(node: exp.Literal) -> Kind:
     return Kind.FLOAT if "e" in node.name.lower() else Kind.DECIMAL
 
 
-def _branches(node: exp.Coalesce | exp.Case) -> list[exp.Expr]:
+def branches(node: exp.Coalesce | exp.Case) -> list[exp.Expr]:
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     default = node.args.get("default")
@@ -199,7 +199,7 @@ def _way(node: exp.Expr, of: Moves) -> int | None:
             return 0
         case exp.Paren() | exp.Cast():
             return _way(node.this, of)
-        case exp.Floor() | exp.Ceil():
+        case exp.Floor() | exp.Ceil() | exp.Year():
             return _way(node.this, of)
         case exp.Extract():
             return _way(node.expression, of) if node.name.upper() in ("YEAR", "EPOCH") else _still(node.expression, of)

@@ -73,9 +73,10 @@ class Standing:
         """
         try:
             return self.ran(states, arrivals, engine)
-        except duckdb.DataError as problem:
-            cure = "SAFE_CAST(x AS INTEGER) is null where it does not fit"
-            raise QueryError(said_by_duckdb(problem), hint=cure) from None
+        except (duckdb.DataError, duckdb.InvalidInputException) as problem:
+            said = said_by_duckdb(problem)
+            cast = "SAFE_CAST(x AS INTEGER) is null where it does not fit"
+            raise QueryError(said, hint=windows.ONE_ROW if windows.MANY_ROWS in said else cast) from None
 
     def ran(
         self, states: States, arrivals: Mapping[str, Arrivals], engine: Relational

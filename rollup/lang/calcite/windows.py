@@ -36,9 +36,17 @@ _FORMS = {
     "TUMBLE": "TUMBLE(rowtime, INTERVAL '1' HOUR)",
     "HOP": "HOP(rowtime, INTERVAL '1' HOUR, INTERVAL '3' HOUR)",
 }
+MANY_ROWS, ONE_ROW = "More than one row", "an aggregate as MAX(x), or a condition that leaves one row"
+"""Of a sub-query that stands for a value, in DuckDB's words, and what would be valid."""
 _CURES = (
     ("contain aggregates", "HAVING asks of groups"),
     ("contain window functions", "name it in a sub-query and ask outside"),
+    ("No function matches", "CAST(.. AS ..), as CAST(x AS INTEGER)"),
+    ("for cast", "CAST(.. AS ..) of a type that can be read so"),
+    ("Cannot compare", "CAST(.. AS ..) of one of them"),
+    (MANY_ROWS, ONE_ROW),
+    ("Subquery returns", "a sub-query of one column"),
+    ("Frame starting", "the earlier end first, as BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"),
     ("Function with name", "the functions are Calcite's; a misprint?"),
 )
 """What a refusal in DuckDB's words says, and what would be valid."""
@@ -296,11 +304,14 @@ class _Framing:
     def _partition_wait(self) -> Wait:
         if self.moving is None:
             what = "ORDER BY" if self.order else "PARTITION BY"
-            raise refused(
-                self.window,
-                f"a row of {self.said(self.over.function)} OVER is never final: {what} has no monotonic expression",
+            why, cure = (
+                f"{what} has no monotonic expression",
                 "ORDER BY rowtime, or PARTITION BY FLOOR(rowtime TO HOUR)",
             )
+            if self.lead is not None:
+                why = "it asks rows to come without end, and PARTITION BY has no monotonic expression"
+                cure = "an end as INTERVAL '1' HOUR FOLLOWING, or PARTITION BY FLOOR(rowtime TO HOUR)"
+            raise refused(self.window, f"a row of {self.said(self.over.function)} OVER is never final: {why}", cure)
         return Wait(self.moving)
 
     def _partition_keep(self) -> Keep:

@@ -268,3 +268,40 @@ def test_sums_beyond_64_bits_in_sub_queries_over_tables_are_null_and_counted_onc
         states, output, _ = standing.step(states, {"o": came}, session.engine)
         found += output.column(0).to_pylist()
     assert (found, beyond(states.values())) == (sums, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT STREAM YEAR(rowtime) AS y, COUNT(*) AS c FROM O GROUP BY YEAR(rowtime)", [(2015, 3)]),
+        ("SELECT STREAM (SELECT MAX(u) FROM W) FROM O LIMIT 1", [(7,)]),
+        ("CREATE VIEW v (a, b) AS SELECT * FROM O; SELECT STREAM b FROM v WHERE b > 1", [(2,)]),
+        ("CREATE VIEW v (a, b) AS SELECT * FROM W; SELECT b, SUM(a) AS s FROM v GROUP BY b", [(7, 1)]),
+    ],
+)
+def test_siblings_of_what_the_documents_show_mean_the_same(query: str, rows: list[tuple[int, ...]]) -> None:
+    stream = {
+        "columns": {"rowtime": "TIMESTAMP", "k": "INTEGER"},
+        "kind": "stream",
+        "monotonic": {"rowtime": "increasing"},
+    }
+    session = Session(Model.of({"tables": {"O": stream, "W": {"columns": {"k": "INTEGER", "u": "BIGINT"}}}}))
+    session.load("W", [[1, 7]])
+    answer = session.prepare(query)
+    if answer.standing is None:
+        assert [tuple(row.values()) for row in session.ask(answer).to_pylist()] == rows
+        return
+    came = session.arrivals("O", [[f"2015-02-15 10:0{k}:00", k] for k in range(3)], range(3), ended=True)
+    _, output, _ = answer.standing.step(answer.standing.start(), {"o": came}, session.engine)
+    assert [tuple(row.values())[:-1] for row in output.to_pylist()] == rows
+
+
+def test_a_sub_query_with_two_rows_for_a_value_is_said_when_a_row_asks() -> None:
+    stream = {"columns": {"rowtime": "TIMESTAMP"}, "kind": "stream", "monotonic": {"rowtime": "increasing"}}
+    session = Session(Model.of({"tables": {"O": stream, "W": {"columns": {"u": "BIGINT"}}}}))
+    standing = session.prepare("SELECT STREAM (SELECT u FROM W) AS u FROM O").standing
+    assert standing is not None
+    session.load("W", [[1], [2]])
+    came = session.arrivals("O", [["2015-02-15 10:00:00"]], [0])
+    with pytest.raises(QueryError, match=r"More than one row .*\(an aggregate as MAX"):
+        standing.step(standing.start(), {"o": came}, session.engine)

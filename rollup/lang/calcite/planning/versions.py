@@ -28,7 +28,7 @@ def versioned(lowering: Lowering, source: exp.Expr) -> Table | None:
     if not isinstance(source, exp.Table) or source.args.get("version") is None:
         return None
     table = lowering.catalog.table(source) if source.name.lower() not in lowering.ctes else None
-    if table is None or not table.stream or table.table:
+    if table is None or not table.stream:
         return None
     if table.passed is None:
         raise refused(
