@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import families
-from rollup.engine.columns.cores.planning import core_of, covers
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.planning import core_of, covers
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.state import State

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Core
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     KEPT,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.intervals import Opening
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.rated import Rated
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.intervals import Opening
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, table_of
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.folding import Fold

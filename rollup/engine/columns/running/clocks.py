@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State

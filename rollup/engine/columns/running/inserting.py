@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.cores.windowed import Windowed
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import Kind, RowType

@@ -14,12 +14,12 @@ import pyarrow as pa
 from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
 from rollup.engine.columns.running.showing import content
 from rollup.engine.index import Entry

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
-from rollup.engine.columns.cores.planning import core_of
+from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
 from rollup.engine.columns.running.inserting import inserting
 from rollup.engine.expressions import Variable

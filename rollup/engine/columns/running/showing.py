@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
-from rollup.engine.columns.cores.rated import Rated
 from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold

@@ -12,9 +12,9 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
-from rollup.engine.columns.cores.rating import rated
 from rollup.engine.columns.cores.windowed import may_hold, windowed
 from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import PatternInput, Select, StreamInput

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollup.engine.columns.cores.intervals import touched
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.intervals import touched
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.intervals import Changes, Opening, first, first_of_units
 from rollup.engine.columns.cores.projecting import FilterProject, Made
 from rollup.engine.columns.evaluate import passing
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.intervals import Changes, Opening, first, first_of_units
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 

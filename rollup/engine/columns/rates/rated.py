@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.choosing import Chosen, Rows, everything, groups, last, total
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.intervals import Changes
 from rollup.engine.columns.cores.projecting import FilterProject, Made, projected
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, groups, last, total
+from rollup.engine.columns.rates.intervals import Changes
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rollup.engine.columns.cores.firsts import Firsts
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
-from rollup.engine.columns.cores.rated import Rated, Shows
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate
