@@ -157,14 +157,18 @@ def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggreg
         ("from !S select k insert into Out;", r"streams of faults \(!S\) are not supported"),
         ("from S select k return;", "queries that return are not supported"),
         ("from S#spread(v, v) select k insert into Out;", r"#spread\(…\) is not supported"),
-        ("from S#pol2Cart(v) select k insert into Out;", "#pol2Cart takes 2 or 3 arguments, not 1"),
-        ("from S#pol2Cart(v, v)#pol2Cart(v, v) select k insert into Out;", "#pol2Cart adds x, which the stream has"),
+        ("from S#pol2Cart(2.0) select k insert into Out;", "#pol2Cart takes 2 or 3 arguments, not 1"),
+        (
+            "from S#pol2Cart(2.0, 3.0)#pol2Cart(2.0, 3.0) select k insert into Out;",
+            "#pol2Cart adds x, which the stream has",
+        ),
         ("from S#pol2Cart(v, v) as a join S as b select a.x as x insert into Out;", "in a query over one stream"),
         (
             "from e=S#pol2Cart(v, v) -> f=S select e.k as k insert into Out;",
             "a stream function cannot stand in a pattern",
         ),
-        ("from S#pol2Cart(k, v) select x insert into Out;", "takes a number, not string"),
+        ("from S#pol2Cart(2.0, v) select x insert into Out;", "takes doubles, not int"),
+        ("from S#pol2Cart(k, 2.0) select x insert into Out;", "takes doubles, not string"),
         ("from S#window.hopping(1 sec, 2 sec) select k insert into Out;", "unknown window 'hopping'"),
     ],
 )

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rollup.core.errors import PlanError
+from rollup.engine.types import DOUBLE
 from rollup.lang.siddhi.statements import tree
-from rollup.lang.siddhi.statements.binding import TIME
+from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind
 from rollup.lang.siddhi.statements.names import Names
 
 Added = Mapping[str, tree.Expression]
@@ -21,11 +22,13 @@ def spelled_out(made: tree.Query, names: Names) -> tree.Query:
     stream = made.input
     if not isinstance(stream, tree.Stream) or all(each.kind != "function" for each in stream.handlers):
         return made
-    fields = [name for name in names.rows(stream).fields if name != TIME]
+    rows = names.rows(stream)
+    scope, fields = Scope([Input((stream.name,), rows)]), [name for name in rows.fields if name != TIME]
     added, handlers = dict[str, tree.Expression](), list[tree.Handler]()
     for handler in stream.handlers:
         expression = _within(handler.expression, added)
         if handler.kind == "function" and isinstance(expression, tree.Function):
+            _check_doubles(expression, scope)
             added |= _cartesian(expression, {*fields, *added})
         else:
             handlers.append(replace(handler, expression=expression))
@@ -34,6 +37,14 @@ def spelled_out(made: tree.Query, names: Names) -> tree.Query:
         input=replace(stream, handlers=tuple(handlers)),
         selection=_selected(made.selection, added, fields),
     )
+
+
+def _check_doubles(call: tree.Function, scope: Scope) -> None:
+    for argument in call.arguments:
+        kind = bind(argument, scope).type
+        if kind != DOUBLE:
+            problem = f"#{call.name} takes doubles, not {kind}"
+            raise PlanError(problem, hint="convert(x, 'double')").at(*argument.place)
 
 
 def _cartesian(call: tree.Function, known: set[str]) -> Added:

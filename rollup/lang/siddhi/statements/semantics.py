@@ -235,10 +235,17 @@ def result(summary: Summary, argument: DataType) -> DataType:
 
 
 NET_SUM = replace(
-    agg.SUM, name="net sum", leave="{n} -= 1; {total} = {total} - {x} if {n} else 0", value="{total} if {n} else None"
+    agg.SUM,
+    name="net sum",
+    slots={**agg.SUM.slots, "empty": "True"},
+    enter="{n} += 1; {total} += {x}; {empty} = False",
+    leave="{n} -= 1; {total} -= {x}; {empty} = not {n}",
+    value="None if {empty} else {total}",
+    merge="{n} += {o_n}; {total} += {o_total}; {empty} = {empty} and {o_empty}",
 )
-"""What came less what left, whichever was first: a reader of a window's expired rows sees only what leaves."""
-NET_AVG = replace(agg.AVG, name="net avg", leave=NET_SUM.leave)
+"""What came less what left, whichever was first: a reader of a window's expired rows sees only what leaves, and a join
+may let go of other rows than it took. It is null when the last has left."""
+NET_AVG = replace(agg.AVG, name="net avg", leave="{n} -= 1; {total} -= {x}")
 AGGREGATES: Mapping[str, Summary] = ChainMap(
     {
         "sum": Summary(NET_SUM, Gives.SUM, numeric=True),
