@@ -144,13 +144,34 @@ class Hearing:
         by_name: dict[str, list[Delivery]] = {}
         for _, delivery in told.rows:
             by_name.setdefault(delivery.statement, []).append(delivery)
+        if every := self._tables.get(None, []):
+            self._tell_every(every, told, by_name)
         for name, deliveries in by_name.items():
-            listeners = self._hearers(name)
-            if listeners:
-                arrived = _of_rows(name, self._types.get(name, RowType("", {})), deliveries)
-                self._give(listeners, arrived)
+            if listeners := self._tables.get(name, []):
+                self._give(listeners, _of_rows(self._of(name), deliveries))
         for heap in told.heaps:
             self._tell_heap(heap)
+
+    def _tell_every(
+        self, listeners: Sequence[ArrowListener], told: Told, by_name: Mapping[str, list[Delivery]]
+    ) -> None:
+        """Statements of one shape are told together: a table for each of many would cost more than what made its rows."""
+        shapes: dict[Any, dict[str, list[Delivery]]] = {}
+        for name, deliveries in by_name.items():
+            shapes.setdefault(tuple(self._of(name).fields.items()), {})[name] = deliveries
+        for alike in shapes.values():
+            kinds = self._of(next(iter(alike)))
+            if len(alike) > 1:
+                arrived = _of_rows(kinds, [each for _, each in told.rows if each.statement in alike])
+                if arrived is None or _declared(kinds, arrived.rows):
+                    self._give(listeners, arrived)
+                    continue
+            for deliveries in alike.values():
+                self._give(listeners, _of_rows(kinds, deliveries))
+
+    def _of(self, name: str) -> RowType:
+        """The rows of a statement; of one that is gone, none are known."""
+        return self._types.get(name, RowType("", {}))
 
     def _tell_heap(self, heap: Heap) -> None:
         every = self._tables.get(None, [])
@@ -161,9 +182,6 @@ class Hearing:
         for name, output in heap.parts():
             if listeners := self._tables.get(name):
                 self._give(listeners, _of_heap((name,), output, self._types[name]))
-
-    def _hearers(self, name: str) -> list[ArrowListener]:
-        return [*self._tables.get(None, ()), *self._tables.get(name, ())]
 
     def _give(self, listeners: Sequence[ArrowListener], arrived: Arrived | None) -> None:
         for listener in listeners if arrived is not None else ():
@@ -187,23 +205,31 @@ def _dictionary(names: tuple[str, ...]) -> pa.Array:
     return pa.array(names, pa.string())
 
 
-def _of_rows(name: str, kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
-    rows, at, sign = list[Row](), list[int](), list[int]()
+def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
+    rows, at, sign, codes, names = list[Row](), list[int](), list[int](), list[int](), dict[str, int]()
     for each in deliveries:
         new, old, _ = each.delta
         rows += new
         rows += old
         at += [each.at] * (len(new) + len(old))
         sign += [1] * len(new) + [-1] * len(old)
+        codes += [names.setdefault(each.statement, len(names))] * (len(new) + len(old))
     if not rows:
         return None
-    statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), pa.array([name], pa.string()))
+    statement = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(names), pa.string()))
     columns = [
         _column(_values([row.values[place] for row in rows], kind), kind)
         for place, kind in enumerate(kinds.fields.values())
     ]
     table = pa.table(columns, names=list(kinds.fields))
     return Arrived(statement, pa.array(at, pa.int64()), pa.array(sign, pa.int8()), table)
+
+
+def _declared(kinds: RowType, rows: pa.Table) -> bool:
+    """Whether all columns have the type of their declaration, so that no statement's values change another's columns."""
+    return all(
+        arrow_type(kind) == column for kind, column in zip(kinds.fields.values(), rows.schema.types, strict=True)
+    )
 
 
 def _values(found: list[Any], kind: DataType) -> list[Any]:

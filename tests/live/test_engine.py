@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from rollup.core.errors import PlanError, QueryError
-from rollup.live import Engine
+from rollup.live import Arrived, Engine
 
 SCHEMAS = "create schema A(id string, v int); create schema B(id string, v int);"
 THREE = [("A", "x", 1), ("A", "y", 2), ("A", "x", 3)]
@@ -221,3 +221,20 @@ def test_a_statement_goes_on_from_a_state_without_the_aggregates_of_its_sub_quer
     for engine in engines:
         engine.send("S", {"v": 8})
     assert [[each.new for each in engine.heard()] for engine in engines] == [[[{"v": 8, "s": 12}]]] * 2
+
+
+def test_statements_of_one_shape_are_told_in_one_table_as_long_as_their_values_have_its_types() -> None:
+    engine, found = Engine(columns=None), list[Arrived]()
+    engine.deploy(
+        "create schema L(v long); @name('v') select v as s from L; @name('n') select count(*) as s from L(v > 1)"
+    )
+    engine.deploy("@name('text') select cast(v, string) as s from L")
+    engine.listen_arrow(found.append)
+    engine.send("L", [{"v": 1}, {"v": 2**62}])
+    told = [(each.statement.to_pylist(), each.rows["s"].to_pylist()) for each in found]
+    assert told == [(["v", "v", "n"], [1, 2**62, 1]), (["text", "text"], ["1", str(2**62)])]
+    engine.deploy("@name('sum') select sum(v) as s from L")
+    found.clear()
+    engine.send("L", [{"v": 2**62}] * 2)
+    types = {each.statement[0].as_py(): each.rows.schema.types for each in found}
+    assert types["v"] == types["n"] == [pa.int64()] and types["sum"] != types["v"]
