@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,8 @@ class SetVariables:
 
 @dataclass(frozen=True)
 class StreamUpdate:
-    """The events of a stream get other values before anybody sees them, left to right."""
+    """The events of a stream get other values before anybody sees them, left to right; of several the highest
+    `priority` has the last word."""
 
     stream: str
     type: RowType
@@ -111,6 +113,7 @@ class StreamUpdate:
     where: Expr | None = None
     lookups: tuple[Lookup, ...] = ()
     own_inputs: tuple[Input, ...] = ()
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -309,14 +312,15 @@ class StreamUpdateInstance(Instance):
         self._sets = [(each.place, compiled(each.value)) for each in plan.sets]
 
     def listen(self) -> None:
-        """The last that was deployed comes last."""
+        """The last that was deployed comes last of its priority."""
         super().listen()
-        self.runner.changes.setdefault(self.plan.stream, []).append(self._change_row)
+        changes = self.runner.changes.setdefault(self.plan.stream, [])
+        insort(changes, (self.plan.priority, self._change_row), key=lambda each: each[0])
 
     def stop(self) -> None:
         """Events stay as they are."""
         super().stop()
-        self.runner.changes[self.plan.stream].remove(self._change_row)
+        self.runner.changes[self.plan.stream].remove((self.plan.priority, self._change_row))
 
     def changed(self, deltas: dict[int, Delta]) -> None:
         """Only sub-queries have inputs."""

@@ -87,8 +87,8 @@ class Runner:
         self._running = False
         self.rows = 0
         """The number of the newest row."""
-        self.changes: dict[str, list[Callable[[Row], Row]]] = {}
-        """What is done to the events of a stream before anybody sees them."""
+        self.changes: dict[str, list[tuple[int, Callable[[Row], Row]]]] = {}
+        """What is done to the events of a stream before anybody sees them, by priority."""
         self._trail: deque[str] = deque(maxlen=8)
         self.resting: frozenset[int] = frozenset()
         """Who is told nothing, by `id`: a batch has been or will be given to them as a whole."""
@@ -203,7 +203,7 @@ class Runner:
     def _receive(self, stream: str, row: Row) -> None:
         """All matches are known before the first is told, so nothing that this event starts sees it."""
         if self.changes:
-            for change in self.changes.get(stream, ()):
+            for _, change in self.changes.get(stream, ()):
                 row = change(row)
         self.current = (stream, row)
         self._trail.append(stream)

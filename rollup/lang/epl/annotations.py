@@ -38,6 +38,12 @@ def check_annotations(annotations: Sequence[Annotation], indexes: Collection[str
             _check_hint(str(value), annotation, indexes)
 
 
+def priority_of(annotations: Sequence[Annotation]) -> int:
+    """What `@Priority` says; without it 0."""
+    found = [each.value for each in annotations if each.name.rsplit(".", 1)[-1].lower() == "priority"]
+    return next((int(value) for value in found if isinstance(value, int)), 0)
+
+
 def _example(wanted: type) -> str:
     return "'…'" if wanted is str else "1"
 

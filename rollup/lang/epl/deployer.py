@@ -11,7 +11,7 @@ from rollup.core.nesting import nests
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, Kind, RowType
-from rollup.lang.epl.annotations import check_annotations
+from rollup.lang.epl.annotations import check_annotations, priority_of
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
 from rollup.lang.epl.lowering.contexts import lower_context, seen_as
@@ -162,7 +162,7 @@ class Deployer:
             case sm.Split():
                 plan = lower_split(body, scope)
             case sm.UpdateStream():
-                plan = lower_update_stream(body, scope)
+                plan = replace(lower_update_stream(body, scope), priority=priority_of(statement.annotations))
             case _:
                 raise problem(f"`{type(body).__name__}` is not supported yet", statement)
         if insert is not None and not insert.table:

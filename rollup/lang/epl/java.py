@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine.expressions import Const
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, LONG, STRING, DataType
 
@@ -248,6 +250,14 @@ STATIC: dict[str, dict[str, Function]] = {
     },
 }
 """Static methods by class, as Java writes it, and method in lower case."""
+
+FIELDS: dict[str, dict[str, Const]] = {
+    "Math": {"PI": Const(math.pi, DOUBLE), "E": Const(math.e, DOUBLE)},
+    "Integer": {"MAX_VALUE": Const(op.INT_MAX, INT), "MIN_VALUE": Const(op.INT_MIN, INT)},
+    "Long": {"MAX_VALUE": Const(op.LONG_MAX, LONG), "MIN_VALUE": Const(op.LONG_MIN, LONG)},
+    "Double": {"MAX_VALUE": Const(sys.float_info.max, DOUBLE), "MIN_VALUE": Const(5e-324, DOUBLE)},
+}
+"""Constants by class and name, as Java writes both."""
 
 _LENGTH = "len({0})"
 TEXTS: dict[str, Function] = {

@@ -167,6 +167,15 @@ def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:
     return _substituted(body.body, dict(zip(body.parameters, arguments, strict=True)))
 
 
+def reads_nothing(node: ex.Call, body: ex.Expression, scope: Scope) -> None:
+    """Raise PlanError where a declared expression without parameters reads a property: it sees none."""
+    bound = {name for each in walk(body) if isinstance(each, ex.Lambda) for name in each.parameters}
+    for name in {each.name for each in walk(body) if isinstance(each, ex.Reference)} - bound:
+        if scope.fields(name) or scope.source(name) is not None:
+            what = f"`{node.name}` has no parameters and reads `{name}`"
+            raise problem(what, node, f"expression {node.name} {{ x => x.{name} … }}, {node.name}(s)")
+
+
 def _substituted(node: Any, values: Mapping[str, ex.Expression]) -> Any:
     """A tree with expressions in the places of names; not inside sub-queries, whose names are their own."""
     if isinstance(node, ex.Reference):

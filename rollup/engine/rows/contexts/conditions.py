@@ -40,11 +40,15 @@ class EventCondition:
 
 @dataclass(frozen=True)
 class PatternCondition:
-    """A match of a pattern; its events stand under their tags, or within a row that has the name of the whole match."""
+    """A match of a pattern; its events stand under their tags, or within a row that has the name of the whole match.
+
+    `inclusive`: the partition that it begins sees them.
+    """
 
     pattern: Pattern
     tags: tuple[str, ...]
     name: str | None = None
+    inclusive: bool = False
 
 
 @dataclass(frozen=True)

@@ -186,17 +186,18 @@ class Node:
     def _beginning(self, condition: Condition) -> Callable[[dict[str, Any]], None]:
         """What a condition does that holds: a partition begins.
 
-        One that a pattern begins sees the events that the pattern has tagged, where several may live and the match as a
-        whole has no name; else none.
+        One that a pattern begins sees the events that the pattern has tagged, where several may live or the condition
+        says so, and the match as a whole has no name; else none.
         """
         if not isinstance(condition, PatternCondition):
             return self._started
         streams = {node.tag: node.stream for node in nodes(condition.pattern.root) if isinstance(node, FilterNode)}
-        overlap = isinstance(self.level, Lived) and self.level.overlap and condition.name is None
+        overlap = condition.inclusive or (isinstance(self.level, Lived) and self.level.overlap)
+        told = overlap and condition.name is None
 
         def begun(match: dict[str, Any]) -> None:
             rows = [(streams[place], row) for place, row in enumerate(match.values()) if isinstance(row, Row)]
-            self._started(match, rows if overlap else ())
+            self._started(match, rows if told else ())
 
         return begun
 

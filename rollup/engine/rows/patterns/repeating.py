@@ -180,7 +180,7 @@ class RepeatState(State):
 
     def _again(self) -> None:
         self.child = self.spawn(self.node.child)
-        self.child.start(self._bound())
+        self.child.start(self.begin)  # each turn sees its own events, not those of the turns before
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead:
@@ -191,8 +191,9 @@ class RepeatState(State):
         if child is not self.child:
             return
         for tag in self.node.tags:
-            if match[tag] is not None and not isinstance(match[tag], list):
-                self.lists.setdefault(tag, []).append(match[tag])
+            value = match[tag]
+            if value is not None:
+                self.lists.setdefault(tag, []).extend(value if isinstance(value, list) else [value])
         self.count += 1
         if quit:
             self.child = None

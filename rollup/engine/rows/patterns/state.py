@@ -132,16 +132,14 @@ def bind(match: Match, tag: int, value: Any) -> Match:
 
 
 def merged(one: Match, two: Match) -> Match:
-    """Two matches together; where both bind a tag: an event that has just come, the longer list, the second."""
+    """Two matches together; where both bind a tag, the longer list, else the second."""
     return tuple(_both(a, b) for a, b in zip(one, two, strict=True))
 
 
 def _both(a: Any, b: Any) -> Any:
-    if a is None or b is None:
-        return a if b is None else b
-    if isinstance(b, list):  # of a repeat: what it has gathered so far, and perhaps the event of this turn
-        return b if isinstance(a, list) and len(a) <= len(b) else a
-    return b
+    if isinstance(a, list) and isinstance(b, list):
+        return a if len(a) > len(b) else b
+    return a if b is None else b
 
 
 def combinations(found: Sequence[Sequence[Match]]) -> list[Match]:

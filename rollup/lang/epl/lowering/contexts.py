@@ -217,7 +217,7 @@ class _Level:
             case cx.PatternCondition():
                 pattern, tags = lower_pattern(node.source, self.scope)
                 self.own |= {node.alias: RowType(node.alias, dict(tags)).data_type} if node.alias else dict(tags)
-                return PatternCondition(pattern, tuple(name for name, _ in tags), node.alias)
+                return PatternCondition(pattern, tuple(name for name, _ in tags), node.alias, node.inclusive)
             case cx.AfterCondition():
                 return AfterCondition(span_expr(node.period, self.scope, "after"))
             case cx.CrontabCondition():

@@ -21,6 +21,8 @@ def grouping_sets(
     for node in walk(tuple(groupings)):
         if isinstance(node, ex.Call) and is_aggregate(node):
             raise problem(f"`{render(node)}` is an aggregate and cannot be grouped by", node)
+    for grouping in groupings:
+        _check_overall(grouping)
     dimensions: list[Expr] = []
 
     def place(node: ex.Expression) -> int:
@@ -33,6 +35,15 @@ def grouping_sets(
     for grouping in groupings:
         sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
     return tuple(dimensions), tuple(dict.fromkeys(sets))
+
+
+def _check_overall(grouping: sm.Grouping) -> None:
+    """Raise PlanError for `()` that is not one of several grouping sets, once."""
+    if grouping.kind == "combined" and not grouping.values:
+        raise problem("`()` stands only in grouping sets", grouping, "without group by there is one group")
+    empty = [part for part in grouping.parts if part.kind == "combined" and not part.values]
+    if len(empty) > 1 or (empty and len(grouping.parts) == 1):
+        raise problem("`()` stands once, beside other sets", empty[-1], "grouping sets((a), ())")
 
 
 def _expanded(grouping: sm.Grouping, place: Callable[[ex.Expression], int]) -> list[tuple[int, ...]]:

@@ -47,6 +47,8 @@ class _Patterns:
         self.scope = scope
         self.tags: dict[str, tuple[int, RowType, bool]] = {}
         self._before: dict[int, int] = {}
+        self._turn: set[str] = set()
+        """The tags of the repeat that is being lowered: in it each is the event of one turn."""
         self._find(pattern, False)
 
     def types(self) -> dict[str, DataType]:
@@ -80,7 +82,7 @@ class _Patterns:
         sources = [Source(tag, rows, True) for tag, (_, rows, _) in self.tags.items()]
         names: dict[str, Expr] = dict(self.scope.names)
         for tag, (place, rows, many) in self.tags.items():
-            if many:
+            if many and tag not in self._turn:
                 sources[place] = Source(None, RowType(tag, {}), True)
                 names[tag] = RowOf(place, DataType(Kind.LIST, element=rows.data_type))
         if own is not None:
@@ -203,8 +205,11 @@ class _Patterns:
         if node.stop is None and (low is None or low != high):
             raise problem("a repeat without `until` has one number", node, "[3] a=A")
         until = self.lower(node.stop) if node.stop is not None else None
+        inside, outside = _tags_of(node.child), self._turn
+        nested = {tag for each in _repeats(node.child) for tag in _tags_of(each)}
+        self._turn = (outside | inside) - nested
         child = self.lower(node.child)
-        inside = _tags_of(node.child)
+        self._turn = outside
         tags = tuple(place for tag, (place, _, _) in self.tags.items() if tag in inside)
         return al.RepeatNode(child, low, high, until, tags)
 
@@ -258,6 +263,13 @@ def _tags_of(node: Any) -> set[str]:
     if not isinstance(node, st.Pattern):
         return set()
     return set().union(*(_tags_of(part) for part in (*_parts(node), getattr(node, "stop", None))))
+
+
+def _repeats(node: Any) -> list[st.Repeat]:
+    """The repeats in a pattern, the outermost ones."""
+    if isinstance(node, st.Repeat):
+        return [node]
+    return [each for part in _parts(node) for each in _repeats(part)] if isinstance(node, st.Pattern) else []
 
 
 def _parts(node: st.Pattern) -> list[Any]:

@@ -242,21 +242,25 @@ class ReadStatements(ReadStreams):
     def on_select(self, meta: Meta, parts: Parts) -> Clause:
         return _on_select(clauses(parts), has(parts, "DISTINCT"), has(parts, "AND_DELETE"), meta)
 
-    def routed(self, meta: Meta, parts: Parts) -> tuple[dict[str, Any], bool, Position]:
-        return clauses(parts), has(parts, "DISTINCT"), place(meta)
+    def routed(self, meta: Meta, parts: Parts) -> tuple[dict[str, Any], bool, bool, Position]:
+        return clauses(parts), has(parts, "DISTINCT"), has(parts, "AND_DELETE"), place(meta)
 
     def split_output(self, meta: Meta, parts: Parts) -> Clause:
         return Clause("all", has(parts, "ALL"))
 
     def on_insert(self, meta: Meta, parts: Parts) -> Clause:
         routed = [part for part in parts if not isinstance(part, Clause)]
-        found, distinct, _ = routed[0]
+        found, distinct, delete, _ = routed[0]
         if "store" in found and len(routed) == 1:
-            return _on_select(found, distinct, False, meta)
+            return _on_select(found, distinct, delete, meta)
+        for _, _, deletes, at in routed:
+            if deletes:
+                hint = "on S insert into T select and delete … from W"
+                raise SyntaxProblem("a split stream deletes nothing", line=at.line, column=at.column, hint=hint)
         if len(routed) == 1 and "all" in clauses(parts):
             message = "one insert has nothing to choose from"
             raise SyntaxProblem(message, line=meta.line, column=meta.column, hint="leave `output` out")
-        branches = tuple(_branch(clause, at) for clause, _, at in routed)
+        branches = tuple(_branch(clause, at) for clause, _, _, at in routed)
         return Clause(sm.Split, (branches, clauses(parts).get("all", False)))  # pyright: ignore[reportArgumentType]
 
     def on_delete(self, meta: Meta, parts: Parts) -> Clause:

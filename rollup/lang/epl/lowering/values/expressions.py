@@ -14,9 +14,10 @@ from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
+from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, walk
+from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
 from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, DECIMAL_REMAINDER, HASHES, REGEXP
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Enclosed
@@ -184,6 +185,14 @@ class _Lowering(LowerNames):
                 test = Call(op.SAME, (operand, value), BOOL)
             branches.append((test, self.lower(then)))
         otherwise = self.lower(node.otherwise) if node.otherwise is not None else Const(None, NULL)
+        made = [isinstance(each, ex.New) for each in (*(then for _, then in node.branches), node.otherwise) if each]
+        if any(made) and not all(made):
+            raise problem(
+                f"`{render(node)}` is a structure or something else", node, "new { … } in every branch, or none"
+            )
+        row = branches[0][1].type.row
+        if any(made) and node.otherwise is None and row is not None:  # nothing fits: a structure of nulls
+            otherwise = Call(ROW, tuple(Const(None, NULL) for _ in row.fields), row.data_type)
         kinds = [value.type for _, value in branches] + [otherwise.type]
         kind = self._common(kinds, node)
         widened = tuple((test, _widened(value, kind)) for test, value in branches)
@@ -274,21 +283,13 @@ class _Lowering(LowerNames):
             message = f"`{node.name}` takes {len(parameters)} argument(s), not {len(node.arguments)}"
             raise problem(message, node)
         if not isinstance(body, ex.Lambda):
-            self._asks_nothing(node, body)
+            reads_nothing(node, body, self.scope)
         whole = called(node, self.scope)
         if whole is not None and aggregates([whole], self.scope):
             return self.lower(whole)
         values = dict(zip(parameters, self._all(node.arguments), strict=True))
         inner = replace(self.scope, locals={**self.scope.locals, **values})
         return _Lowering(inner).lower(body.body if isinstance(body, ex.Lambda) else body)
-
-    def _asks_nothing(self, node: ex.Call, body: ex.Expression) -> None:
-        """Raise PlanError where an expression without parameters reads a property: it sees none."""
-        bound = {name for each in walk(body) if isinstance(each, ex.Lambda) for name in each.parameters}
-        for name in {each.name for each in walk(body) if isinstance(each, ex.Reference)} - bound:
-            if self.scope.fields(name) or self.scope.source(name) is not None:
-                what = f"`{node.name}` has no parameters and reads `{name}`"
-                raise problem(what, node, f"expression {node.name} {{ x => x.{name} … }}, {node.name}(s)")
 
     def _coalesce(self, node: ex.Call) -> Expr:
         if len(node.arguments) < 2:

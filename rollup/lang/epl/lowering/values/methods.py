@@ -184,10 +184,10 @@ class LowerMethods:
     def _new(self, node: ex.New) -> Expr:
         values = self._all([value for _, value in node.fields])
         kinds = RowType("new", {name: value.type for (name, _), value in zip(node.fields, values, strict=True)})
-        return Call(_ROW, values, kinds.data_type)
+        return Call(ROW, values, kinds.data_type)
 
 
-_ROW = Operator("row", lambda *values: Row(0, values), strict=False)
+ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 _THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
 _NONE = Operator("no values", lambda: [], strict=False)
 

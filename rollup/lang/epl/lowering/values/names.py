@@ -12,6 +12,7 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import ContextValue, TableRow
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import loose, problem, unknown
+from rollup.lang.epl.java import FIELDS
 from rollup.lang.epl.lowering.values.methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
 from rollup.lang.epl.tree import expressions as ex
@@ -70,7 +71,7 @@ class LowerNames(LowerMethods):
         if name in scope.catalog.stores and scope.catalog.stores[name].kind == "table":
             return self._table_row(node, name, ())
         declared = scope.declaration(name)
-        if declared is not None and declared.alias:
+        if declared is not None and (declared.alias or not isinstance(declared.body, ex.Lambda)):
             return self.lower(declared.body)
         if name.lower() == "current_timestamp":
             return Now()
@@ -80,6 +81,9 @@ class LowerNames(LowerMethods):
 
     def _member(self, node: ex.Member) -> Expr:
         scope = self.scope
+        constant = FIELDS.get(self._class(node.of), {}).get(node.name)
+        if constant is not None:
+            return constant
         if isinstance(node.of, ex.Reference):
             name, place = node.of.name, scope.source(node.of.name)
             if place is not None and name not in scope.locals and node.name in scope.sources[place].type.fields:
