@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from rollup.engine.rows.patterns.sequence import Sequencer
 from rollup.engine.rows.patterns.state import Match
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Host, Window, WindowSpec
-from rollup.engine.rows.windows.counted import ArrivalBatch, Batches, Length, LengthBatch
+from rollup.engine.rows.windows.counted import ArrivalBatch, Arrived, Batches, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.ranked import LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
@@ -81,10 +81,23 @@ class StreamInput:
         return None if self.window is None else self.window.due
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
-        for piece in [[item] for item in chunk] if self._one_by_one else (chunk,):
-            items = self.items(piece)
+        size = self.spec.window.size if isinstance(self.spec.window, ArrivalBatch) else None
+        if size is not None:
+            pieces = self._parts(chunk, size)
+        else:
+            pieces = map(self.items, [[item] for item in chunk] if self._one_by_one else (chunk,))
+        for items in pieces:
             if items:
                 self._emit(items)
+
+    def _parts(self, chunk: Sequence[Item], size: int) -> Iterator[Chunk]:
+        """A delivery in parts, each selected by itself; what came with the delivery before leaves with the first."""
+        e, window = self._host.environment, self.window
+        passing = [item for item in chunk if self._before(item.rows, (item.time,), e)]
+        for start in range(0, len(passing), size):
+            rows = rows_of(passing[start : start + size])
+            if isinstance(window, Arrived):
+                yield self._passing(self._moved(window.more(rows) if start else window.enter(rows, e.now)))
 
     def items(self, chunk: Sequence[Item]) -> Chunk:
         """What a delivery lets through: of each arrival first what it pushes out, then the arrival."""

@@ -186,15 +186,24 @@ class _EarlyBatch(Batches):
 
 @dataclass(frozen=True)
 class ArrivalBatch:
-    """What arrives in one delivery is a batch; it leaves with the next."""
+    """What arrives in one delivery is a batch; it leaves with the next. `size`: in parts of so many rows."""
+
+    size: int | None = None
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
-        return _ArrivalBatch()
+        return Arrived()
 
 
-class _ArrivalBatch(Kept):
+class Arrived(Kept):
+    """The rows of the last delivery."""
+
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list(self.rows.values())
         self.rows = OrderedDict((row.id, row) for row in rows)
         return Delta(rows, old)
+
+    def more(self, rows: Sequence[Row]) -> Delta:
+        """Further rows of the same delivery."""
+        self.rows.update((row.id, row) for row in rows)
+        return Delta(rows, ())

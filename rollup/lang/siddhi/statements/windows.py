@@ -179,7 +179,7 @@ class Known:
 WINDOWS: Mapping[str, Known] = {
     "length": Known(1, 1, lambda given: Length(given.count(0))),
     "lengthBatch": Known(1, 2, lambda given: LengthBatch(given.count(0), given.flag(1))),
-    "batch": Known(0, 0, lambda given: ArrivalBatch()),
+    "batch": Known(0, 1, lambda given: ArrivalBatch(given.count(0) or None if given.call.arguments else None)),
     "time": Known(1, 1, lambda given: Time(given.number(0))),
     "timeLength": Known(2, 2, lambda given: Time(given.number(0), given.count(1))),
     "delay": Known(1, 1, lambda given: Delay(given.number(0))),
