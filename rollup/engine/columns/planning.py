@@ -12,7 +12,7 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.projecting import filter_project
-from rollup.engine.columns.cores.windowed import may_hold, windowed
+from rollup.engine.columns.cores.queued import may_hold, queued
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
@@ -47,7 +47,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.rate.limited:
         return rated(plan, [arrow(kind) for kind in stream.fields.values()])
     if _leaving(plan):
-        return windowed(plan, stream)
+        return queued(plan, stream)
     if _aggregates(plan):
         return folded(plan, len(stream.fields))
     return filter_project(plan)

@@ -17,7 +17,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
@@ -26,8 +26,8 @@ from rollup.engine.columns.running.adopting_folds import (
     MATCHERS,
     RUNNING,
     folded_state,
+    queued_state,
     table_of,
-    windowed_state,
 )
 from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.folding import Fold
@@ -51,8 +51,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return _partitions(core, component, name, now), held
         case Rated() | Firsts():
             return rated_state(core, component.root.instances[name], stream)
-        case Windowed():
-            return windowed_state(core, component.root.instances[name].snapshot(), stream, now), held
+        case Queued():
+            return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():
             return folded_state(core, component.root.instances[name].snapshot(), stream, now)
         case Joined():

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.compiling import predicate
 from rollup.engine.folding import Fold
@@ -51,7 +51,7 @@ def folded_state(
     return State(tables, {"now": now}), rows
 
 
-def windowed_state(core: Windowed, kept: Any, stream: RowType, now: int) -> State:
+def queued_state(core: Queued, kept: Any, stream: RowType, now: int) -> State:
     """The state of a statement over a window whose rows leave in the order in which they came."""
     window, state, test = kept[INPUTS][0][0], core.start(now), predicate(core.where)
     origin: int | None = None

@@ -15,7 +15,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -47,9 +47,9 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
-        case Windowed(every=TimeBatch()):
+        case Queued(every=TimeBatch()):
             return state.scalars["due"]
-        case Windowed():
+        case Queued():
             return _leaves(core.every, state.tables["content"])
         case Folded():
             return _leaves(core.window, state.tables["content"])
@@ -78,9 +78,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Firsts(core=Folded(window=Time(span))):
             return core.step(_inside(state, now - span), nothing)
-        case Windowed(every=TimeBatch()):
+        case Queued(every=TimeBatch()):
             return core.finished(*core.released(state, now))
-        case Folded(window=Time(span)) | Windowed(every=Time(span)):
+        case Folded(window=Time(span)) | Queued(every=Time(span)):
             return core.step(_together(state, now - span), nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)

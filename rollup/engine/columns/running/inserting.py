@@ -12,7 +12,7 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.firsts import Firsts
@@ -56,7 +56,7 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated):
         return core.span > 0 or (isinstance(core.core, Folded) and isinstance(core.core.window, Time))
     inner = core.core if isinstance(core, Firsts) else core
-    if isinstance(core, Windowed):
+    if isinstance(core, Queued):
         return isinstance(core.every, TimeBatch) or (isinstance(core.every, Time) and core.by_group)
     return isinstance(core, KeyedTotals) or (
         isinstance(inner, Folded) and isinstance(inner.window, Time) and inner.by_group

@@ -13,7 +13,7 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
-from rollup.engine.columns.cores.windowed import Windowed
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
@@ -39,7 +39,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _partitions(core, state, core.width)
         case Joined():
             return core.content(state)
-        case Windowed():
+        case Queued():
             return _waiting(core, plan, state)
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
@@ -75,7 +75,7 @@ def _key(key: Any) -> tuple[Any, ...]:
     return tuple(key.values()) if isinstance(key, dict) else (key,)
 
 
-def _waiting(core: Windowed, plan: Select, state: State) -> list[tuple[Any, ...]]:
+def _waiting(core: Queued, plan: Select, state: State) -> list[tuple[Any, ...]]:
     """Of what is in the window, or not yet out of it."""
     held, groups = core.waiting(state), state.tables["groups"]
     inside = State({"content": core.inside(state), "groups": groups})

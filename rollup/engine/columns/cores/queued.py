@@ -75,7 +75,7 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windowed(Folded):
+class Queued(Folded):
     """The same over another window; the fields of the stream are of `type`. Rows that stand for themselves see the
     aggregates as they are after the whole change.
     """
@@ -262,7 +262,7 @@ def _text(lines: Lines, by_group: bool, keyed: bool, both: bool) -> str:
     )
 
 
-def windowed(plan: Select, type: RowType) -> Windowed | str:
+def queued(plan: Select, type: RowType) -> Queued | str:
     """The core of a statement over such a window of a stream, or the first reason against it."""
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest or input.prior or plan.lookups:
@@ -297,7 +297,7 @@ def windowed(plan: Select, type: RowType) -> Windowed | str:
     if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
         return "a column that is neither a key nor an aggregate"
     shown = shifted(projection, 0 if by_group else width)
-    return first(map(against, used)) or Windowed(
+    return first(map(against, used)) or Queued(
         input.filter, plan.where, None, keys, calls, by_group, shown, width, plan.emitted, type=type, every=window
     )
 
