@@ -179,6 +179,15 @@ def test_a_module_with_one_wrong_statement_leaves_nothing_behind() -> None:
     assert engine.deploy("create window W#keepall as A; create variable int x = 1", "whole").name == "whole"
 
 
+def test_modules_without_a_name_are_numbered_and_a_number_that_is_free_is_given_again() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMAS, "schemas")
+    names = [engine.deploy("select v from A").name for _ in range(3)]
+    engine.undeploy(names[1])
+    assert names == ["module", "module-2", "module-3"]
+    assert [engine.deploy("select v from A").name for _ in range(2)] == ["module-2", "module-4"]
+
+
 def test_an_arrow_table_is_its_rows_one_after_the_other() -> None:
     engine = Engine()
     engine.deploy(SCHEMAS + "@name('s') select sum(v) as s from A#length(2)")
