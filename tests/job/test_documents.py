@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from rollup.plan.app import StreamDef
 from rollup.program import compile_app
 from rollup.sources import files, kafka
 from rollup.sources.base import Source
-from rollup.sources.content import by_loop
+from rollup.sources.content import by_loop, scanning
 from rollup.sources.content.by_loop import SCANNED, Records, events, scanned_rows
 from rollup.sources.content.documents import OK, Documents, _broken, plain, read_documents
 from rollup.sources.content.records import cast, json_paths, text, view
@@ -287,3 +288,27 @@ def test_what_duckdb_takes_for_json_without_being_asked_is_json(wrong: str) -> N
         taken.clear()
         read_documents(stream, {}, read)
     assert not _broken or taken == [True], "a stream with broken records is asked at once"
+
+
+def test_the_loop_is_loaded_when_enough_has_been_read_and_nothing_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ENOUGH": 100, "_read": 0, "_loaded": threading.Event()}.items():
+        monkeypatch.setattr(scanning, name, value)
+    assert not scanning.ready(99)
+    scanning.ready(1)
+    assert scanning._loaded.wait(120)
+    assert scanning.ready(0)
+
+
+def test_a_stream_of_which_many_records_are_not_plain_is_left_to_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in ((by_loop, "_STRANGE", 8), (by_loop, "_strange", set[str]()), (scanning, "_loaded", threading.Event())):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    scanning._loaded.set()
+    stream, plain, odd = STREAMS[PLAIN], '{"d": 1.5}', '{"d": 1.5e0}'
+    for share, wanted in (([plain] * 8 + [odd], True), ([plain] * 6 + [odd], False)):
+        scanner = by_loop.scanner_for(stream, {}, 1)
+        assert scanner is not None
+        numbers = list(range(len(share)))
+        table = pa.table({"raw": share, "readable": [True] * len(share), "plain": [True] * len(share), "__arrival": numbers, "__received": numbers})  # fmt: skip
+        found = scanned_rows(table, scanner)
+        assert (events(_ENGINE, stream, {}, found, SCANNED, "raw", "'t:' || __arrival") is not None) is wanted
+    assert by_loop.scanner_for(stream, {}, 1) is None
