@@ -17,7 +17,7 @@ from rollup.core.errors import QueryError, RollupError
 from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
 from rollup.engine.rows.cycles.relating import Projected, Relation
-from rollup.engine.rows.cycles.running import Batch
+from rollup.engine.rows.cycles.running import Batch, Policy
 from rollup.engine.types import DOUBLE, INT, LONG, STRING, RowType
 from rollup.lang.streamcruncher.direct import direct
 from rollup.lang.streamcruncher.kernel import Cruncher
@@ -185,3 +185,30 @@ def test_words_of_the_language_may_be_written_in_capitals_and_names_stay_as_they
     small, large = read_query(query), read_query(capitals)
     assert (small.chains, small.alert) == (large.chains, large.alert)
     assert small.select.sql("duckdb") == large.select.sql("duckdb")
+
+
+@pytest.mark.parametrize(
+    ("partition", "column", "message"),
+    [
+        ("last 2 seconds max 0", 56, "a window holds at least one row (a number above 0)"),
+        ("last 0", 42, "a window holds at least one row (a number above 0)"),
+        ("latest 0", 44, "a window holds at least one row (a number above 0)"),
+        ("last 2 where a in (select a, b from t)", 50, "the sub-query gives 2 columns (one column, as in (select k from t))"),
+        ("last 2 where a in (select a from t where b < c)", 50, "a sub-query of a partition reads tables alone"),
+        ("last 2 where a > 'x'", 50, "cannot be compared with a string (values of one type: 5 is a number, '5' a text)"),
+    ],
+)  # fmt: skip
+def test_what_would_never_end_or_is_taken_in_part_is_refused_at_its_place(
+    partition: str, column: int, message: str
+) -> None:
+    made = Cruncher()
+    made.define("test", {"a": "long", "c": "long", "at": "ts"}, "at")
+    made.sql("create table t (a bigint, b bigint)")
+    with pytest.raises(RollupError, match=rf"^line 1, column {column}: .*{re.escape(message)}"):
+        made.register(f"select a from test (partition store {partition}) as s where s.$row_status is new;", print)
+
+
+def test_a_schedule_without_a_length_is_refused() -> None:
+    for kind in ("fixed", "sooner"):
+        with pytest.raises(RollupError, match="a period of at least 1 ms"):
+            Policy(kind, 0)

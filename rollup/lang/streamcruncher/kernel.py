@@ -256,9 +256,14 @@ class Cruncher:
     def _answer(self, query: str) -> frozenset[Any]:
         if query not in self._answers:
             try:
-                self._answers[query] = frozenset(row[0] for row in self._tables.execute(query).fetchall())
+                found = self._tables.execute(query)
             except duckdb.Error as problem:
-                raise PlanError(f"the sub-query cannot run: {said_by_duckdb(problem)}") from None
+                cure = "a sub-query of a partition reads tables alone, as in (select k from t)"
+                raise PlanError(f"the sub-query cannot run: {said_by_duckdb(problem)}", hint=cure) from None
+            if len(found.description or ()) != 1:
+                said = f"the sub-query gives {len(found.description or ())} columns"
+                raise PlanError(said, hint="one column, as in (select k from t)")
+            self._answers[query] = frozenset(row[0] for row in found.fetchall())
         return self._answers[query]
 
 

@@ -178,12 +178,14 @@ class _Part:
         kinds = [value.type for value in values if value.type != NULL]
         numbers = all(kind.kind in semantics.COMPARABLE for kind in kinds)
         if len(kinds) == 2 and not numbers and kinds[0] != kinds[1]:
-            raise PlanError(f"a {kinds[0]} cannot be compared with a {kinds[1]}").at(*node.place)
+            cure = "values of one type: 5 is a number, '5' a text"
+            raise PlanError(f"a {kinds[0]} cannot be compared with a {kinds[1]}", hint=cure).at(*node.place)
 
     def _arithmetic(self, node: tree.Operation, values: tuple[Expr, ...]) -> Expr:
         for value in values:
             if not value.type.numeric and value.type != NULL:
-                raise PlanError(f"arithmetic needs numbers, not {value.type}").at(*node.place)
+                cure = "a column that is a number"
+                raise PlanError(f"arithmetic needs numbers, not {value.type}", hint=cure).at(*node.place)
         kinds = [value.type for value in values if value.type.numeric] or [LONG]
         kind = kinds[0] if len(kinds) == 1 else kinds[0].widest(kinds[1])
         if len(values) == 1:
@@ -198,7 +200,10 @@ class _Part:
             found: Expr = Call(op.MEMBER, (operand, *(self._bind(each) for each in node.choices)), BOOL)
         else:
             query, answer = node.query, self._known.answer
-            answer(query)  # what cannot be asked is refused now, not at the first event
+            try:
+                answer(query)  # what cannot be asked is refused now, not at the first event
+            except PlanError as problem:
+                raise problem.at(*node.place) from None
             inside = Operator("in a sub-query", lambda value: _inside(value, answer(query)))
             found = Call(inside, (operand,), BOOL)
         return Call(op.NOT, (found,), BOOL) if node.negated else found

@@ -57,14 +57,11 @@ def _window(cursor: Cursor) -> tree.Window:
     if word not in ("last", "latest", "random", "highest", "lowest"):
         raise cursor.problem("last, latest, random, highest or lowest")
     cursor.next()
-    size = cursor.number("a number of rows or a length of time")
-    if size < 1:
-        cursor.at -= 1
-        raise cursor.refuse("a window holds at least one row", "a number above 0")
+    size = _size(cursor, "a number of rows or a length of time")
     kind: Any = word
     if word == "last" and cursor.peek().removesuffix("s") in UNITS:
         span = size * UNITS[cursor.word().removesuffix("s")]
-        most = cursor.number("the greatest number of rows") if cursor.take("max") else None
+        most = _size(cursor, "the greatest number of rows") if cursor.take("max") else None
         return tree.Window("time", span, most, None, (), place)
     if word not in ("highest", "lowest"):
         return tree.Window(kind, size, None, None, (), place)
@@ -72,6 +69,14 @@ def _window(cursor: Cursor) -> tree.Window:
     using = cursor.name("a column")
     group = _names(cursor) if cursor.take("with", "update", "group") else ()
     return tree.Window(kind, size, None, using, group, place)
+
+
+def _size(cursor: Cursor, what: str) -> int:
+    size = cursor.number(what)
+    if size < 1:
+        cursor.at -= 1
+        raise cursor.refuse("a window holds at least one row", "a number above 0")
+    return size
 
 
 def _aggregates(cursor: Cursor) -> tuple[tree.Aggregate, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
+from rollup.core.errors import PlanError
 from rollup.engine.rows.cycles.correlation import Correlation, CorrelationSpec
 from rollup.engine.rows.cycles.partitions import Chain, PartitionSpec, Seen, earliest
 from rollup.engine.rows.runner import Runner
@@ -23,6 +24,11 @@ class Policy:
 
     kind: Literal["weights", "fixed", "sooner"] = "weights"
     period: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses a period in which time would not go on. Raises PlanError."""
+        if self.kind != "weights" and self.period < 1:
+            raise PlanError(f"{self.kind} at {self.period} ms", hint="a period of at least 1 ms")
 
 
 @dataclass(frozen=True)
