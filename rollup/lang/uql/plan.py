@@ -88,7 +88,11 @@ def _table(query: tree.Query, catalog: Catalog, before: Plan | None) -> Table:
     if kinds != tuple(output.kind for output in before.outputs):
         has = ", ".join(f"{output.name} {output.kind}" for output in before.outputs)
         wants = ", ".join(f"{field.name} {field.kind}" for field in table.fields)
-        raise _refused(query.source, f"{table.name} of the catalog has ({wants}), the query before gives ({has})")
+        raise _refused(
+            query.source,
+            f"{table.name} of the catalog has ({wants}), the query before gives ({has})",
+            "append its fields in their order",
+        )
     return table
 
 
@@ -97,6 +101,7 @@ def _check_chain(query: tree.Query, before: Plan) -> None:
         raise _refused(
             query.source,
             f"a query after the first reads what the one before it writes, {before.query.target.text}, not {query.source.text}",
+            f"from {before.query.target.text}",
         )
 
 
@@ -134,6 +139,10 @@ class _Lowering:
     def _column(self, name: str, kind: DataType) -> Lowered:
         return Field(0, self.places[name], kind)
 
+    def _fields_of(self, kind: Kind) -> str:
+        found = ", ".join(field.name for field in self.table.fields if field.kind is kind)
+        return f"fields that are {kind}: {found or 'none'}"
+
     def _known(self, name: tree.Name, where: str) -> Column:
         if name.text not in self.fields:
             hint = f"known: {', '.join(self.fields)}"
@@ -168,7 +177,8 @@ class _Lowering:
         wanted = Kind.INTEGER if width.unit == "rows" else Kind.TIME
         if field.kind is not wanted:
             widths = "rows" if width.unit == "rows" else "a span of time"
-            raise _refused(based, f"a width of {widths} needs {wanted} in based on: {based.text} is {field.kind}")
+            said = f"a width of {widths} needs {wanted} in based on: {based.text} is {field.kind}"
+            raise _refused(based, said, self._fields_of(wanted))
         return self._column(based.text, TYPES[field.kind]), None, False
 
     def _session(self, window: tree.Session) -> tuple[Sessioned, bool]:
@@ -200,7 +210,8 @@ class _Lowering:
         if based is not None:
             field = self._known(based, "based on")
             if field.kind is not Kind.TIME:
-                raise _refused(based, f"a session is based on a time: {based.text} is {field.kind}")
+                said = f"a session is based on a time: {based.text} is {field.kind}"
+                raise _refused(based, said, self._fields_of(Kind.TIME))
             return self._column(field.name, TYPES[Kind.TIME]), False
         if window.life is None:
             return Const(0, LONG), False
@@ -228,7 +239,7 @@ class _Lowering:
         for i, (aggregation, (_, kind)) in enumerate(zip(self.query.aggregates, calls, strict=True)):
             alias = aggregation.alias
             if alias.text in named:
-                raise _refused(alias, f"{alias.text} is the name of two columns of the aggregate clause")
+                raise _refused(alias, f"{alias.text} is the name of two columns of the aggregate clause", "a name each")
             named[alias.text] = (len(keys) + i, kind)
         return named
 
@@ -239,17 +250,23 @@ class _Lowering:
             raise _refused(node, f"unknown aggregate function: {node.function}", hint)
         if node.function == "count" and (not node.arguments or isinstance(node.arguments[0], tree.Star)):
             if len(node.arguments) > 1:
-                raise _refused(node, "count takes one field, * or nothing")
+                raise _refused(node, "count takes one field, * or nothing", "count(x), count(*)")
             return AggregateCall(function.aggregate), Kind.INTEGER
         wanted = 2 if node.function == "cms" and len(node.arguments) == 2 else 1
         if len(node.arguments) != wanted or not isinstance(node.arguments[0], tree.Name):
             raise _refused(
-                node, f"{node.function} takes one field" + (" and a value" if node.function == "cms" else "")
+                node,
+                f"{node.function} takes one field" + (" and a value" if node.function == "cms" else ""),
+                f"{node.function}(x)",
             )
         field = self._known(node.arguments[0], f"{node.function}(..)")
         if field.kind not in function.takes:
             needs = f"{node.function} needs a number"
-            raise _refused(node, f"{node.function}({field.name}): the field is {field.kind}; {needs}")
+            raise _refused(
+                node,
+                f"{node.function}({field.name}): the field is {field.kind}; {needs}",
+                self._fields_of(Kind.INTEGER),
+            )
         column = self._column(field.name, TYPES[field.kind])
         if wanted == 2:
             return AggregateCall(FREQUENCY_OF, (column, self._constant(node, field))), Kind.INTEGER
@@ -258,7 +275,7 @@ class _Lowering:
     def _constant(self, node: tree.Aggregation, field: Column) -> Const:
         value = Scope({}).value(node.arguments[1])  # type: ignore[arg-type]  # a star there is refused by the scope
         if value.kind is not field.kind or not isinstance(value.expr, Const):
-            raise _refused(node, f"cms({field.name}, v): v is a value of the field's kind, {field.kind}")
+            raise _refused(node, f"cms({field.name}, v): v is a value of the field's kind, {field.kind}", "a constant")
         return value.expr
 
     def _text_calls(self, place: int) -> list[AggregateCall]:

@@ -187,6 +187,7 @@ class _Reader(Transformer[Token, Any]):
                 "the width and the advance of a slide are both spans of time or both rows",
                 line=advance.line,
                 column=advance.column,
+                hint="slide 10 seconds advance every 3 seconds, slide 4 rows advance every 2 rows",
             )
         return Slide(*_place(meta), _positive(width), advance)
 
@@ -195,7 +196,8 @@ class _Reader(Transformer[Token, Any]):
         life = next((part for part in parts if isinstance(part, Width)), None)
         begin = next(part for part in parts if not isinstance(part, (Token, _Clause, Width)))
         if end is None and life is None:
-            raise SyntaxProblem("a session needs `end` or `expire after`", line=meta.line, column=meta.column)
+            said, cure = "a session needs `end` or `expire after`", "expire after 30 minutes, or end when x > 0"
+            raise SyntaxProblem(said, line=meta.line, column=meta.column, hint=cure)
         if life is not None and life.unit != "time":
             raise SyntaxProblem(
                 "a session expires after a span of time", line=life.line, column=life.column, hint=UNITS
@@ -286,7 +288,8 @@ def _amount(token: Token, unit: str) -> tuple[int | None, Any]:
 
 def _positive(width: Width) -> Width:
     if width.amount == 0:
-        raise SyntaxProblem("a window needs a width above zero", line=width.line, column=width.column)
+        said, cure = "a window needs a width above zero", "10 seconds, 20 rows"
+        raise SyntaxProblem(said, line=width.line, column=width.column, hint=cure)
     return width
 
 

@@ -43,7 +43,7 @@ class Scope:
         """A condition. Raises PlanError for anything else."""
         value = self.value(node)
         if value.kind is not Kind.BOOLEAN:
-            raise _refused(node, f"a condition is needed here, not {_article(value.kind)}")
+            raise _refused(node, f"a condition is needed here, not {_article(value.kind)}", "a comparison, as x > 0")
         return value.expr
 
     def value(self, node: tree.Expr) -> Value:
@@ -103,7 +103,9 @@ class Scope:
             return self._comparison(node, left, right)
         found = ARITHMETIC.get((node.operator, left.kind, right.kind))
         if found is None:
-            raise _refused(node, f"{_article(left.kind)} {node.operator} {_article(right.kind)} has no meaning")
+            raise _refused(
+                node, f"{_article(left.kind)} {node.operator} {_article(right.kind)} has no meaning", _COMPUTED
+            )
         kind, build = found
         return Value(build(left.expr, right.expr), kind)
 
@@ -116,10 +118,14 @@ class Scope:
         comparable = left.kind is right.kind or (left.kind.numeric and right.kind.numeric)
         ordered = left.kind is not Kind.BOOLEAN or node.operator in ("==", "!=")
         if not comparable or not ordered:
-            hint = "seconds(..) makes a number of a span" if Kind.SPAN in (left.kind, right.kind) else None
+            hint = "seconds(..) makes a number of a span" if Kind.SPAN in (left.kind, right.kind) else _ALIKE
             sides = f"{_article(left.kind)} {node.operator} {_article(right.kind)}"
             raise _refused(node, f"{sides} cannot be compared", hint)
         return Value(Call(COMPARISONS[node.operator], (left.expr, right.expr), BOOL), Kind.BOOLEAN)
+
+
+_COMPUTED = "numbers compute with numbers, a time with a time or a span, a span with a number"
+_ALIKE = """both of one kind: a number, a "text", a 'time', true or false (those are = or != alone)"""
 
 
 def _beside(value: Value, other: Value, node: tree.Expr) -> Value:
@@ -134,7 +140,7 @@ def _number(node: tree.Number) -> Value:
     if isinstance(node.value, float):
         return Value(Const(node.value, DOUBLE), Kind.FLOAT)
     if not -_LIMIT <= node.value < _LIMIT:
-        raise _refused(node, f"{node.value} is beyond 64 bits")
+        raise _refused(node, f"{node.value} is beyond 64 bits", f"{float(node.value)!r} is a float")
     return Value(Const(node.value, LONG), Kind.INTEGER)
 
 

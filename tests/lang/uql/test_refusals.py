@@ -27,6 +27,7 @@ def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(query: str, mes
         plan(query, CATALOG)
     assert message in str(refusal.value)
     assert refusal.value.line is not None
+    assert refusal.value.hint or ", expected " in str(refusal.value), "what would make it valid"
 
 
 def test_there_are_mistakes_to_try() -> None:
