@@ -83,4 +83,5 @@ def test_plan_says_of_each_statement_where_it_runs() -> None:
     described = _block().described
     assert described.executor == "columns and rows"
     assert described.remarks[0] == "statement big: over columns"
-    assert described.remarks[4] == "statement last: on rows (look-ups or an output rate)"
+    assert described.remarks[4] == "statement last: over columns"
+    assert any("on rows (the statement Merge)" in each for each in described.remarks)
