@@ -10,17 +10,15 @@ from lark.tree import Meta
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.epl.reading.clause import Clause, clauses, others
 from rollup.lang.epl.reading.expressions import Parts, has, nodes, place, token
-from rollup.lang.epl.reading.streams import ReadStreams
+from rollup.lang.epl.reading.queries import ReadQueries, problem_at
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.node import Position
-from rollup.lang.epl.tree.streams import Annotation, Contained, FilterSource, Join, Stream, View
-
-_MODES = {"all", "first", "last", "snapshot"}
+from rollup.lang.epl.tree.streams import Annotation, Contained, FilterSource, Stream, View
 
 
-class ReadStatements(ReadStreams):
-    """The grammar's parts "select", "on …", "create …", "fire and forget", and the module."""
+class ReadStatements(ReadQueries):
+    """The grammar's parts "on …", "create …", "fire and forget", and the module."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -73,7 +71,7 @@ class ReadStatements(ReadStreams):
         target, columns, *rows = parts
         for row in rows:
             if columns is not None and len(row) != len(columns):
-                raise _problem(f"a row of {len(row)} values for {len(columns)} columns", meta, "as many as columns")
+                raise problem_at(f"a row of {len(row)} values for {len(columns)} columns", meta, "as many as columns")
         insert = sm.InsertInto(target, columns or (), at=place(meta))
         return sm.AskInsert(insert, tuple(rows), at=place(meta))
 
@@ -86,140 +84,6 @@ class ReadStatements(ReadStreams):
 
     def ask_delete(self, meta: Meta, parts: Parts) -> sm.AskDelete:
         return sm.AskDelete(others(parts)[0], clauses(parts).get("where"), at=place(meta))
-
-    # select
-
-    def query(self, meta: Meta, parts: Parts) -> sm.Query:
-        found = clauses(parts)
-        return _query(found, meta)
-
-    def subselect(self, meta: Meta, parts: Parts) -> sm.Query:
-        return _query(clauses(parts), meta)
-
-    def select(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("select", (token(parts, "SELECTOR"), has(parts, "DISTINCT"), clauses(parts)["items"]))
-
-    def from_(self, meta: Meta, parts: Parts) -> Clause:
-        streams = tuple(part for part in parts if isinstance(part, Stream))
-        joins = tuple(part for part in parts if isinstance(part, Join))
-        return Clause("from", (streams, joins))
-
-    def outer_join(self, meta: Meta, parts: Parts) -> Join:
-        kind, stream = others(parts)
-        return Join(kind, stream, clauses(parts).get("on"), at=place(meta))
-
-    def left(self, meta: Meta, parts: Parts) -> str:
-        return "left"
-
-    def right(self, meta: Meta, parts: Parts) -> str:
-        return "right"
-
-    def full(self, meta: Meta, parts: Parts) -> str:
-        return "full"
-
-    def inner(self, meta: Meta, parts: Parts) -> str:
-        return "inner"
-
-    def on(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("on", parts[0])
-
-    def insert_into(self, meta: Meta, parts: Parts) -> Clause:
-        selector: Any = token(parts, "SELECTOR")
-        return Clause("insert", sm.InsertInto(parts[-2], parts[-1] or (), selector, at=place(meta)))
-
-    def into_table(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("insert", sm.InsertInto(parts[0], table=True, at=place(meta)))
-
-    def where(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("where", parts[0])
-
-    def having(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("having", parts[0])
-
-    def group_by(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("group_by", tuple(parts))
-
-    def plain_grouping(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("value", (parts[0],), at=place(meta))
-
-    def no_grouping(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("combined", at=place(meta))
-
-    def combined_grouping(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("combined", tuple(parts), at=place(meta))
-
-    def rollup(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("rollup", parts=nodes(parts), at=place(meta))
-
-    def cube(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("cube", parts=nodes(parts), at=place(meta))
-
-    def grouping_sets(self, meta: Meta, parts: Parts) -> sm.Grouping:
-        return sm.Grouping("sets", parts=nodes(parts), at=place(meta))
-
-    def order_by(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("order_by", tuple(parts))
-
-    def ordering(self, meta: Meta, parts: Parts) -> sm.Ordering:
-        return sm.Ordering(parts[0], has(parts, "DESC"), at=place(meta))
-
-    def limit(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("limit", sm.Limit(parts[0], parts[1], at=place(meta)))
-
-    def limit_from(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("limit", sm.Limit(parts[1], parts[0], at=place(meta)))
-
-    # output
-
-    def output(self, meta: Meta, parts: Parts) -> Clause:
-        found = clauses(parts)
-        if not found:
-            raise _problem("`output` needs a rate", meta, "output last every 5 sec, at (…), when …, after …")
-        when, then = found.get("when", (None, ()))
-        return Clause(
-            "output",
-            sm.Output(
-                found.get("after"),
-                token(parts, "RATE") or "default",  # pyright: ignore[reportArgumentType]  # one of the four words
-                found.get("every"),
-                found.get("at"),
-                when,
-                then,
-                found.get("terminated"),
-                at=place(meta),
-            ),
-        )
-
-    def after(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("after", parts[0])
-
-    def every(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("every", parts[0])
-
-    def at(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("at", parts[0])
-
-    def when(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("when", (parts[0], clauses(parts).get("then", ())))
-
-    def also_when_terminated(self, meta: Meta, parts: Parts) -> Clause:
-        return self.when_terminated(meta, parts)
-
-    def when_terminated(self, meta: Meta, parts: Parts) -> Clause:
-        found = clauses(parts)
-        return Clause("terminated", sm.OutputEnd(found.get("and"), found.get("then", ()), at=place(meta)))
-
-    def and_condition(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("and", parts[0])
-
-    def then_set(self, meta: Meta, parts: Parts) -> Clause:
-        return Clause("then", clauses(parts)["assignments"])
-
-    def span(self, meta: Meta, parts: Parts) -> sm.Span:
-        return sm.Span(parts[0], at=place(meta))
-
-    def events(self, meta: Meta, parts: Parts) -> sm.Span:
-        return sm.Span(events=parts[0], at=place(meta))
 
     # on …
 
@@ -283,7 +147,7 @@ class ReadStatements(ReadStreams):
     def when_not_matched(self, meta: Meta, parts: Parts) -> sm.MergeCase:
         actions = tuple(others(parts))
         if not all(isinstance(action, sm.MergeInsert) for action in actions):
-            raise _problem("`when not matched` has no row to update or delete", meta, "then insert")
+            raise problem_at("`when not matched` has no row to update or delete", meta, "then insert")
         return sm.MergeCase(False, clauses(parts).get("and"), actions, at=place(meta))
 
     def merge_insert(self, meta: Meta, parts: Parts) -> sm.MergeInsert:
@@ -309,12 +173,12 @@ class ReadStatements(ReadStreams):
 
     def assignment_call(self, meta: Meta, parts: Parts) -> sm.Assignment:
         if not isinstance(parts[0], ex.Call):
-            raise _problem("an assignment needs its value", meta, "column = value, or column.reset()")
+            raise problem_at("an assignment needs its value", meta, "column = value, or column.reset()")
         return sm.Assignment(parts[0], at=place(meta))
 
     def update_stream(self, meta: Meta, parts: Parts) -> sm.UpdateStream:
         if token(parts, "SELECTOR") != "istream":
-            raise _problem("only the insert stream can be updated", meta, "update istream")
+            raise problem_at("only the insert stream can be updated", meta, "update istream")
         found = clauses(parts)
         name = others(parts)[0]
         return sm.UpdateStream(name, found.get("alias"), found["assignments"], found.get("where"), at=place(meta))
@@ -338,7 +202,7 @@ class ReadStatements(ReadStreams):
         kind, name, types, *options = parts
         if (kind or "").lower() != "variant":
             hint = "create schema name (column type, …), or create variant schema name as type, …"
-            raise _problem(f"`{name}` has no columns: a schema of a class is not supported", meta, hint)
+            raise problem_at(f"`{name}` has no columns: a schema of a class is not supported", meta, hint)
         return sm.CreateSchema(name, (), "variant", types, tuple(options), at=place(meta))
 
     def schema_types(self, meta: Meta, parts: Parts) -> tuple[str, ...]:
@@ -387,7 +251,7 @@ class ReadStatements(ReadStreams):
     def aggregated_column(self, meta: Meta, parts: Parts) -> sm.TableColumn:
         annotations = tuple(part for part in parts if isinstance(part, Annotation))
         if has(parts, "PRIMARY_KEY"):
-            raise _problem(f"`{parts[0]}` is an aggregation and cannot be a key", meta, "name type primary key")
+            raise problem_at(f"`{parts[0]}` is an aggregation and cannot be a key", meta, "name type primary key")
         return sm.TableColumn(parts[0], aggregation=parts[1], annotations=annotations, at=place(meta))
 
     def create_index(self, meta: Meta, parts: Parts) -> sm.CreateIndex:
@@ -397,7 +261,7 @@ class ReadStatements(ReadStreams):
     def index_column(self, meta: Meta, parts: Parts) -> sm.IndexColumn:
         kind = (parts[1] or "hash").lower()
         if kind not in ("hash", "btree"):
-            raise _problem(f"unknown kind of index `{kind}`", meta, "hash, btree")
+            raise problem_at(f"unknown kind of index `{kind}`", meta, "hash, btree")
         return sm.IndexColumn(parts[0], kind, at=place(meta))
 
     def create_variable(self, meta: Meta, parts: Parts) -> sm.CreateVariable:
@@ -408,20 +272,9 @@ class ReadStatements(ReadStreams):
         return sm.CreateExpression(parts[0], at=place(meta))
 
 
-def _query(found: dict[str, Any], meta: Meta) -> sm.Query:
-    selector, distinct, items = found["select"]
-    streams, joins = found["from"]
-    kept = {
-        name: found[name]
-        for name in ("insert", "where", "group_by", "having", "output", "order_by", "limit")
-        if name in found
-    }
-    return sm.Query(items, streams, joins, selector=selector, distinct=distinct, at=place(meta), **kept)
-
-
 def _on_select(found: dict[str, Any], distinct: bool, delete: bool, meta: Meta) -> Clause:
     if "store" not in found:
-        raise _problem("on … select needs the window or table it reads", meta, "on … select … from Window")
+        raise problem_at("on … select needs the window or table it reads", meta, "on … select … from Window")
     kept = {n: found[n] for n in ("insert", "where", "group_by", "having", "order_by", "limit") if n in found}
     store: sm.Store = found["store"]
     source = FilterSource(store.name, at=store.at)
@@ -443,11 +296,6 @@ def _branch(found: dict[str, Any], at: Position) -> sm.Branch:
 
 def _on(kind: type[Any], *values: Any) -> Clause:
     return Clause(kind, values)  # pyright: ignore[reportArgumentType]  # unpacked by on_statement at once
-
-
-def _problem(message: str, meta: Meta, hint: str) -> SyntaxProblem:
-    at = place(meta)
-    return SyntaxProblem(message, line=at.line, column=at.column, hint=hint)
 
 
 v_args(meta=True)(ReadStatements)  # in place: as a decorator it would hide the type of the class
