@@ -25,7 +25,7 @@ from rollup.live import Engine
 SCHEMA = "create schema A(k string, v int); create schema B(k string, v int);"
 JOINS = [
     "select irstream a.v as x, b.v as y from A#time(10 msec) as a, B#time(7 msec) as b where a.k = b.k",
-    "select irstream a.v as x, b.v as y from A#length(2) as a inner join B#keepall as b on a.k = b.k and a.v < b.v",
+    "select irstream a.v as x, b.v as y from A#length(2) as a inner join B#keepall as b on a.k = b.k where a.v < b.v",
     "select irstream a.v as x, b.v as y from A#time(5 msec) as a, A#length(3) as b where a.v = b.v and a.k != b.k",
     "select irstream a.v as x, b.v as y from A#length(2) as a, B#length(1) as b",
     "select irstream count(*) as n, sum(b.v) as s from A#length(3) as a, B#time(6 msec) as b where a.k = b.k",
