@@ -69,7 +69,9 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int) -> State:
     fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
     found = groups_of(core, kept[KEPT][0]) if core.calls else []
     table = _groups_table(core, found, groups)
-    numbers, _ = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
+    numbers, keys = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
+    fresh = [(key, Fold(core.calls).start(), 0) for key in keys.to_pylist()[len(found) :]]  # of rows that wait
+    table = _groups_table(core, [*found, *fresh], groups)
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
     return State(tables, {"now": now, "come": come, "origin": origin, "due": due})
