@@ -123,6 +123,13 @@ def _remainder(self: Generator, node: Remainder) -> str:
     return self.sql(exp.Mod(this=exp.paren(node.this), expression=not_zero(node.expression.copy())))
 
 
+def _duckdb_initcap(self: Generator, node: exp.Initcap) -> str:
+    """The first letter of each word large and its others small, where a word is of A to Z and digits: the others stay."""
+    parts = f"REGEXP_EXTRACT_ALL({self.sql(node, 'this')}, '[A-Za-z0-9]+|[^A-Za-z0-9]+')"
+    word = "CASE WHEN REGEXP_MATCHES(part, '^[A-Za-z0-9]') THEN UPPER(part[1]) || LOWER(part[2:]) ELSE part END"
+    return f"ARRAY_TO_STRING(LIST_TRANSFORM({parts}, LAMBDA part : {word}), '')"
+
+
 # A printer is made when it is first used: a question asked of Delta tables needs only DuckDB's.
 
 
@@ -146,6 +153,7 @@ def _duckdb() -> type[Dialect]:
                 Checked: _try_cast,
                 Quotient: _wide_quotient,
                 Remainder: _remainder,
+                exp.Initcap: _duckdb_initcap,
             }
 
     return RollupDuckDB

@@ -18,6 +18,7 @@ from duckdb.func import ARROW, SPECIAL
 from sqlglot import ErrorLevel, exp
 
 from rollup.core.columns import close_at_exit
+from rollup.core.dialects import dialect
 from rollup.engine.flows.beyond import Narrowing
 from rollup.engine.state import State
 
@@ -156,14 +157,14 @@ class Relational:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.sql(query.sql("duckdb")).to_arrow_table()
+            return self.connection.sql(query.sql(dialect("duckdb"))).to_arrow_table()
         finally:
             for name in tables:
                 self.connection.unregister(name)
 
     def types(self, query: exp.Expr, **tables: pa.Table) -> list[str]:
         """DuckDB's types of a query's columns. Raises UnsupportedError for what DuckDB has no words for."""
-        text = query.sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+        text = query.sql(dialect("duckdb"), unsupported_level=ErrorLevel.RAISE)
         for name, table in tables.items():
             self.connection.register(name, table)
         try:

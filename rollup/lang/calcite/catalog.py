@@ -15,6 +15,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from rollup.core.conditions import conjuncts
+from rollup.core.dialects import dialect
 from rollup.core.errors import PlanError
 from rollup.engine.flows.flow import Relational
 from rollup.lang.calcite.conditions import check_types
@@ -91,7 +92,7 @@ class Catalog:
             items += [_own(FROM), exp.alias_(until if table.key else exp.Null(), UNTIL, quoted=True)]
         rows = exp.select(*items).from_(f"{stored}_rows")
         self.engine.connection.execute(
-            exp.Create(this=exp.to_table(stored), kind="TEMP VIEW", expression=rows).sql("duckdb")
+            exp.Create(this=exp.to_table(stored), kind="TEMP VIEW", expression=rows).sql(dialect("duckdb"))
         )
 
     def replaced(self, name: str, rows: pa.Table) -> None:
@@ -213,7 +214,7 @@ class Catalog:
         else:
             tree = self.relational(exp.select("*").from_(item.copy()), ctes, now)
         tree = counting(tree, self.engine)
-        answer = self.engine.connection.sql(tree.sql("duckdb"))
+        answer = self.engine.connection.sql(tree.sql(dialect("duckdb")))
         return Relation(tree, tuple(name.lower() for name in answer.columns), tuple(str(kind) for kind in answer.types))
 
     def _moving(self, table: Table) -> Relation:

@@ -305,3 +305,11 @@ def test_a_sub_query_with_two_rows_for_a_value_is_said_when_a_row_asks() -> None
     came = session.arrivals("O", [["2015-02-15 10:00:00"]], [0])
     with pytest.raises(QueryError, match=r"More than one row .*\(an aggregate as MAX"):
         standing.step(standing.start(), {"o": came}, session.engine)
+
+
+def test_initcap_is_that_of_letters_from_a_to_z_however_deep() -> None:
+    session = Session(Model.of({"tables": {"T": {"columns": {"v": "VARCHAR"}}}}))
+    session.load("T", [("hello wORLD-foo 1ab",), ("éa ß",), ("x'y \\ z",), (None,), ("",)])
+    found = session.ask(session.prepare("SELECT INITCAP(INITCAP(v)) AS v FROM T")).to_pylist()
+    # `éa` as Calcite has it: what is no letter from A to Z, and no digit, stays and begins a word
+    assert [row["v"] for row in found] == ["Hello World-Foo 1ab", "éA ß", "X'Y \\ Z", None, ""]
