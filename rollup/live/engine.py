@@ -219,7 +219,10 @@ class Engine:
         self._tell()
 
     def jump(self, to: int) -> None:
-        """Move the clock at once: each timer that is due fires once, late. Raises QueryError as `advance` does."""
+        """Move the clock at once: each timer that is due fires once, late; which statement tells first is not said.
+
+        Raises QueryError as `advance` does.
+        """
         _check_instant(to)
         self._component.runner.advance(to)
         self._tell()

@@ -182,6 +182,7 @@ def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> l
                 engine.advance(engine.now + value)
             case "jump":
                 engine.jump(engine.now + value)
+                said += sorted(engine.heard(), key=lambda each: each.statement)  # which one tells first is not said
             case "restart":
                 said += engine.heard()
                 if columns is not None:
