@@ -405,3 +405,20 @@ def test_a_column_of_another_width_is_read_as_its_fields_type_and_one_that_does_
         engine.send("S", pa.table({"volume": pa.array([1, 2**40])}))
     with pytest.raises(QueryError, match="`S` has no property `x`"):
         engine.send("S", pa.table({"x": [1]}))
+
+
+def test_a_batch_window_that_goes_over_takes_the_groups_of_its_waiting_rows_with_it() -> None:
+    engine = Engine(columns=3)
+    engine.deploy(SCHEMA)
+    engine.deploy("@name('sums') select symbol, sum(price) as s from S#length_batch(4) group by symbol")
+    for symbol, price in (("a", 1.0), ("b", 2.0)):
+        engine.send("S", {"symbol": symbol, "price": price, "volume": 1})
+    assert engine.heard() == []
+    table = pa.Table.from_pylist(
+        [{"symbol": s, "price": p, "volume": 1} for s, p in (("c", 4.0), ("b", 8.0), ("d", 16.0))], TYPES
+    )
+    engine.send("S", table)
+    assert [each.new for each in engine.heard()] == [
+        [{"symbol": "a", "s": 1.0}, {"symbol": "b", "s": 10.0}, {"symbol": "c", "s": 4.0}]
+    ]
+    assert [each.executor for each in engine.plan()] == ["columns"]
