@@ -82,6 +82,7 @@ def upper(times: list[float]) -> float:
     return sorted(times)[len(times) * 3 // 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "texts", [(LONG,), (LONG, LONG + " "), (ROLES, LONG)], ids=["one long", "two long", "long and forbidden"]
 )

@@ -47,6 +47,7 @@ def events(folder: Path) -> None:
         os.utime(file, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.cluster
 def test_a_job_on_a_cluster_leaves_what_a_local_one_leaves(

@@ -68,6 +68,7 @@ def progress(found: Job, url: str) -> tuple[int, int]:
     return max(done, default=-1), int(str(made))
 
 
+@pytest.mark.slow
 def test_killed_with_a_commit_on_its_way_it_ends_as_if_it_never_was(
     tmp_path: Path, whole: dict[str, Any], postgres: PostgresServer, spark: SparkSession
 ) -> None:
@@ -98,6 +99,7 @@ group by symbol aggregate by ts every sec, min;
 """
 
 
+@pytest.mark.slow
 def test_killed_where_one_aggregation_is_ahead_of_another_neither_lacks_an_event(
     tmp_path: Path, postgres: PostgresServer, spark: SparkSession
 ) -> None:

@@ -31,6 +31,7 @@ def survived(folder: Path, name: str, *arguments: str, seconds: float) -> list[d
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_change_killed_in_a_few_places_is_given_again(tmp_path: Path) -> None:
     survived(tmp_path, "change", "--most", "2", "--store", "delta", seconds=280)

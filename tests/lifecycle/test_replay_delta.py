@@ -48,6 +48,7 @@ def versions(table: Path) -> list[tuple[Path, Path, int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_replay_from_a_delta_table_brings_back_what_the_job_wrote_and_reads_only_the_range(
     tmp_path: Path, spark: SparkSession, rollup: Cli

@@ -44,6 +44,7 @@ def killed(*command: str, fault: str = "") -> None:
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_a_replay_killed_among_the_raw_files_goes_on_where_it_was(
     place: Place, rollup: Callable[..., tuple[int, str]]
 ) -> None:

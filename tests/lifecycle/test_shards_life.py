@@ -37,6 +37,7 @@ def two_jobs(folder: Path, annotations: str = "") -> tuple[Place, Job, Job]:
     return Place(folder), sharded, Job(folder / "driver", source, app=app)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_verify_replay_and_recover_between_batches_in_shards(
     tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]
@@ -76,6 +77,7 @@ def test_verify_replay_and_recover_between_batches_in_shards(
     assert rollup("verify", conf, "--raw")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_rebuild_from_the_tables_after_shards_is_that_of_the_driver(
     tmp_path: Path, spark: SparkSession, rollup: Callable[..., tuple[int, str]]

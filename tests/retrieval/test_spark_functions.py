@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_functions_that_are_renewed_leave_no_views_of_older_commits_behind(spark: SparkSession, tmp_path: Path) -> None:
     import rollup

@@ -28,6 +28,7 @@ def test_killed_between_two_side_effects_nothing_is_lost_and_nothing_comes_twice
     assert found and found == {name: {} for name in found}
 
 
+@pytest.mark.slow
 def test_in_shards_it_is_killed_between_two_side_effects_and_nothing_is_lost_or_comes_twice(tmp_path: Path) -> None:
     found = killed(tmp_path, "--shards", "3")
     assert len(found) == 2 and found == {name: {} for name in found}
@@ -45,6 +46,7 @@ def test_in_shards_it_is_killed_again_and_again(tmp_path: Path) -> None:
     assert found and found == {name: {} for name in found}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_run_on_spark_in_shards_gives_the_same(tmp_path: Path) -> None:
     found = job(tmp_path, files=6, per_batch=2, shards=3, more=KEYED)

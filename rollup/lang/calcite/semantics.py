@@ -132,6 +132,7 @@ def _literal_kind(node: exp.Literal) -> Kind:
 
 
 def branches(node: exp.Coalesce | exp.Case) -> list[exp.Expr]:
+    """What may be its value."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     default = node.args.get("default")
