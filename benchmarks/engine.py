@@ -243,7 +243,7 @@ def on_rows(names: list[str], classpath: str) -> None:
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{'shape':17} {'rows/s':>9} {'Esper/s':>10} {'rows':>7} {'load':>5}")
     for name in names or list(SHAPES):
-        own, theirs = rate(SHAPES[name], None, 1000, SECONDS), esper(SHAPES[name], classpath)
+        own, theirs = rate(SHAPES[name], None, BATCH, SECONDS), esper(SHAPES[name], classpath)
         print(f"{name:17} {own:9,.0f} {theirs:10,.0f} {own / theirs:6.3f}x {os.getloadavg()[0]:5.1f}", flush=True)
 
 

@@ -23,7 +23,7 @@ from benchmarks.ours import live_command, newest_commit, newest_readable, ours_o
 BENCH = "live"
 POLL = 0.01  # seconds between two looks of the reader for a new commit
 START_LIMIT = 120  # seconds within which the first event must become readable
-AIMS = {50: 600.0, 99: 1500.0}  # milliseconds
+AIMS = {50: 500.0, 99: 1200.0}  # milliseconds
 STATEMENTS_AIMS = {50: 700.0, 99: 1500.0}  # with ten statements beside the aggregation
 Step = tuple[int, int]  # when an answer arrived and the newest event it held, both epoch milliseconds
 

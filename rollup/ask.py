@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,10 @@ import pyarrow as pa
 from rollup.checkpoint.records import identity
 from rollup.conf import Conf, load
 from rollup.core.columns import ColumnEngine
+from rollup.core.errors import QueryError, RollupError
 from rollup.core.nesting import nests
+from rollup.lang.sql.source import position
+from rollup.plan.app import StreamDef
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
 from rollup.retrieval.questions import Ask
@@ -23,13 +27,16 @@ from rollup.stores.registry import open_store
 
 if TYPE_CHECKING:
     from rollup.ask_sql import SqlAsker
+    from rollup.statements.committed.kept import Kept
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
-_SIDDHI = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*(?:explain\s+)?from\b", re.IGNORECASE | re.DOTALL)
+_SPACE = r"(?>\s|--[^\n]*\n|/\*.*?\*/)*+"
+_SIDDHI = re.compile(rf"{_SPACE}(?:explain\s+)?from\b{_SPACE}(?:`([^`]+)`|(\w+)|)", re.IGNORECASE | re.DOTALL)
 
 
 class Asker:
-    """Answers questions about the aggregations of a configuration; opens stores for reading only when asked."""
+    """Answers questions about the aggregations of a configuration, and about the named windows and tables of its
+    statements; opens stores for reading only when asked."""
 
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
@@ -42,9 +49,14 @@ class Asker:
     @nests
     def query(self, text: str, parameters: Parameters = None) -> pa.Table:
         """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
-        if is_question(text):
-            return self.answer(self._planner.ask(text))
-        return self._sql.query(text, parameters)
+        if not is_question(text):
+            return self._sql.query(text, parameters)
+        name = asked_name(text)
+        if name in self._tables:
+            return self._of_table(text, name)
+        if name and name not in self.program.aggregations:
+            raise self._unknown(text, name)
+        return self.answer(self._planner.ask(text))
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
@@ -55,7 +67,35 @@ class Asker:
     def _sql(self) -> SqlAsker:
         from rollup.ask_sql import SqlAsker
 
-        return SqlAsker(self.engine, self.program.aggregations, self.snapshot)
+        kept = self.kept if self._tables else None
+        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, self.program.streams)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """The named windows and tables of statements, as their last commit has left them."""
+        from rollup.statements.committed.kept import Kept
+
+        return Kept(self.conf.tables, self.program)
+
+    @cached_property
+    def _tables(self) -> Mapping[str, StreamDef]:
+        return {} if self.program.statements is None else self.kept.tables
+
+    def _of_table(self, text: str, name: str) -> pa.Table:
+        """The answer to an on-demand query of a named window or table."""
+        from rollup.lang.siddhi.statements.app import asked
+
+        now = time.time_ns() // 1_000_000
+        return asked(text, self._tables[name], lambda: self.kept.rows(name, self.kept.newest()), now)
+
+    def _unknown(self, text: str, name: str) -> RollupError:
+        from rollup.ask_mistakes import unknown, without_range
+
+        aggregations = self.program.aggregations
+        stored = any(name in map(each.table, each.levels) for each in aggregations.values())
+        said = without_range(name, aggregations) if stored else None
+        message, hint = said or unknown(name, aggregations, self._tables, self.program.streams)
+        return QueryError(message, hint=hint).at(*position(text, _place(text)))
 
     def snapshot(self, name: str) -> Snapshot:
         """The newest commit of an aggregation."""
@@ -78,12 +118,30 @@ def is_question(text: str) -> bool:
     return _SIDDHI.match(text) is not None
 
 
+def asked_name(text: str) -> str:
+    """What a question in SiddhiQL asks; empty where it does not begin with a name.
+
+    >>> asked_name("from `A b` select *"), asked_name("from 'A'")
+    ('A b', '')
+    """
+    found = _SIDDHI.match(text)
+    return "" if found is None else found[1] or found[2] or ""
+
+
+def _place(text: str) -> int:
+    """Where the name stands that a question asks."""
+    found = _SIDDHI.match(text)
+    assert found is not None
+    return found.start(found.lastindex or 0)
+
+
 def query(conf: Conf | Asker | Path | str, text: str, parameters: Parameters = None) -> pa.Table:
     """Ask the aggregations of a configuration (its path, or what `rollup.open` gave); an Arrow table.
 
-    `text` is SiddhiQL (`from A within … per … select …`) or a SELECT with `A WITHIN … PER …` as a table; `parameters`
-    are those of the SELECT: a list for `?` and `$1`, a mapping for `$name`. AGG_TIMESTAMP is in milliseconds since the
-    epoch. Raises a RollupError that names what is wrong with the question.
+    `text` is SiddhiQL (`from A within … per … select …`) or a SELECT with `A WITHIN … PER …` as a table; named windows
+    and tables of statements stand in both by their names alone. `parameters` are those of the SELECT: a list for `?`
+    and `$1`, a mapping for `$name`. AGG_TIMESTAMP is in milliseconds since the epoch. Raises a RollupError that names
+    what is wrong with the question.
     """
     return opened(conf).query(text, parameters)
 

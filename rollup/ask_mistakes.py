@@ -1,24 +1,27 @@
-"""What a SQL question that DuckDB refuses is told where the mistake is about aggregations, which DuckDB does not know."""
+"""What a question is told that names what is not there, and one of SQL where DuckDB, which knows no aggregations, refuses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 
-_TABLE = re.compile(r"Table with name (\S+) does not exist")
+_TABLE = re.compile(r"Table with name (.+) does not exist!")
 _COLUMN = re.compile(r'Referenced column "([^"]+)" not found')
 _SYNTAX = re.compile(r'syntax error at or near "\'?(\w+)\'?"|(SELECT clause without selection list)')
 _FIRST = ("select", "with", "explain", "values", "from")
+_CHANGING = ("insert", "update", "delete", "merge", "upsert")
 
 
-def about(sql: str, said: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
+def about(
+    sql: str, said: str, aggregations: Mapping[str, Aggregation], kept: Collection[str], streams: Collection[str]
+) -> tuple[str, str] | None:
     """Message and hint for DuckDB's complaint; None where its own is the better one."""
-    table, missing, syntax = _TABLE.search(said), _COLUMN.search(said), _SYNTAX.search(said)
+    table, missing, syntax = missing_table(said), _COLUMN.search(said), _SYNTAX.search(said)
     if table is not None:
-        return _table(table[1].strip('"'), aggregations)
+        return without_range(table, aggregations) or unknown(table, aggregations, kept, streams)
     if missing is not None:
         return _column(missing[1], [one for name, one in aggregations.items() if name.casefold() in sql.casefold()])
     if syntax is not None and syntax[2]:
@@ -26,6 +29,12 @@ def about(sql: str, said: str, aggregations: Mapping[str, Aggregation]) -> tuple
     if syntax is not None:
         return _word(sql, syntax[1], aggregations)
     return None
+
+
+def missing_table(said: str) -> str | None:
+    """The table that DuckDB misses by its complaint."""
+    found = _TABLE.search(said)
+    return None if found is None else found[1].strip('"')
 
 
 def without_range(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
@@ -45,16 +54,26 @@ def without_range(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[s
     return None
 
 
-def _table(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str]:
-    found = without_range(name, aggregations)
-    if found is not None:
-        return found
-    close = get_close_matches(name.casefold(), {one.casefold(): one for one in aggregations}, 1)
-    meant = next((one for one in aggregations if close and one.casefold() == close[0]), None)
-    return (
-        f"there is no aggregation {name!r}",
-        f"did you mean {meant}?" if meant else f"aggregations are {', '.join(aggregations) or 'none'}",
-    )
+def without_quotes(name: str, kept: Collection[str]) -> tuple[str, str] | None:
+    """Message and hint for a table that PostgreSQL misses because it has put a name without quotes into small letters."""
+    for each in kept:
+        if name == each.lower() != each:
+            return f"there is no {name}: a name with capitals stands in double quotes", f'SELECT … FROM "{each}"'
+    return None
+
+
+def unknown(
+    name: str, aggregations: Mapping[str, Aggregation], kept: Collection[str], streams: Collection[str]
+) -> tuple[str, str]:
+    """Message and hint for a name that cannot be asked as it is; `kept` are the named windows and tables of statements."""
+    there = f"aggregations are {', '.join(aggregations) or 'none'}"
+    there += f"; named windows and tables are {', '.join(kept)}" if kept else ""
+    if name in streams:
+        return f"{name} is a stream, of which no rows are kept", f"ask what keeps some: {there}"
+    known = {one.casefold(): one for one in (*aggregations, *kept)}
+    close = get_close_matches(name.casefold(), known, 1)
+    what = "aggregation, named window or table" if kept else "aggregation"
+    return f"there is no {what} {name!r}", f"did you mean {known[close[0]]}? {there}" if close else there
 
 
 def _column(name: str, asked: list[Aggregation]) -> tuple[str, str] | None:
@@ -67,6 +86,8 @@ def _column(name: str, asked: list[Aggregation]) -> tuple[str, str] | None:
 
 def _word(sql: str, word: str, aggregations: Mapping[str, Aggregation]) -> tuple[str, str] | None:
     first = re.match(r"\s*(\w+)", sql)
+    if first is not None and first[1].casefold() in _CHANGING:
+        return "a question changes nothing", "it is one SELECT, or from … select …"
     if first is not None and first[1].casefold() == word.casefold():
         close = get_close_matches(word.casefold(), _FIRST, 1)
         example = f"from {next(iter(aggregations), 'A')} within '2018-01-** **:**:**' per 'days' select *"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
-from rollup.ask_mistakes import about
+from rollup.ask_mistakes import about, missing_table
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError, RollupError, SyntaxProblem
 from rollup.lang.sql.place import offset_in, open_quote
@@ -31,6 +31,9 @@ from rollup.retrieval.answer import EXTRA
 from rollup.retrieval.questions import ask_for, bounds
 from rollup.stores.base import Snapshot
 from rollup.stores.delta.missing import reading
+
+if TYPE_CHECKING:
+    from rollup.statements.committed.kept import Kept
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 _NAMED = re.compile(
@@ -50,14 +53,25 @@ class _Rewritten:
 
 
 class SqlAsker:
-    """Answers statements over the aggregations that `snapshots` opens. May be used by several threads at once."""
+    """Answers statements over the aggregations that `snapshot` opens and, as tables, over what statements have `kept`.
+
+    `streams` are names that hold no rows. May be used by several threads at once.
+    """
 
     def __init__(
-        self, engine: ColumnEngine, aggregations: Mapping[str, Aggregation], snapshot: Callable[[str], Snapshot]
+        self,
+        engine: ColumnEngine,
+        aggregations: Mapping[str, Aggregation],
+        snapshot: Callable[[str], Snapshot],
+        kept: Kept | None = None,
+        streams: Collection[str] = (),
     ) -> None:
         self._engine = engine
         self._aggregations = aggregations
         self._snapshot = snapshot
+        self._kept = kept
+        self._shown = {} if kept is None else {name.casefold(): name for name in kept.tables}
+        self._streams = streams
         self._known: dict[tuple[str, str], _Rewritten] = {}
 
     def query(self, sql: str, parameters: Parameters = None) -> pa.Table:
@@ -68,12 +82,20 @@ class SqlAsker:
         text, values = _numbered(sql, parameters)
         found = self._rewritten(text, values)
         self._check(sql, found.sql)
-        self._engine.prepare(found.sql)
-        try:
-            with reading(lambda: self._files(found)):
-                return self._engine.run(found.sql, found.values or None, **found.tables)
-        except duckdb.Error as problem:
-            raise _refused(sql, self._placed(found, problem), self._aggregations) from None
+        number: int | None = None
+        while True:
+            try:
+                return self._answered(found)
+            except duckdb.Error as problem:
+                name = self._shown.get((missing_table(str(problem)) or "").casefold())
+                if name is None or self._kept is None or name in found.tables:
+                    raise self._refused(sql, self._placed(found, problem)) from None
+                number = self._kept.newest() if number is None else number
+                found = replace(found, tables={**found.tables, name: self._kept.rows(name, number)})
+
+    def _answered(self, found: _Rewritten) -> pa.Table:
+        with reading(lambda: self._files(found)), self._engine.tables(found.tables):
+            return self._engine.run(found.sql, found.values or None)
 
     def _files(self, found: _Rewritten) -> list[str]:
         """The files of the commits that a statement was made of."""
@@ -142,12 +164,24 @@ class SqlAsker:
         try:
             statements = self._engine.connection.extract_statements(made)
         except duckdb.Error as problem:
-            raise _refused(sql, problem, self._aggregations) from None
+            raise self._refused(sql, problem) from None
         kinds = [statement.type for statement in statements]
         if kinds not in ([duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN]):
             raise QueryError("a question is one SELECT", hint="WITH …, EXPLAIN SELECT … and VALUES are fine, too").at(
                 1, 1
             )
+
+    def _refused(self, sql: str, problem: duckdb.Error) -> RollupError:
+        """DuckDB's refusal, with its place in the text that was asked; the text it saw is another one."""
+        said = str(problem)
+        mine = about(sql, said, self._aggregations, list(self._shown.values()), self._streams)
+        message, hint = mine or (said.splitlines()[0], _candidate(said))
+        error, at = QueryError(message, hint=hint), _place(sql, said)
+        if at is None and isinstance(
+            problem, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+        ):
+            at = 0  # the statement as a whole
+        return error if at is None else error.at(*position(sql, at))
 
 
 def _selection(aggregation: Aggregation, within: Within) -> Selection:
@@ -232,23 +266,10 @@ def _parameters(sql: str) -> set[str]:
     return {after.text for token, after in itertools.pairwise(tokens) if token.token_type == TokenType.PARAMETER}
 
 
-def _refused(sql: str, problem: duckdb.Error, aggregations: Mapping[str, Aggregation]) -> RollupError:
-    """DuckDB's refusal, with its place in the text that was asked; the text it saw is another one."""
-    message = str(problem).splitlines()[0]
-    hint = next(
-        (
-            line.strip()
-            for line in str(problem).splitlines()
-            if line.startswith(("Candidate", "Did you mean")) and "open of" not in line
-        ),
-        None,
-    )
-    message, hint = about(sql, str(problem), aggregations) or (message, hint)
-    error = QueryError(message, hint=hint)
-    at = _place(sql, str(problem))
-    if at is None and isinstance(problem, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
-        at = 0  # the statement as a whole
-    return error if at is None else error.at(*position(sql, at))
+def _candidate(said: str) -> str | None:
+    """What DuckDB proposes instead, if it does."""
+    lines = (line.strip() for line in said.splitlines())
+    return next((one for one in lines if one.startswith(("Candidate", "Did you mean")) and "open of" not in one), None)
 
 
 def _place(sql: str, message: str) -> int | None:

@@ -10,13 +10,13 @@ from sqlglot import exp
 
 from rollup.core.calendar import GMT
 from rollup.core.dialects import to_sql
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
 from rollup.plan.annotations import check_stream, notices
-from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery
+from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.lateness import UNSAID, Lateness
 from rollup.plan.names import check_distinct
@@ -289,8 +289,9 @@ def _check_fed(app: App, aggregations: Mapping[str, Aggregation], statements: St
 def _check_attributes(stream: StreamDef) -> None:
     for name in stream.attributes:
         if name.startswith("__"):
-            raise PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
-    check_distinct(stream.attributes, f"the attributes of {stream.name}")
+            problem = PlanError(f"attribute {name!r} of {stream.name}: names that start with __ are ours")
+            raise problem.at(stream.line, stream.column)
+    check_distinct(stream.attributes, f"the attributes of {stream.name}", stream.line, stream.column)
 
 
 def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef]) -> list[StreamQuery]:
@@ -300,7 +301,9 @@ def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef])
         runnable = [q for q in waiting if q.source.stream in done or q.source.stream not in {w.target for w in waiting}]
         if not runnable:
             names = ", ".join(sorted(query.target for query in waiting))
-            raise PlanError(f"the streams {names} feed each other in a circle")
+            first = waiting[0].source
+            cure = "one of the queries inserts into another stream"
+            raise PlanError(f"the streams {names} feed each other in a circle", hint=cure).at(first.line, first.column)
         ready += runnable
         waiting = [query for query in waiting if query not in runnable]
         done |= {query.target for query in runnable}
@@ -319,8 +322,10 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     scope = Scope.of(source.attributes, source.name)
     items = selection.items or tuple(Item(name, column(name)) for name in source.attributes)
     bound = [bind(item.expression, scope) for item in items]
+    check_columns(items)
     given = {item.name: found.type for item, found in zip(items, bound, strict=True)}
-    made = StreamDef(query.target, {name: kind or Type.STRING for name, kind in given.items()})
+    attributes = {name: kind or Type.STRING for name, kind in given.items()}
+    made = StreamDef(query.target, attributes, line=query.source.line, column=query.source.column)
     _check_attributes(made)
     target = streams.setdefault(query.target, made)
     _fits(target, given, query.source)
@@ -368,6 +373,10 @@ def _check_answers(app: App, read: Collection[str] = ()) -> None:
 
 
 def _check_join(join: JoinQuery, streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]) -> None:
-    requests = Requests.of(join, defined(join.source, streams), aggregations[join.retrieval.aggregation])
+    stream = defined(join.source, streams)
+    try:
+        requests = Requests.of(join, stream, aggregations[join.retrieval.aggregation])
+    except RollupError as problem:
+        raise problem.at(join.source.line, join.source.column) from None
     if join.target in streams:
         _fits(streams[join.target], requests.outputs, join.source)

@@ -106,7 +106,7 @@ def in_order(rows: pa.Table) -> pa.Table:
         begins = np.flatnonzero(np.diff(order, prepend=-2) != 1)
         if len(begins) * _LONG < len(order):
             return _copied(rows, order[begins], np.diff(begins, append=len(order)))
-    return rows.combine_chunks().take(pa.array(order))
+    return rows.take(pa.array(order))
 
 
 def _copied(rows: pa.Table, begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Table:

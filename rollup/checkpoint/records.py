@@ -71,10 +71,11 @@ def _checked(record: Record, number: int) -> Record:
 
 
 class RecordFolder:
-    """The records and open rows of one aggregation."""
+    """The records and open rows of one aggregation, or of statements; `cure` is what helps against damage of the latter."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cure: str | None = None) -> None:
         self.folder = folder
+        self._cure = cure
 
     def create(self) -> None:
         """Make the folder. Raises StoreError when that is not allowed."""
@@ -86,11 +87,13 @@ class RecordFolder:
             ) from None
 
     def numbers(self) -> list[int]:
-        """The numbers of all records, oldest first."""
+        """The numbers of all records, oldest first. Raises StoreError when the folder cannot be read."""
         try:
             names = os.listdir(self.folder)
         except FileNotFoundError:
             return []
+        except OSError as problem:
+            raise self._closed(self.folder, problem) from None
         found = (name[7:-5] for name in names if name.startswith("commit-") and name.endswith(".json"))
         return sorted(int(number) for number in found if number.isdecimal() and len(number) == _DIGITS)
 
@@ -106,16 +109,25 @@ class RecordFolder:
                 continue  # a writer has just removed it, so there are newer ones
 
     def read(self, number: int) -> Record:
-        """One record."""
+        """One record. Raises FileNotFoundError when it is gone, StoreError when it is damaged or cannot be read."""
         path = self.path(number)
-        content = path.read_bytes()
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise
+        except OSError as problem:
+            raise self._closed(path, problem) from None
         try:
             return _checked(Record(**unsealed(content, _FIELDS)), number)
         except (ValueError, TypeError, AttributeError) as problem:
             raise StoreError(
                 f"commit record {path} is damaged: {problem}",
-                hint="remove it to fall back to the one before, then `rollup verify`; or `rollup recover`",
+                hint=self._cure
+                or "remove it to fall back to the one before, then `rollup verify`; or `rollup recover`",
             ) from None
+
+    def _closed(self, path: Path, problem: OSError) -> StoreError:
+        return StoreError(f"cannot read {path}: {problem.strerror}", hint="who asks, and the job, need to read it")
 
     def made(self, number: int) -> float:
         """When a record appeared, seconds since the epoch; now when it has been tidied away."""
@@ -196,7 +208,8 @@ class RecordFolder:
 
     def _unreadable(self, name: str, problem: Exception) -> StoreError:
         return StoreError(
-            f"open rows {self.folder / name} cannot be read: {problem}", hint="`rollup recover` rebuilds them"
+            f"{'open rows' if self._cure is None else 'the state'} {self.folder / name} cannot be read: {_said(problem)}",
+            hint=self._cure or "`rollup recover` rebuilds them",
         )
 
     def retired(self) -> frozenset[str]:
@@ -245,6 +258,11 @@ class RecordFolder:
     def path(self, number: int) -> Path:
         """Where the record of a commit is."""
         return self.folder / f"commit-{number:0{_DIGITS}d}.json"
+
+
+def _said(problem: Exception) -> str:
+    """What a problem is, without the path that stands before it."""
+    return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
 
 
 def identity(path: Path) -> tuple[int, ...]:

@@ -6,9 +6,14 @@ import sys
 from types import TracebackType
 
 
+def say_interrupted() -> None:
+    """The line that every interrupt ends with."""
+    print("rollup: interrupted", file=sys.stderr)
+
+
 def _interrupted(kind: type[BaseException], problem: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
-        print("rollup: interrupted", file=sys.stderr)
+        say_interrupted()
     else:
         sys.__excepthook__(kind, problem, trace)
 

@@ -71,14 +71,17 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
     from rollup.hosts.statements.outlets import sinks_of
     from rollup.hosts.statements.running import bound_to_statements
     from rollup.sinks.kinds import KINDS
+    from rollup.statements.committed.kept import Kept
 
-    sinks, bound = sinks_of(conf, program), bound_to_statements(program)
+    sinks, bound, kept = sinks_of(conf, program), bound_to_statements(program), Kept(conf.tables, program)
     for part in program.statements.parts:
         how, reads = part.component.described, ", ".join(sorted(part.names.reads))
         shards = _shards(how.keys, conf.statement_shards)
         yield f"statements {part.name}: on {how.executor} ({how.reason}); shards: {shards}; state: {how.state}; reads {reads}"
         for remark in how.remarks:
             yield f"  {remark}"
+        if kept.of(part.name):
+            yield f"  keeps {', '.join(kept.of(part.name))}: `rollup query` and `rollup serve` read what the last commit left"
         for name in part.component.writes:
             given = program.streams[name]
             what = f"stream {name}" if given.table is None else f"table {name} ({given.kept})"

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import demo, inspect, query, run, serve
+from rollup.cli import demo, inspect, query, run, say_interrupted, serve
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError
@@ -77,11 +77,11 @@ def app() -> None:
         print(f"rollup: {problem}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        _say_interrupted()
+        say_interrupted()
         raise SystemExit(130) from None
     except SystemExit as end:
         if end.code == 130:  # typer has made it of an interrupt, and says nothing
-            _say_interrupted()
+            say_interrupted()
         raise
     except OSError as problem:
         if problem.filename is not None or problem.errno not in _FULL:
@@ -89,10 +89,6 @@ def app() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer is not written when Python ends
         print(f"rollup: the output cannot be written: {problem.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def _say_interrupted() -> None:
-    print("rollup: interrupted", file=sys.stderr)
 
 
 def entry() -> None:

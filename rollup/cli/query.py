@@ -1,4 +1,4 @@
-"""`rollup query`: ask an aggregation."""
+"""`rollup query`: ask an aggregation, or a named window or table of statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def query(
     form: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
     plot: Annotated[str | None, typer.Option(help="Draw the series: '-' in the terminal, or a PNG file.")] = None,
 ) -> None:
-    """Ask an aggregation: stored and still open buckets in one answer."""
+    """Ask an aggregation, stored and still open buckets in one answer, or a named window or table of statements."""
     found = load(conf)
     from rollup.ask import opened
     from rollup.lifecycle.completeness import remarks

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SYSTEM = re.compile(r'^Error: Os \{.*message: "(.*)" \}$', re.MULTILINE)
+
 
 class RollupError(Exception):
     """Base of all errors that are the user's to read; everything else is a bug of ours.
@@ -17,7 +20,7 @@ class RollupError(Exception):
     def __init__(
         self, message: str, *, line: int | None = None, column: int | None = None, hint: str | None = None
     ) -> None:
-        self.message = message
+        self.message = _plain(message)
         self.line = line
         self.column = column
         self.hint = hint
@@ -34,6 +37,18 @@ class RollupError(Exception):
             self.line, self.column = line, column
             self.args = (str(self),)
         return self
+
+
+def _plain(message: str) -> str:
+    """A message with what a library says for a terminal, in colours and lines with arrows, or as code, in one line.
+
+    >>> _plain("cannot open t: a file system\\n  \\x1b[31m↳\\x1b[0m no space\\n")
+    'cannot open t: a file system: no space'
+    """
+    if "\x1b" not in message and not _SYSTEM.search(message):
+        return message
+    lines = (_COLOUR.sub("", line).replace("\x1b", "").strip(" ↳") for line in _SYSTEM.sub(r"\1", message).splitlines())
+    return ": ".join(filter(None, lines))
 
 
 class SyntaxProblem(RollupError):

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-AT_A_TIME = 1000
+AT_A_TIME = 4000
 """After so many events it may be looked for garbage: what is over by then is freed at once, without being looked for."""
 
 

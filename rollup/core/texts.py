@@ -15,15 +15,13 @@ def text_of(path: Path, what: str = "") -> str:
 
     A mark of the order of bytes at the beginning, which some editors write, is no part of it.
     """
-    named = f"{what} {path}".strip()
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
-        raise ConfigError(f"cannot read {named}: {problem.strerror}") from None
+        raise ConfigError(f"cannot read {_named(path, what)}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise ConfigError(
-            f"cannot read {named}: byte {problem.start + 1} is no UTF-8", hint="save it as UTF-8"
-        ) from None
+        said = f"cannot read {_named(path, what)}: byte {problem.start + 1} is no UTF-8"
+        raise ConfigError(said, hint="save it as UTF-8") from None
 
 
 def query_text(query: str) -> str:
@@ -41,23 +39,26 @@ def toml_of(path: Path, what: str = "", hint: str | None = None) -> dict[str, An
     try:
         return tomllib.loads(text_of(path, what))
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{f'{what} {path}'.strip()} is not TOML: {problem}", hint=hint) from None
+        raise ConfigError(f"{_named(path, what)} is not TOML: {problem}", hint=hint) from None
 
 
 def json_of(path: Path, what: str = "") -> Any:
     """What a file of JSON says. Raises ConfigError with the place."""
-    try:
-        return json.loads(text_of(path, what))
-    except (json.JSONDecodeError, RecursionError) as problem:
-        raise ConfigError(f"{f'{what} {path}'.strip()} is not JSON: {problem}") from None
+    return _json(text_of(path, what), _named(path, what))
 
 
 def json_lines(path: Path, what: str = "") -> list[Any]:
     """What the lines of a file of JSON say, empty ones left out. Raises ConfigError with the line."""
-    found: list[Any] = []
-    for number, line in enumerate(text_of(path, what).split("\n"), 1):
-        try:
-            found += [json.loads(line)] if line.strip() else []
-        except (json.JSONDecodeError, RecursionError) as problem:
-            raise ConfigError(f"{f'{what} {path}'.strip()}, line {number} is not JSON: {problem}") from None
-    return found
+    lines = enumerate(text_of(path, what).split("\n"), 1)
+    return [_json(line, f"{_named(path, what)}, line {number}") for number, line in lines if line.strip()]
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as problem:
+        raise ConfigError(f"{where} is not JSON: {problem}") from None
+
+
+def _named(path: Path, what: str) -> str:
+    return f"{what} {path}".strip()

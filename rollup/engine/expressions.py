@@ -7,7 +7,7 @@ aggregates, sub-query answers) and the environment (`e`: the time, variables, lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,3 +152,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from walk(child)
+
+
+def inputs_read(exprs: Iterable[Expr | None]) -> set[int]:
+    """The inputs whose rows expressions read."""
+    inside = (each for expr in exprs if expr is not None for each in walk(expr))
+    return {each.input for each in inside if isinstance(each, Field | RowOf)}

@@ -16,6 +16,16 @@ from rollup.engine.ranges import Bounds, Intervals
 from rollup.engine.row import Row
 from rollup.engine.timers import Order
 
+Test = Callable[[Row], bool]
+"""Whether a row passes."""
+
+
+def both_tests(one: Test | None, other: Test | None) -> Test | None:
+    """One test after the other; None: every row passes."""
+    if one is None or other is None:
+        return one or other
+    return lambda row: one(row) and other(row)
+
 
 class Receiver(Protocol):
     """Who gets the events that pass a filter."""
@@ -48,7 +58,7 @@ class Entry:
     test: Callable[[Row], bool] | None = None
     number: int = 0
     ways: tuple[Interval, ...] = ()
-    inputs: tuple[int] = field(init=False)
+    inputs: tuple[int, ...] = field(init=False)
     """Its input, as its receiver is told of it."""
 
     def __post_init__(self) -> None:

@@ -59,3 +59,9 @@ class Delta(NamedTuple):
 
 
 NOTHING = Delta((), ())
+
+
+def together(deltas: Sequence[Delta]) -> Delta:
+    """Several changes as one."""
+    new, old = [row for each in deltas for row in each.new], [row for each in deltas for row in each.old]
+    return Delta(new, old, any(each.forced for each in deltas))

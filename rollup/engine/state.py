@@ -21,6 +21,7 @@ import pyarrow as pa
 from sortedcontainers import SortedList
 
 from rollup.core.errors import StoreError
+from rollup.engine.reals import orderable, ordered_value
 from rollup.engine.row import Row
 
 _ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS, _VALUES = range(1, 9)
@@ -121,7 +122,7 @@ class Packer:
         if isinstance(value, Decimal):
             return msgpack.ExtType(_DECIMAL, str(value).encode())
         if isinstance(value, SortedList):
-            return msgpack.ExtType(_SORTED, self.packed(list(value)))
+            return msgpack.ExtType(_SORTED, self.packed(list(map(ordered_value, value))))
         if isinstance(value, (set, frozenset)):
             return msgpack.ExtType(_SET, self.packed(list(value)))
         if isinstance(value, tuple):
@@ -171,9 +172,13 @@ class Unpacker:
             return Row(0, tuple(inner))
         if code == _PAIRS:
             return {key: value for key, value in inner}
-        return {_TUPLE: tuple, _SET: set, _SORTED: SortedList}[code](inner)
+        return {_TUPLE: tuple, _SET: set, _SORTED: _sorted}[code](inner)
 
     def _row(self, id: int) -> Row:
         if id not in self._rows:
             self._rows[id] = Row(id, self.unpacked(self._blobs[id]))
         return self._rows[id]
+
+
+def _sorted(values: Iterable[Any]) -> SortedList:
+    return SortedList(map(orderable, values))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Phase(IntEnum):
@@ -25,6 +25,15 @@ _PHASES = tuple(Phase)
 
 Order = tuple[int, ...]
 """The place of a statement's partition among all: deployment number, partition number."""
+
+
+def edge(origin: int, span: int, at: Any) -> Any:
+    """The first edge of a raster after an instant, or after each of some.
+
+    >>> edge(3, 10, 12), edge(3, 10, 13)
+    (13, 23)
+    """
+    return origin + ((at - origin) // span + 1) * span
 
 
 class Timed(Protocol):

@@ -13,7 +13,6 @@ from rollup.core.dialects import to_sql
 from rollup.core.errors import QueryError, RollupError
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.statements.closed import closed_events
-from rollup.hosts.statements.commits import Commits
 from rollup.hosts.statements.running import Running
 from rollup.hosts.walk import Walk
 from rollup.lang.siddhi.apps import parse_query
@@ -22,6 +21,7 @@ from rollup.program import PASSED, Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
 from rollup.retrieval.requests import Requests
+from rollup.statements.committed.commits import Commits
 from rollup.statements.flow import RECEIVED
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore

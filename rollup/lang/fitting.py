@@ -32,8 +32,7 @@ def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
         return value
     limit = LIMITS.get(kind.kind)
     fits = allowed is None or (isinstance(value, allowed) and isinstance(value, bool) is (kind.kind is Kind.BOOL))
-    held = limit is None or (isinstance(value, int) and -limit <= value < limit)
-    if fits and held and (not isinstance(value, str) or is_text(value)):
+    if fits and (limit is None or -limit <= value < limit) and (not isinstance(value, str) or is_text(value)):
         found = double(value, kind.kind) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
         if found is not None:
             return found

@@ -129,8 +129,10 @@ def sections(text: str) -> Sections:
     ('define stream S (v int);', ['siddhiql'])
     """
     pieces = list(_Cutter(text).pieces())
+    _check_answers(text, pieces)
     blocks = [piece.block for piece in pieces if piece.block is not None]
     ours = _statements([piece for piece in pieces if piece.block is None], blocks)
+    _check_used(text, ours)
     if not blocks and not ours:
         return Sections(text)
     foreign = [piece for piece in pieces if piece.block is not None]
@@ -146,10 +148,22 @@ def sections(text: str) -> Sections:
             stream = piece.words[2].text.strip("`") if _defines_stream(piece) and len(piece.words) > 2 else ""
             if annotation.name == "sink" and stream:
                 sinks[stream] = (*sinks.get(stream, ()), annotation)
-            elif annotation.name != "app:playback":
+            elif annotation.name != "app:playback" or annotation.values:
                 continue
             rollups = _blanked(rollups, start, end)
     return Sections(rollups, tuple(found), sinks)
+
+
+def _check_answers(text: str, pieces: Sequence[_Piece]) -> None:
+    """Raise PlanError for a question to an aggregation whose answers should go into a table or shared window."""
+    defined = [piece.words for piece in pieces if _is(piece, "define") and len(piece.words) > 2]
+    stores = {words[2].text.strip("`") for words in defined if words[1].word in ("table", "window")}
+    for piece in pieces:
+        filled = sorted(_targets(piece.words) & stores) if _is(piece, "from") and _asks_aggregation(piece) else []
+        if filled:
+            line, column = _position(text, piece.words[0].start)
+            message = f"what an aggregation answers cannot fill {filled[0]}"
+            raise PlanError(message, line=line, column=column, hint="insert into a stream, with a sink to keep it")
 
 
 def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Piece]:
@@ -157,8 +171,6 @@ def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Pi
     found = [piece for piece in pieces if _needs_engine(piece)]
     stores = {piece.words[2].text.strip("`") for piece in found if _is(piece, "define") and len(piece.words) > 2}
     found += [piece for piece in pieces if piece not in found and _fills(piece, stores)]
-    if all(_is(piece, "define") for piece in found):
-        return []  # a table that no query uses
     given = {target for piece in found for target in _targets(piece.words)}
     given |= {target for block in blocks for target in _targets(tuple(_tokens(block.text)))}
     given |= {block.into for block in blocks if block.into}
@@ -170,11 +182,20 @@ def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Pi
     return found
 
 
+def _check_used(text: str, found: Sequence[_Piece]) -> None:
+    """Raise PlanError for tables, windows and triggers without a query: nothing would come of them."""
+    if found and all(_is(piece, "define") for piece in found):
+        line, column = _position(text, found[0].words[0].start)
+        what = " ".join(word.text for word in found[0].words[1:3])
+        cure = "leave it out, or add a query: from S select … insert into …"
+        raise PlanError(f"no query uses {what}", line=line, column=column, hint=cure)
+
+
 def _fills(piece: _Piece, stores: Set[str]) -> bool:
-    """Whether a plain query reads or fills a table or shared window."""
-    return _is(piece, "from") and bool(
-        {*(word.text.strip("`") for word in piece.words[1:2]), *_targets(piece.words)} & stores
-    )
+    """Whether a plain query reads, asks or fills a table or shared window."""
+    asked = (after for token, after in itertools.pairwise(piece.words) if token.word in ("from", "in"))
+    named = {*(word.text.strip("`") for word in asked), *_targets(piece.words)}
+    return _is(piece, "from") and not _asks_aggregation(piece) and not named.isdisjoint(stores)
 
 
 def _needs_engine(piece: _Piece) -> bool:

@@ -17,11 +17,13 @@ def remarks(conf: Conf, program: Program, text: str) -> list[str]:
     pages = {name: Book.of(conf, name).page() for name in program.aggregations}
     if not any(page.valid for page in pages.values()):
         return []
-    from rollup.ask import is_question
+    from rollup.ask import asked_name, is_question
     from rollup.lifecycle.change import notes
     from rollup.lifecycle.replay.compare import readable
     from rollup.retrieval.plan_cache import Planner
 
+    if is_question(text) and asked_name(text) not in program.aggregations:
+        return []  # a named window or table of statements
     if is_question(text):
         ask = Planner(dict(program.aggregations)).ask(text)
         return notes(pages[ask.aggregation.name], ask)

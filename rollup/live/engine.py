@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.garbage import AT_A_TIME, uncollected
@@ -142,7 +140,7 @@ class Engine:
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
         batch = Batch.of(columns, instants, stream=stream)
-        told = self._columns.send(stream, batch, partial(_rows, columns), times is not None)
+        told = self._columns.send(stream, batch, times is not None)
         self._hearing.tell(told)
         if told.problem is not None:
             raise told.problem
@@ -170,7 +168,7 @@ class Engine:
         if columns is None:
             return self._each(stream, events, times)
         batch = Batch.of(columns, times, stream=stream)
-        return self._columns.send(stream, batch, partial(_rows, columns), timed=True)
+        return self._columns.send(stream, batch, timed=True)
 
     def _each(self, stream: str, events: Events, times: Ints) -> Told:
         """Events one by one, up to one that is refused."""
@@ -190,24 +188,20 @@ class Engine:
         return Told(found, [], times)
 
     def _one_by_one(self, stream: str, events: Events, times: Ints | None) -> None:
-        rows = iter(events.rows(self._component.runner.row))
-        instants = None if times is None else iter(times.tolist())
+        """Events one by one, each at its instant, without those that concern nobody."""
+        runner = self._component.runner
+        some = None if events.columns is None else self._columns.sieve.passing(events.kinds, events.columns)
+        taken = events if some is None else events.where(some)
+        at = times if times is None or some is None else times[np.asarray(some)]
+        timed = zip(taken.rows(runner.row), repeat(None) if at is None else at.tolist(), strict=False)
         try:
-            for _ in range(0, len(events), AT_A_TIME):
+            for _ in range(0, len(taken), AT_A_TIME):
                 with uncollected():
-                    self._some(stream, islice(rows, AT_A_TIME), instants)
+                    runner.send_each(stream, islice(timed, AT_A_TIME), _TOLD_TOGETHER, self._tell)
+            if times is not None and len(times):
+                runner.advance_span(int(times[-1]))
         finally:
             self._tell()
-
-    def _some(self, stream: str, rows: Iterable[Sequence[Any]], instants: Iterator[int] | None) -> None:
-        """Events one by one, each at the next instant."""
-        runner = self._component.runner
-        for values in rows:
-            if instants is not None:
-                runner.advance_span(next(instants))
-            runner.send(stream, values)
-            if len(runner.deliveries) > _TOLD_TOGETHER:
-                self._tell()
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.
@@ -294,10 +288,6 @@ class Engine:
         if runner.deliveries:
             deliveries, runner.deliveries = runner.deliveries, []
             self._hearing.tell(Told([((0, 0, 0), each) for each in deliveries], [], _NO_TIMES))
-
-
-def _rows(columns: Sequence[pa.Array]) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def _are_instants(given: Any) -> bool:

@@ -129,6 +129,11 @@ class Events:
         columns = None if self.columns is None else tuple(column.slice(begin, size) for column in self.columns)
         return Events(self.kinds, self.given[begin : begin + size], columns)
 
+    def where(self, mask: pa.Array) -> Events:
+        """Those of a mask, which are known as columns."""
+        columns = tuple(column.filter(mask) for column in self.columns or ())
+        return Events(self.kinds, range(mask.true_count), columns)
+
     def rows(self, make: Make) -> Iterable[Sequence[Any]]:
         """The values of each event; one that does not fit is refused when it is reached."""
         if self.columns is not None:

@@ -206,23 +206,20 @@ def _dictionary(names: tuple[str, ...]) -> pa.Array:
 
 
 def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
-    rows, at, sign, codes, names = list[Row](), list[int](), list[int](), list[int](), dict[str, int]()
-    for each in deliveries:
-        new, old, _ = each.delta
-        rows += new
-        rows += old
-        at += [each.at] * (len(new) + len(old))
-        sign += [1] * len(new) + [-1] * len(old)
-        codes += [names.setdefault(each.statement, len(names))] * (len(new) + len(old))
+    parts = [part for each in deliveries for part in each.delta[:2]]
+    rows = [row.values for part in parts for row in part]
     if not rows:
         return None
-    statement = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(names), pa.string()))
-    columns = [
-        _column(_values([row.values[place] for row in rows], kind), kind)
-        for place, kind in enumerate(kinds.fields.values())
-    ]
-    table = pa.table(columns, names=list(kinds.fields))
-    return Arrived(statement, pa.array(at, pa.int64()), pa.array(sign, pa.int8()), table)
+    names, many = dict[str, int](), np.array([len(part) for part in parts])
+    codes = np.array([names.setdefault(each.statement, len(names)) for each in deliveries], np.int32)
+    statement = pa.DictionaryArray.from_arrays(
+        pa.array(codes.repeat(2).repeat(many)), pa.array(list(names), pa.string())
+    )
+    at = pa.array(np.array([each.at for each in deliveries], np.int64).repeat(2).repeat(many))
+    sign = pa.array(np.array([1, -1] * len(deliveries), np.int8).repeat(many))
+    values = zip(zip(*rows, strict=True), kinds.fields.values(), strict=True)
+    table = pa.table([_column(_values(found, kind), kind) for found, kind in values], names=list(kinds.fields))
+    return Arrived(statement, at, sign, table)
 
 
 def _declared(kinds: RowType, rows: pa.Table) -> bool:
@@ -232,12 +229,12 @@ def _declared(kinds: RowType, rows: pa.Table) -> bool:
     )
 
 
-def _values(found: list[Any], kind: DataType) -> list[Any]:
+def _values(found: Sequence[Any], kind: DataType) -> Sequence[Any]:
     """Values as listeners see them; those of most types are what they are."""
     return found if kind.arrow is not None else [_shown(value, kind) for value in found]
 
 
-def _column(values: list[Any], kind: DataType) -> pa.Array:
+def _column(values: Sequence[Any], kind: DataType) -> pa.Array:
     """A column of its type; of the type of its values where they are wider, as sums may be; else of their texts."""
     for wanted in (arrow_type(kind), None):
         try:

@@ -30,7 +30,7 @@ from rollup.plan.aggregates import (
     kind_of,
     narrowed,
 )
-from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, position
+from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, check_columns, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.names import check_distinct, key_names, suffixes
@@ -208,15 +208,14 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
 def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
     chosen = definition.selection.items
     items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes]
-    names = [item.name for item in items]
+    check_columns(items)
     for item in items:
         line, col = position(item.expression)
-        if names.count(item.name) > 1:
-            raise PlanError(f"two columns are called {item.name!r}", line=line, column=col, hint="rename one with `as`")
         if _RESERVED.match(item.name):
             raise PlanError(
                 f"the name {item.name!r} is ours", line=line, column=col, hint="names must not start with AGG_ or __"
             )
+    names = [item.name for item in items]
     check_distinct(names, f"the columns of {definition.name}", definition.line, definition.column)
     return items
 

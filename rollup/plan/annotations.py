@@ -6,7 +6,7 @@ out changes no answer, is it accepted with a notice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rollup.plan.app import AggregationDef, Annotation
 
@@ -27,12 +27,17 @@ HINTS: Mapping[str, str] = {
 """Annotations of an aggregation that change nothing but speed elsewhere: accepted, with a notice that says why."""
 
 
-def check_app(annotations: Iterable[Annotation], aggregations: Iterable[AggregationDef]) -> None:
+def check_app(annotations: Sequence[Annotation], aggregations: Iterable[AggregationDef]) -> None:
     """Raise PlanError for an annotation of the whole app that is not acted on."""
     arriving = [definition.name for definition in aggregations if definition.by is None]
     for annotation in annotations:
         if annotation.name not in _APP:
             raise annotation.refuse(f"@{annotation.name} is not acted on", f"known: @{', @'.join(_APP)}")
+        if [each.name for each in annotations].count(annotation.name) > 1:
+            raise annotation.refuse(f"the app has two @{annotation.name}", "leave one of them out")
+        if annotation.name == "app:playback" and annotation.values:
+            what = " and ".join(annotation.values)
+            raise annotation.refuse(f"{what} of @app:playback is not acted on", "time goes on with events alone")
         if annotation.name == "app:playback" and arriving:
             raise annotation.refuse(f"{arriving[0]} goes by arrival, which is not played back", "aggregate by a time")
 

@@ -6,7 +6,7 @@ its position (`position(node)`), so that a later refusal still points into the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -56,6 +56,8 @@ class StreamDef:
     annotations: tuple[Annotation, ...] = ()
     keys: tuple[str, ...] | None = None
     table: tuple[str, ...] | None = None
+    line: int | None = field(default=None, compare=False)
+    column: int | None = field(default=None, compare=False)
 
     @property
     def kept(self) -> str:
@@ -69,6 +71,16 @@ class Item:
 
     name: str
     expression: exp.Expr
+
+
+def check_columns(items: Sequence[Item]) -> None:
+    """Raise PlanError for two columns of one name, with the place of the later one."""
+    names = [item.name for item in items]
+    twice = next((item for place, item in enumerate(items) if item.name in names[:place]), None)
+    if twice is not None:
+        raise PlanError(f"two columns are called {twice.name!r}", hint="rename one with `as`").at(
+            *position(twice.expression)
+        )
 
 
 @dataclass(frozen=True)

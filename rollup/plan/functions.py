@@ -132,7 +132,14 @@ def _cast(arguments: Arguments) -> Bound:
 
 
 def _is_type(kind: Type) -> Callable[[Arguments], Bound]:
-    return lambda arguments: Bound(exp.convert(arguments[0].type is kind), Type.BOOL)
+    """Whether a value is of a type: a null is of none."""
+
+    def build(arguments: Arguments) -> Bound:
+        (given,) = arguments
+        there = exp.Not(this=exp.Is(this=given.sql.copy(), expression=exp.Null()))
+        return Bound(there if given.type is kind else exp.false(), Type.BOOL)
+
+    return build
 
 
 def _pick(name: str) -> Callable[[Arguments], Bound]:

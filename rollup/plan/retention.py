@@ -48,16 +48,22 @@ def retention(annotation: Annotation | None, levels: Sequence[Duration]) -> Rete
     for inner in annotation.nested:
         if inner.name.lower() != "retentionperiod":
             raise inner.refuse(f"@{inner.name} does not stand in @purge", "@retentionPeriod(sec='120 sec', …)")
-    enable = annotation.values.get("enable", "true").lower()
-    if enable not in ("true", "false"):
-        raise annotation.refuse(f"enable is 'true' or 'false', not {enable!r}")
+    acted_on = enabled(annotation)
     keep: dict[Duration, int | None] = dict.fromkeys(levels)
     for inner in annotation.nested:
         keep.update(_periods(inner, levels))
     interval = _INTERVAL if "interval" not in annotation.values else period(annotation, annotation.values["interval"])
     if interval is None:
         raise annotation.refuse("interval cannot be 'all'", "e.g. interval='10 sec'")
-    return Retention(interval, keep) if enable == "true" else None
+    return Retention(interval, keep) if acted_on else None
+
+
+def enabled(annotation: Annotation) -> bool:
+    """Whether a `@purge` is acted on. Raises PlanError for an `enable` that says neither."""
+    said = annotation.values.get("enable", "true")
+    if said.lower() not in ("true", "false"):
+        raise annotation.refuse(f"enable is 'true' or 'false', not {said!r}", "@purge(enable='true', …)")
+    return said.lower() == "true"
 
 
 def _periods(annotation: Annotation, levels: Sequence[Duration]) -> dict[Duration, int | None]:

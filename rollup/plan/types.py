@@ -50,6 +50,11 @@ class Type(StrEnum):
         """The SQL type, as a sqlglot node that each dialect prints its own way."""
         return exp.DataType.build(_SQL[self])
 
+    @property
+    def duckdb(self) -> str:
+        """DuckDB's own name of the type."""
+        return _DUCKDB[self]
+
     def widest(self, other: Type) -> Type:
         """The type of an arithmetic result of two numeric operands."""
         return max(self, other, key=_NUMERIC.index)
@@ -73,6 +78,15 @@ _SQL = {
     Type.STRING: "TEXT",
     Type.BOOL: "BOOLEAN",
     Type.OBJECT: "TEXT",
+}
+_DUCKDB = {
+    Type.INT: "INTEGER",
+    Type.LONG: "BIGINT",
+    Type.FLOAT: "FLOAT",
+    Type.DOUBLE: "DOUBLE",
+    Type.STRING: "VARCHAR",
+    Type.BOOL: "BOOLEAN",
+    Type.OBJECT: "VARCHAR",
 }
 
 

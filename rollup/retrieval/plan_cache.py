@@ -13,7 +13,8 @@ from functools import lru_cache
 from sqlglot import exp
 
 from rollup.core.errors import RollupError
-from rollup.lang.siddhi.apps import Constant, constants_of, parse_query
+from rollup.lang.siddhi.apps import parse_query
+from rollup.lang.siddhi.constants import Constant, constants_of
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.app import Retrieval, position
 from rollup.plan.types import Type

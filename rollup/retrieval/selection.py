@@ -10,7 +10,7 @@ from sqlglot import exp
 from rollup.core.dialects import Checked, LastBy, Widened
 from rollup.core.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, column
-from rollup.plan.app import Item, Selection, position
+from rollup.plan.app import Item, Selection, check_columns, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
@@ -38,8 +38,10 @@ def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[
     """A select list and what follows it, put on a query that has FROM and WHERE; `star` is what `*` means.
 
     An aggregate anywhere, or `group by`, makes groups of rows, and of everything else the value of the newest bucket.
+    Raises PlanError for two columns of one name.
     """
     items = selection.items or tuple(Item(name, column(name)) for name in star)
+    check_columns(items)
     bound = {item.name: bind(item.expression, _over_rows(scope, {})) for item in items}
     named = _over_rows(scope, bound)
     groups = [bind(node, scope).sql for node in selection.group_by]

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+AGAIN = "the job's next start brings them again"
+"""What becomes of rows that a sink could not take."""
+
+
 class Sink(Protocol):
     """Takes the rows of a stream that leaves; a batch that comes again must not add rows twice where that can be helped."""
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import last_of
+from rollup.sinks.base import AGAIN
 
 
 class DeltaSink:
@@ -38,7 +39,10 @@ class DeltaSink:
                 write_deltalake(str(self.path), rows, mode="append", commit_properties=once)
         except (DeltaError, OSError) as problem:
             verb = "merge" if self._key else "append"
-            raise StoreError(f"cannot {verb} the rows of {self._name} to the table {self.path}: {problem}") from None
+            said = problem.strerror or problem if isinstance(problem, OSError) else problem
+            raise StoreError(
+                f"cannot {verb} the rows of {self._name} to the table {self.path}: {said}", hint=AGAIN
+            ) from None
 
     def _merge(self, rows: pa.Table, once: CommitProperties) -> None:
         """One row of each key in place of the one that is there; a null is a key as any other."""

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollup.checkpoint.records import write_durably
+from rollup.core.errors import StoreError
+from rollup.sinks.base import AGAIN
 
 
 class FileSink:
@@ -19,12 +21,21 @@ class FileSink:
         self.folder = Path(options["path"])
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Raises StoreError when the file cannot be written; nothing of it is then seen."""
         draft = self.folder / f".{query}-{batch:09d}"
         sink = pa.BufferOutputStream()
         pq.write_table(rows, sink)
-        write_durably(draft, sink.getvalue().to_pybytes())
-        draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                write_durably(draft, sink.getvalue().to_pybytes())
+                draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
+            finally:
+                draft.unlink(missing_ok=True)
+        except OSError as problem:
+            raise StoreError(
+                f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN
+            ) from None
 
     def forget(self, query: str, batch: int) -> None:
         for file in self.folder.glob(f"{query}-*.parquet"):

@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import last_of
+from rollup.sinks.base import AGAIN
 from rollup.stores.sql.options import StoreOptions
 
 MARKS = "rollup_sinks"
@@ -73,7 +74,7 @@ class SqlSink:
             said = str(getattr(problem, "orig", None) or problem).splitlines()[0]
             raise StoreError(
                 f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",
-                hint="the job's next start brings them again",
+                hint=AGAIN,
             ) from None
 
     def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table) -> None:

@@ -44,14 +44,6 @@ _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
 _Read = tuple[int, pa.Table, pa.Table]
 """How many records a file has, its dead letters, and what it has of the attributes."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_EXACT = {
-    Type.INT: "INTEGER",
-    Type.LONG: "BIGINT",
-    Type.FLOAT: "FLOAT",
-    Type.DOUBLE: "DOUBLE",
-    Type.STRING: "VARCHAR",
-    Type.BOOL: "BOOLEAN",
-}
 
 
 def _placed(received: int) -> str:
@@ -235,10 +227,10 @@ class Files:
 
     def _typed(self, name: str, kind: Type, types: Mapping[str, str]) -> tuple[str, str]:
         if self._column(name) not in types:
-            return f"CAST(NULL AS {_EXACT[kind]})", "false"
+            return f"CAST(NULL AS {kind.duckdb})", "false"
         column, stored = quoted(self._column(name)), types[self._column(name)]
         has = f"{column} IS NOT NULL"
-        if stored == _EXACT[kind]:
+        if stored == kind.duckdb:
             return column, has
         if kind is Type.LONG and (stored.startswith("TIMESTAMP") or stored == "DATE"):
             return _instant(column, stored), has
@@ -271,7 +263,7 @@ class Files:
 
     def text_readers(self, there: Container[str]) -> Readers:
         """How attributes are read of texts in columns; one that is not there is null."""
-        nothing = {name: (f"CAST(NULL AS {_EXACT[kind]})", "false") for name, kind in self.stream.attributes.items()}
+        nothing = {name: (f"CAST(NULL AS {kind.duckdb})", "false") for name, kind in self.stream.attributes.items()}
         return nothing | {
             name: self._text(name, kind) for name, kind in self.stream.attributes.items() if self._column(name) in there
         }
@@ -323,7 +315,7 @@ class Files:
 
     def _nothing(self, engine: ColumnEngine) -> int:
         columns = ", ".join(
-            f"CAST(NULL AS {_EXACT[kind]}) AS {quoted(name)}" for name, kind in self.stream.attributes.items()
+            f"CAST(NULL AS {kind.duckdb}) AS {quoted(name)}" for name, kind in self.stream.attributes.items()
         )
         engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {columns}, {_placed(0)} WHERE false")
         return 0

@@ -21,7 +21,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
 from rollup.statements.rows import Emitted, Live, caused
-from rollup.statements.values import attribute, comparable, held, plain_row, stores_of
+from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
@@ -134,7 +134,7 @@ class EplBlock(Live[Engine]):
         return found
 
     def _stream(self, name: str, columns: Mapping[str, Any]) -> StreamDef:
-        given = StreamDef(name, {column: attribute(kind) for column, kind in columns.items()})
+        given = stream_with(name, columns)
         wanted = self._streams.get(name)
         if wanted is not None and name in self._titles:
             raise PlanError(f"{name!r} is the name of a statement and of a stream", hint="rename one of them")

@@ -13,13 +13,13 @@ from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.app import SiddhiApp
-from rollup.lang.siddhi.statements.binding import TIME
+from rollup.lang.siddhi.statements.binding import attributes_of
 from rollup.lang.siddhi.statements.reader import read_app
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows
-from rollup.statements.values import attribute, comparable, held, plain_row, stores_of
+from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
 
 
 class SiddhiQl:
@@ -54,10 +54,7 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         app = self.begun(0)
         spec, self._stores = app.spec, stores_of(app.stores)
         self._keys = comparable(common(from_outside(needs_of(spec), self.reads, names.writes), instants=True), streams)
-        self._writes = {
-            name: StreamDef(name, {n: attribute(kind) for n, kind in spec.streams[name].fields.items() if n != TIME})
-            for name in names.writes
-        }
+        self._writes = {name: stream_with(name, attributes_of(spec.streams[name])) for name in names.writes}
 
     @property
     def described(self) -> Described:
@@ -74,10 +71,10 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         return held(self._stores[name], self.restored(state).stored(name))
 
     def begun(self, start: int) -> SiddhiApp:
-        return SiddhiApp(self._text, start)
+        return SiddhiApp(self._text, start, of_job=True)
 
     def restored(self, state: State) -> SiddhiApp:
-        app = SiddhiApp(self._text)
+        app = SiddhiApp(self._text, of_job=True)
         app.restore(state)
         return app
 

@@ -31,22 +31,12 @@ from rollup.lang.calcite.targets import arranged, check_listed, listed
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import Keys, common
-from rollup.plan.types import Type
 from rollup.statements import sql_names
 from rollup.statements.columns import ROWTIME, batch_of, by_place, events_of, stream_of
 from rollup.statements.component import ELSEWHERE, Described, Event, Names, Refused, Streams, Taken, refuse_own
 from rollup.statements.sql_tables import Tables
 from rollup.statements.values import comparable
 
-_TYPES: Mapping[Type, str] = {
-    Type.INT: "INTEGER",
-    Type.LONG: "BIGINT",
-    Type.FLOAT: "FLOAT",
-    Type.DOUBLE: "DOUBLE",
-    Type.STRING: "VARCHAR",
-    Type.BOOL: "BOOLEAN",
-    Type.OBJECT: "VARCHAR",
-}
 _TABLES = "tables"
 """What the state of a block calls its tables, beside the numbers of its queries."""
 
@@ -247,7 +237,7 @@ def _table(stream: StreamDef, moving: str) -> Mapping[str, Any]:
 
 
 def _columns(stream: StreamDef) -> Mapping[str, str]:
-    return {name: _TYPES[kind] for name, kind in stream.attributes.items()}
+    return {name: kind.duckdb for name, kind in stream.attributes.items()}
 
 
 def _like_a_rollup(query: exp.Expr) -> bool:

@@ -57,10 +57,12 @@ def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
 
 def stores_of(kinds: Mapping[str, Mapping[str, DataType]]) -> Streams:
     """Named windows and tables as what an app has: their columns with the types of attributes."""
-    return {
-        name: StreamDef(name, {column: attribute(kind) for column, kind in columns.items()})
-        for name, columns in kinds.items()
-    }
+    return {name: stream_with(name, columns) for name, columns in kinds.items()}
+
+
+def stream_with(name: str, kinds: Mapping[str, DataType]) -> StreamDef:
+    """A stream whose columns hold values of the engine."""
+    return StreamDef(name, {column: attribute(kind) for column, kind in kinds.items()})
 
 
 def schema_of(stream: StreamDef) -> pa.Schema:

@@ -17,6 +17,7 @@ from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.expressions import Call, Const, Field
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.row import Row
+from rollup.engine.state import packed, unpacked
 from rollup.engine.types import ANY, DOUBLE, LONG
 from rollup.lang.siddhi.statements.semantics import FUNCTIONS
 from tests.profiles import examples
@@ -74,3 +75,28 @@ def test_two_parts_merge_to_the_whole_in_either_order(aggregate: Aggregate, one:
         group = folded(fold, first)
         fold.merge(group, folded(fold, second))
         assert same(fold.values(group)[0], whole)
+
+
+AMONG_NUMBERS = st.lists(st.sampled_from([math.nan, -math.inf, -0.5, 1.0, 1.0, 2.0, math.inf]), max_size=8)
+
+
+@examples(100)
+@given(stay=AMONG_NUMBERS, go=AMONG_NUMBERS, order=st.randoms(use_true_random=False))
+def test_nan_is_above_all_numbers_and_leaves_as_they_do(stay: list[float], go: list[float], order: Any) -> None:
+    both = [*stay, *go]
+    order.shuffle(both)
+    left, ever = (sorted(values, key=lambda value: (math.isnan(value), value)) for values in (stay, both))
+    expected = [
+        (aggregates.MIN, left[:1]),
+        (aggregates.MAX, left[-1:]),
+        (aggregates.MINEVER, ever[:1]),
+        (aggregates.MAXEVER, ever[-1:]),
+        (aggregates.MEDIAN, left[len(left) // 2 :][:1]),
+    ]
+    for aggregate, values in expected:
+        fold = fold_of(aggregate)
+        group = unpacked(packed(folded(fold, both)))
+        for value in go if aggregate.leave is not None else ():
+            fold.leave(group, (Row(0, (value + 0.0,)),), None)
+        if aggregate is not aggregates.MEDIAN or len(left) % 2:
+            assert repr(fold.values(group)[0]) == repr(values[0] if values else None), aggregate.name

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
-from rollup.engine.rows.stores.named import Table
+from rollup.engine.rows.stores.named import NamedWindow, Table
 from rollup.live import Engine
 
 MODULE = """
@@ -40,13 +40,39 @@ events = st.lists(
 )
 
 
-def _answers(equal: str, found: list[dict[str, Any]]) -> list[Any]:
+WINDOWED = """
+create schema S(k string, n int, v double);
+create window T#{window} as (k string, n int, v double, c int);
+@name('fills') insert into T select k, n, v, n as c from S(v = 40);
+@name('sum') select sum(v) as s from T;
+"""
+WINDOWS = [
+    "length(5)",
+    "keepall",
+    "time(1)",
+    "unique(k)",
+    "unique(n)",
+    "firstlength(3)",
+    "length_batch(3)",
+    "sort(3, v)",
+]
+
+
+def _windowed(window: str) -> str:
+    """The same over a named window."""
+    own = MODULE[MODULE.index("@name('merge')") :]
+    return WINDOWED.replace("{window}", window) + own
+
+
+def _answers(equal: str, found: list[dict[str, Any]], module: str = MODULE) -> list[Any]:
     engine = Engine()
-    engine.deploy(MODULE.format(equal=equal))
+    engine.deploy(module.format(equal=equal))
     said: list[Any] = []
-    for event in found:
+    for number, event in enumerate(found):
+        if number == len(found) // 2:
+            engine = Engine.restored(engine.snapshot())
         try:
-            engine.send("S", event)
+            engine.send("S", [event], at=[100 * number])
         except QueryError as problem:  # a key that is there already
             said.append(str(problem))
         said += [(each.statement, each.new, each.old) for each in engine.heard()]
@@ -57,6 +83,30 @@ def _answers(equal: str, found: list[dict[str, Any]]) -> list[Any]:
 @given(found=events)
 def test_a_key_finds_what_looking_through_finds(found: list[dict[str, Any]]) -> None:
     assert _answers(BY_KEY, found) == _answers(LOOKED_THROUGH, found)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@settings(max_examples=6, deadline=None)
+@given(found=events)
+def test_values_find_in_a_named_window_what_looking_through_finds(window: str, found: list[dict[str, Any]]) -> None:
+    module = _windowed(window)
+    assert _answers(BY_KEY, found, module) == _answers(LOOKED_THROUGH, found, module)
+    assert _answers("t.n = s.n", found, module) == _answers("t.n = coalesce(s.n, -1)", found, module)
+
+
+def test_a_named_window_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy(_windowed("keepall").format(equal=BY_KEY))
+    engine.send("S", [{"k": k, "n": n, "v": 30.0} for k in "abc" for n in range(3)])
+    engine.send("S", [{"k": "a", "n": 1, "v": v} for v in (1.0, 9.0, 15.0)])
+
+    def refuse(self: NamedWindow) -> Any:
+        raise AssertionError("looked through")
+
+    monkeypatch.setattr(NamedWindow, "content", refuse)
+    engine.send("S", [{"k": "a", "n": 2, "v": v} for v in (1.0, 9.0, 15.0, 30.0, 95.0)])
+    monkeypatch.undo()
+    assert len(engine.query("select * from T")) == 7
 
 
 def test_a_table_is_not_looked_through_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,51 +13,17 @@ import pytest
 from rollup.conf import Conf
 from rollup.gateway.servers.options import ServeOptions
 from rollup.hosts.local import LocalHost
-from rollup.hosts.statements.commits import FOLDER, Commits
-from rollup.stores.delta.store import DeltaStore
-from tests.gateway.trades import APP, Serving, at, configuration, folder
+from tests.gateway.trades import KEEPING, Serving, configuration, folder, host, trade
 
 pytestmark = pytest.mark.postgres
-STATEMENTS = """;
-@PrimaryKey('k') define stream Totals (k string, total double);
-define table Highest (symbol string, price double);
-define stream Limits (symbol string, price double);
-from Limits select symbol, price insert into Highest;
-define window Recent (symbol string, price double) length(2) output all events;
-from Trades select symbol, price insert into Recent;
-@lang('epl') {
-  create window Last#unique(symbol) as (symbol string, price double, n int);
-  insert into Last select symbol, price, 1 as n from Trades;
-  create table Sums(symbol string primary key, total sum(double), seen window(*) @type(Trades));
-  into table Sums select sum(price) as total, window(*) as seen from Trades#length(2) group by symbol;
-}
-@lang('epl') {
-  create window `a "b"#c`#keepall as (`it's` string, yes boolean);
-  insert into `a "b"#c` select symbol as `it's`, price > 1 as yes from Trades;
-  create window TradeAgg#keepall as (symbol string);
-}
-@lang('sql') {
-  UPSERT INTO Totals SELECT STREAM symbol, SUM(price) OVER (PARTITION BY symbol ORDER BY rowtime ROWS UNBOUNDED PRECEDING)
-  FROM Trades
-}
-@lang('sql', into='Seen') { SELECT STREAM s.symbol, t.total FROM Trades AS s JOIN Totals AS t ON s.symbol = t.k }
-"""
-
-
-def trade(symbol: str, price: float, second: int) -> tuple[Any, ...]:
-    return symbol, price, 1, at(f"2018-01-01T00:00:{second:02d}")
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[LocalHost, Conf, Serving]]:
     with folder() as made:
-        conf = configuration(made, APP.rstrip().rstrip(";") + STATEMENTS)
-        commits = Commits(conf.tables / "_rollup" / FOLDER)
-        job = LocalHost(
-            conf.program(), lambda aggregation, engine: DeltaStore(aggregation, engine, conf.tables), commits
-        )
+        conf = configuration(made, KEEPING)
         with Serving(conf) as serving:
-            yield job, conf, serving
+            yield host(conf), conf, serving
 
 
 def rows(serving: Serving, sql: str) -> list[tuple[Any, ...]]:
@@ -101,11 +67,13 @@ def test_a_name_that_is_taken_has_that_of_its_block_before_it(served: tuple[Loca
     }
     assert {"Last", "Recent", "Highest", "Totals", 'a "b"#c', "TradeAgg"} <= names
     assert [name for name in names if name.endswith(".TradeAgg")] != []
+    with pytest.raises(psycopg.errors.UndefinedTable, match="capitals"):
+        rows(serving, "SELECT * FROM Last")
 
 
 def test_more_rows_than_may_be_read_are_refused(served: tuple[LocalHost, Conf, Serving]) -> None:
     job, conf, _ = served
-    job.send("Trades", [trade("A", 1.0, 6)])
+    job.send("Trades", [trade("A", 1.0, 6), trade("B", 1.0, 6)])
     options = replace(ServeOptions.of(conf), row_limit=1, port=0, data=conf.tables / "_other")
     with Serving(conf, options) as serving, pytest.raises(psycopg.Error, match=r"holds \d rows, and 1 may be read"):
         rows(serving, 'SELECT * FROM "Last"')

@@ -6,32 +6,19 @@ The same questions as before Delta, with the same expected numbers, on the other
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import psycopg2
 import pytest
-from psycopg import sql
 
-from rollup.conf import Conf, load
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
 from rollup.stores.databases import store_of
-from tests.gateway.trades import APP, JANUARY, PASSWORD, Serving, at, events, folder
+from tests.gateway.trades import JANUARY, Serving, at, before_postgres, events, folder, let_ann_read
 from tests.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
-ROLES = Path(__file__).parents[2] / "ddl" / "gateway_roles.sql"
-
-
-def _conf(made: Path, dsn: str) -> Conf:
-    (made / "app.siddhi").write_text(APP)
-    (made / "rollup.toml").write_text(
-        f'app = "app.siddhi"\ncheckpoint = "state/checkpoint"\n[store]\nkind = "sql"\nurl = "{dsn}"\n'
-        "[serve]\nport = 0\n[serve.users]\nann = {}\n"
-    )
-    return load(made / "rollup.toml")
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +26,11 @@ def served() -> Iterator[tuple[Serving, LocalHost]]:
     # A server of its own: the roles' script takes rights from PUBLIC in every database.
     with folder() as made, PostgresServer() as server:
         dsn = server.new_database()
-        conf = _conf(made, dsn)
+        conf = before_postgres(made, dsn)
         job = LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn))
         job.send("Trades", events("2018-01"))
         job.send("Trades", events("2018-02", days=10))
-        with psycopg.connect(dsn, autocommit=True) as admin:
-            database = dsn.rpartition("/")[2]
-            names = {"role": "ann", "database": database, "schema": "public", "owner": "rollup"}
-            parts = {key: sql.Identifier(value) for key, value in names.items()}
-            admin.execute(sql.SQL(ROLES.read_text()).format(password=sql.Literal(PASSWORD), **parts))
+        let_ann_read(dsn)
         with Serving(conf) as serving:
             assert isinstance(serving.endpoint, PostgresEndpoint)
             yield serving, job

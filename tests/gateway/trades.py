@@ -11,10 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
+from psycopg import sql
+
 from rollup.conf import Conf, load
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.serve import DeltaEndpoint, endpoint
 from rollup.hosts.local import LocalHost
+from rollup.statements.committed.commits import FOLDER, Commits
 from rollup.stores.delta.store import DeltaStore
 
 T = TypeVar("T")
@@ -24,6 +28,35 @@ define aggregation TradeAgg from Trades
 select symbol, sum(price) as total, avg(price) as avgPrice, min(price) as low, max(price) as high, count() as trades
 group by symbol aggregate by ts every sec ... year;
 """
+KEEPING = (
+    APP.rstrip().rstrip(";")
+    + """;
+@PrimaryKey('k') define stream Totals (k string, total double);
+define table Highest (symbol string, price double);
+define stream Limits (symbol string, price double);
+from Limits select symbol, price insert into Highest;
+define window Recent (symbol string, price double) length(2) output all events;
+from Trades select symbol, price insert into Recent;
+@lang('epl') {
+  create window Last#unique(symbol) as (symbol string, price double, n int);
+  insert into Last select symbol, price, 1 as n from Trades;
+  create table Sums(symbol string primary key, total sum(double), seen window(*) @type(Trades));
+  into table Sums select sum(price) as total, window(*) as seen from Trades#length(2) group by symbol;
+}
+@lang('epl') {
+  create window `a "b"#c`#keepall as (`it's` string, yes boolean);
+  insert into `a "b"#c` select symbol as `it's`, price > 1 as yes from Trades;
+  create window TradeAgg#keepall as (symbol string);
+}
+@lang('sql') {
+  UPSERT INTO Totals SELECT STREAM symbol, SUM(price) OVER (PARTITION BY symbol ORDER BY rowtime ROWS UNBOUNDED PRECEDING)
+  FROM Trades
+}
+@lang('sql', into='Seen') { SELECT STREAM s.symbol, t.total FROM Trades AS s JOIN Totals AS t ON s.symbol = t.k }
+"""
+)
+"""The same aggregation beside named windows and tables of several languages."""
+ROLES = Path(__file__).parents[2] / "ddl" / "gateway_roles.sql"
 PASSWORD = "ann's {password}"
 JANUARY, FEBRUARY = "'2018-01-** **:**:**'", "'2018-02-** **:**:**'"
 
@@ -31,6 +64,11 @@ JANUARY, FEBRUARY = "'2018-01-** **:**:**'", "'2018-02-** **:**:**'"
 def at(text: str) -> int:
     """Milliseconds since the epoch of a UTC time."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def trade(symbol: str, price: float, second: int) -> tuple[Any, ...]:
+    """A trade on the first of January."""
+    return symbol, price, 1, at(f"2018-01-01T00:00:{second:02d}")
 
 
 def events(month: str, days: int = 28, symbols: str = "AB") -> list[tuple[Any, ...]]:
@@ -55,6 +93,24 @@ def configuration(folder: Path, app: str = APP, serve: str = "port = 0") -> Conf
     return load(path)
 
 
+def before_postgres(folder: Path, dsn: str, app: str = APP) -> Conf:
+    """A configuration whose store is a database, in which ann may only read."""
+    (folder / "app.siddhi").write_text(app)
+    (folder / "rollup.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state/checkpoint"\n[store]\nkind = "sql"\nurl = "{dsn}"\n'
+        "[serve]\nport = 0\n[serve.users]\nann = {}\n"
+    )
+    return load(folder / "rollup.toml")
+
+
+def let_ann_read(dsn: str) -> None:
+    """Make the role that clients log in with; it takes rights from PUBLIC in every database of the server."""
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        names = {"role": "ann", "database": dsn.rpartition("/")[2], "schema": "public", "owner": "rollup"}
+        parts = {key: sql.Identifier(value) for key, value in names.items()}
+        admin.execute(sql.SQL(ROLES.read_text()).format(password=sql.Literal(PASSWORD), **parts))
+
+
 @contextmanager
 def folder() -> Iterator[Path]:
     """A folder that the private server's user can reach, which pytest's own are not when we are root."""
@@ -65,14 +121,16 @@ def folder() -> Iterator[Path]:
 
 def host(conf: Conf) -> LocalHost:
     """A job in this process that writes the configuration's store."""
-    return LocalHost(conf.program(), lambda aggregation, engine: DeltaStore(aggregation, engine, conf.tables))
+    program = conf.program()
+    commits = None if program.statements is None else Commits(conf.tables / "_rollup" / FOLDER)
+    return LocalHost(program, lambda aggregation, engine: DeltaStore(aggregation, engine, conf.tables), commits)
 
 
 class Serving:
     """`with Serving(conf) as serving:` serves until the block ends; `serving.login()` is for the drivers."""
 
     def __init__(self, conf: Conf, options: ServeOptions | None = None) -> None:
-        self.endpoint = DeltaEndpoint(conf, options) if options else endpoint(conf)
+        self.endpoint = endpoint(conf, options)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 

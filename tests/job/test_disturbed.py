@@ -9,15 +9,18 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import rollup
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import StoreError
 from rollup.lifecycle.recover import recover
+from rollup.statements.committed.commits import FOLDER, Commits
 from tests.job.jobs import Job, answers
 from tests.job.kills import once
 
@@ -168,3 +171,99 @@ def test_files_without_a_record_that_names_them_are_no_part_of_an_answer(tmp_pat
     records = RecordFolder(real.conf.tables / "_rollup" / "A")
     records.write_rows("open-SECONDS-000000000099.arrow", pa.table({"x": [1]}))
     assert events(real)["A"] == 40
+
+
+TOLD = """define stream S (k string, n long, ts long);
+define stream R (k string, n long, ts long);
+@OutOfOrder('correct')
+define aggregation A from S select count() as events aggregate by ts every sec, min;
+@lang('epl') {
+  create window Had#keepall as (k string);
+  insert into Had select k from S;
+  insert into Had select k from R;
+}
+"""
+
+
+def told(folder: Path) -> Job:
+    """The same files for two streams, both of which statements read."""
+    found = job(folder)
+    source = {"kind": "json", "path": str(folder / "in"), "max_files_per_batch": 1}
+    return Job(found.folder, source, source, app=TOLD, streams=("S", "R"))
+
+
+def had(found: Job) -> int:
+    return rollup.query(found.conf, "select * from Had").num_rows
+
+
+@pytest.mark.parametrize("left", [1, 5])
+def test_statements_that_are_taken_back_get_again_what_came_since_of_every_stream(tmp_path: Path, left: int) -> None:
+    real = told(tmp_path)
+    once(real.path)
+    records = RecordFolder(real.conf.tables / "_rollup" / FOLDER)
+    assert (had(real), len(records.numbers())) == (80, 8)
+    for number in records.numbers()[left:]:
+        records.path(number).unlink()
+    assert had(real) == 10 * left
+    add(tmp_path, 4)
+    once(real.path)
+    assert (had(real), found_events(real, "A")) == (100, 50)
+
+
+def test_statements_without_any_record_begin_anew_and_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = told(tmp_path)
+    once(real.path)
+    assert "begin here" not in capsys.readouterr().out
+    shutil.rmtree(real.conf.tables / "_rollup" / FOLDER)
+    add(tmp_path, 4)
+    once(real.path)
+    assert re.search(r"statements have no state and begin here.*batches=\{'S': 4, 'R': 4\}", capsys.readouterr().out)
+    assert (had(real), found_events(real, "A")) == (20, 50)
+
+
+def damages(path: Path) -> Iterator[str]:
+    """One damage after the other, each of the file as it was."""
+    content = path.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    for how, made in {"cut": content[:middle], "a byte short": content[:-1], "empty": b"", "flipped": flipped}.items():
+        path.write_bytes(made)
+        yield how
+    path.unlink()
+    if not path.name.startswith("commit"):
+        yield "gone"
+    path.mkdir()
+    yield "a folder"
+    path.rmdir()
+    path.write_bytes(content)
+
+
+def test_damage_to_what_statements_have_committed_is_named_with_a_cure_that_helps(tmp_path: Path) -> None:
+    real = told(tmp_path)
+    once(real.path)
+    commits = Commits(real.conf.tables / "_rollup" / FOLDER)
+    number = commits.numbers()[-1]
+    record = commits.folder / f"commit-{number:012d}.json"
+    (rows,) = commits.folder.glob(f"open-*-{number:012d}.arrow")
+    attempts = [
+        lambda: commits.newest(),
+        lambda: rollup.query(real.conf, "select * from Had"),
+        lambda: rollup.query(real.conf, "from Had select *"),
+        lambda: once(real.path),
+    ]
+    for file in (record, rows):
+        for how in damages(file):
+            for attempt in attempts:
+                with pytest.raises(StoreError) as caught:
+                    attempt()
+                said = str(caught.value)
+                assert str(file) in said, how
+                assert how == "a folder" or "remove the newest commit-" in said, how
+    assert had(real) == 80
+    commits.folder.rename(commits.folder.with_name("elsewhere"))
+    commits.folder.write_text("no folder")
+    for attempt in attempts:
+        with pytest.raises(StoreError, match=f"{commits.folder}"):
+            attempt()

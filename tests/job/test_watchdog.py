@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from rollup.hosts.exchange import place, sweep
+from rollup.hosts.spark.tasks.daemon import EARLY
 from rollup.hosts.spark.watching.processes import ended_on_error, spent
 from rollup.hosts.spark.watching.watchdog import ENDED, SAID, Watchdog
 from tests.job.jobs import ROOT, Job
@@ -196,10 +197,19 @@ def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.wait()
 
 
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def java(process: subprocess.Popen[str]) -> int:
     """Its Java."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return next(int(pid) for pid in children if "java" in Path(f"/proc/{pid}/comm").read_text())
+    return next(pid for pid in children(process.pid) if "java" in Path(f"/proc/{pid}/comm").read_text())
+
+
+def early(pid: int) -> int:
+    """The daemon of workers that was begun beside Java, which is below it as all that works for a batch."""
+    words = {child: Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children(pid)}
+    return next(child for child, said in words.items() if EARLY.encode() in said)
 
 
 def group(process: subprocess.Popen[str]) -> None:
@@ -216,6 +226,7 @@ def test_a_job_whose_java_is_ended_says_so_in_a_line_and_all_at_once_end_cleanly
     running: tuple[subprocess.Popen[str], Path], end: Callable[[subprocess.Popen[str]], None], code: int, lines: int
 ) -> None:
     process, _ = running
+    assert children(early(java(process))), "the workers of the first batch had loaded before it"
     end(process)
     _, said = process.communicate(timeout=120)
     assert process.returncode == code, said

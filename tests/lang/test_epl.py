@@ -32,6 +32,8 @@ REFUSED = {
     *(("stmt_invalid", name) for name in ("11", "15")),
     *(("stmt_refused_values", name) for name in ("s3", "s6", "s7")),
     ("stmt_refused_clauses", "s25"),
+    *(("subq_columns", name) for name in ("s26", "s27")),
+    ("win_batches_refused", "s14"),
 }
 """The statements of the conformance cases whose fault is one of syntax."""
 
@@ -102,6 +104,8 @@ def _body(text: str) -> Any:
 def _recorded() -> Iterator[tuple[str, str, str]]:
     """Case, statement, text; the name of a request is empty."""
     for path in sorted(CONFORMANCE.glob("*.json")):
+        if path.name.startswith("stmt_invalid_"):
+            continue  # one mistake a statement: that each is refused is what the case itself says
         case = json.loads(path.read_text())
         for text in case["schemas"]:
             yield case["name"], "schema", text

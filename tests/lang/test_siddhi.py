@@ -18,7 +18,8 @@ from lark import UnexpectedInput
 from lark.lexer import BasicLexer, LexerThread
 
 from rollup.core.errors import RollupError
-from rollup.lang.siddhi.apps import constants_of, parse_query, siddhi_grammar
+from rollup.lang.siddhi.apps import parse_query, siddhi_grammar
+from rollup.lang.siddhi.constants import constants_of
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program, compile_app
 from rollup.retrieval.questions import Ask, plan

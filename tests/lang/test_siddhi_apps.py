@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+from typing import Any
 
 import pytest
 
-from rollup.core.errors import RollupError
+from rollup.core.errors import PlanError, QueryError, RollupError
+from rollup.hosts.local import LocalHost
 from rollup.lang.sections import sections
 from rollup.lang.siddhi.statements.app import Emitted, SiddhiApp
+from rollup.program import compile_app
+from tests.conformance.compare import same_rows
 
 
 def values(app: SiddhiApp, stream: str) -> list[tuple[object, ...]]:
@@ -199,6 +204,23 @@ TIMED = (
         ("from A as a join S#window.length(2) as s on A.k == s.k select a.k insert into Out;", "'A.k' is not known"),
         ("from S select instanceOfLong(v, ts) as x insert into Out;", "takes 1 argument"),
         ("from every T select * insert into Out;", "is a table"),
+        ("from S join A within 5 sec select S.v as v insert into Out;", "a join has the times of its windows"),
+        ("from every (e1=S -> e2=A within 1 sec) select e1.v as v insert into Out;", "`within` ends a pattern"),
+        ("from S[v = 1] select v insert into Out;", "unexpected '=' .write == to compare"),
+        ("from S[v in (1, 2)] select v insert into Out;", r"unexpected '\('"),
+        ("from S[v > 1 select v insert into Out;", "a closing ] is missing"),
+        ("from S where v > 1 select v insert into Out;", "a condition stands in brackets"),
+        ("from every e1=S -> e2=A within 'x' select e1.v as v insert into Out;", "expected a whole number"),
+        ("define trigger U at every 5;", "expected .*a unit of time"),
+        ("from S select v output snapshot every 2 events insert into Out;", "a snapshot is taken by time"),
+        (
+            "@purge(enable='maybe', interval='1 sec', idle.period='1 sec') partition with (k of S) begin from S insert into O; end;",
+            "'true' or 'false', not 'maybe'",
+        ),
+        ("@app:playback(foo='x') define stream X (k string);", "foo of @app:playback is not acted on"),
+        ("@app:name('a') @app:name('b') define stream X (k string);", "two @app:name"),
+        ("from e1=S, every e2=A select e2.v as v insert into Out;", "a sequence takes events"),
+        ("@info(name='q') from S insert into O; @info(name='q') from A insert into P;", "two queries are called 'q'"),
     ],
 )
 def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, problem: str) -> None:
@@ -227,6 +249,129 @@ def test_what_a_statement_says_and_is_not_acted_on_is_refused_at_its_place(state
         SiddhiApp("define stream S (k string);\n" + statement)
     assert refused.value.line == 2
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("from S#window.timeBatch(0) select k insert into Out;", "a time longer than none"),
+        ("from S#window.externalTimeBatch(ts, 0) select k insert into Out;", "a time longer than none"),
+        ("from every not S for 0 sec select 1 as x insert into Out;", "a time longer than none"),
+        ("from every not S for 0 sec, e=A select e.k as x insert into Out;", "a time longer than none"),
+        ("from every e=S<3:2> -> f=A select f.k as x insert into Out;", "a count from 3 to 2 is of no event"),
+        ("from every e=S<0>, f=A select f.k as x insert into Out;", "a count from 0 to 0 is of no event"),
+        ("define trigger U at every 0 sec;", "ticks at every 0 ms"),
+        ("@app:playback(idle.time='1 sec', increment='1 sec') define stream X (k string);", "idle.time and increment"),
+        ("@app:foo define stream X (k string);", "@app:foo is not acted on"),
+        ("@async(buffer.size='64') define stream X (k string);", "@async of stream X is not acted on"),
+        ("@sink(type='log') define stream X (k string);", "@sink of stream X is not acted on"),
+        ("@OnError(action='STREAM') define stream X (k string);", "@OnError of stream X is not acted on"),
+    ],
+)
+def test_what_could_never_end_or_would_be_passed_over_is_refused_with_its_place(text: str, problem: str) -> None:
+    """The reference engine takes most of these; several would divide by nothing or go on for ever."""
+    with pytest.raises(RollupError, match=problem) as refusal:
+        SiddhiApp(f"{TIMED}\n{text}")
+    assert refusal.value.line == 2
+
+
+@pytest.mark.parametrize("name", ["@app:name", "@App:name", "@APP:Name"])
+@pytest.mark.parametrize("query", ["from S select k insert into O;", "from S#window.length(1) select k insert into O;"])
+def test_annotations_of_the_app_are_known_in_any_case_alone_and_in_a_job(name: str, query: str) -> None:
+    text = f"{name}('mine') define stream S (k string); {query}"
+    assert SiddhiApp(text).streams["O"]
+    assert compile_app(text).app.name == "mine"
+
+
+CIRCLES = {
+    "from S insert into Out; from Out insert into S;": "S -> Out -> S",
+    "define window W (v int) length(2); from S insert into W; from W select v + 1 as v insert into S;": "S -> W -> S",
+    "partition with (v of S) begin from S insert into #M; from #M insert into #M; end;": "#M -> #M",
+}
+
+
+@pytest.mark.parametrize("circle", CIRCLES)
+def test_an_endless_circle_is_stopped_with_its_path(circle: str) -> None:
+    app = SiddhiApp(f"define stream S (v int); {circle}")
+    with pytest.raises(QueryError, match=f"there is no end: {CIRCLES[circle]} "):
+        app.send("S", [(1,)])
+
+
+def test_a_circle_that_a_filter_ends_goes_round_until_then() -> None:
+    app = SiddhiApp("define stream S (v int); from S[v < 200] select v + 1 as v insert into S;")
+    app.send("S", [(1,)])
+    assert [row.values for row in app.taken()] == [(v,) for v in range(2, 201)]
+
+
+@pytest.mark.parametrize(
+    "values", [[1, "1", "1"], ["a", "a", "b"], [[1, "x"], [1, "x"], ["y"]], [{"k": 1}, {"k": 1}, "{k=2}"]]
+)
+def test_an_object_is_a_key_by_its_text(values: list[Any]) -> None:
+    text = "define stream S (o object); from S select count() as n group by o insert into A;"
+    app = SiddhiApp(text + "partition with (o of S) begin from S select count() as n insert into B; end;")
+    for value in values:
+        app.send("S", [(value,)])
+    counted = [1, 2, 3 if len({str(value) for value in values}) == 1 else 1]
+    found = app.taken()
+    for stream in "AB":
+        assert [row.values[0] for row in found if row.stream == stream] == counted
+
+
+@pytest.mark.parametrize(
+    ("call", "least", "none", "most"),
+    [
+        ("math:sqrt(d)", math.nan, 0.0, 1e154),
+        ("math:ln(d)", math.nan, -math.inf, math.log(1e308)),
+        ("math:exp(d)", math.exp(-8), 1.0, math.inf),
+        ("math:power(d, 0.5)", math.nan, 0.0, 1e154),
+        ("math:power(d, -1)", -0.125, math.inf, 1e-308),
+        ("math:power(d, 401)", -math.inf, 0.0, math.inf),
+        ("math:sin(d * 1e308)", math.nan, 0.0, math.nan),
+        ("math:ceil(d * 1e308)", -math.inf, 0.0, math.inf),
+        ("math:abs(i)", None, 0, 2**31 - 1),
+        ("math:abs(l)", None, 0, 2**63 - 1),
+    ],
+)
+def test_functions_of_numbers_have_an_answer_for_every_number(call: str, least: Any, none: Any, most: Any) -> None:
+    """Doubles as IEEE 754 has them, as in declarations of rollups; a whole number beyond its type is null."""
+    app = SiddhiApp(f"define stream S (i int, l long, d double); from S select {call} as x insert into Out;")
+    app.send("S", [(-(2**31), -(2**63), -8.0), (0, 0, 0.0), (2**31 - 1, 2**63 - 1, 1e308)])
+    assert same_rows([[least], [none], [most]], values(app, "Out"), ordered=True)
+
+
+ALIKE = """math:power(d, 0.5)|math:power(d, -1)|math:sqrt(d)|math:ln(d)|math:exp(d)|math:ceil(d)|math:floor(d)|math:abs(i)
+math:abs(l)|-i|i * i|l * l|i % 0|d / 0.0|maximum(i, 2)|minimum(l, 3L)|str:concat(k, i)|str:length(k)|str:upper(k)
+coalesce(i, 1)|default(k, 'x')|ifThenElse(i > 0, d, 0.0)|instanceOfFloat(f)|instanceOfString(k)|instanceOfLong(i)
+f + d|i + f|convert(i, 'long')|convert(k, 'bool')|i is null|not (i > 0)|k == 'ab' or i > 0"""
+
+
+def test_a_function_means_the_same_in_a_plain_query_of_a_job_and_in_a_statement() -> None:
+    calls = [call for line in ALIKE.splitlines() for call in line.split("|")]
+    select = ", ".join(f"{call} as c{place}" for place, call in enumerate(calls))
+    defined = "define stream S (k string, i int, l long, f float, d double);"
+    events = [("ab", -(2**31), -(2**63), -1.5, -8.0), (None,) * 5, ("", 0, 0, 0.0, 0.0), ("x", 5, 2**63 - 1, 0.1, 1e99)]
+    app = SiddhiApp(f"{defined} from S#window.length(9) select {select} insert into Out;")
+    for event in events:
+        app.send("S", [event])
+    host = LocalHost.of(f"{defined} from S select {select} insert into Out;")
+    host.send("S", events)
+    plain = [list(row.values()) for stream, rows in host.emitted if stream == "Out" for row in rows.to_pylist()]
+    for call, *pair in zip(calls, zip(*values(app, "Out"), strict=True), zip(*plain, strict=True), strict=True):
+        assert same_rows([pair[0]], [pair[1]], ordered=True), call
+
+
+def test_a_query_that_asks_a_table_with_in_is_a_statement() -> None:
+    text = "define stream S (k string); define table T (k string); from S[not (T.k == k in T)] select k insert into O;"
+    assert compile_app(text).statements is not None
+
+
+def test_a_question_to_an_aggregation_cannot_fill_a_table() -> None:
+    text = """define stream S (k string, v double, ts long); define table T (k string);
+define aggregation Agg from S select k, sum(v) as t group by k aggregate by ts every seconds...minutes;
+from S join Agg on S.k == Agg.k within '2020-**-** **:**:**' per 'minutes' select Agg.k as k insert into T;"""
+    with pytest.raises(PlanError, match="cannot fill T") as refused:
+        sections(text)
+    assert (refused.value.line, refused.value.hint is not None) == (3, True)
 
 
 @pytest.mark.parametrize("define", ["define table T (k string);", "define window T (k string) length(2);"])

@@ -103,6 +103,22 @@ COVERED = {
     "batch keys": "select symbol, volume, avg(price) as s from S#length_batch(4) group by symbol, volume",
     "batch into T": "insert into T select symbol, price as p, volume as v from S#length_batch(2)",
     "three into T": "insert into T select symbol, price as p, volume as v from S output every 3 events",
+    "two of each": "select irstream symbol, sum(price) as s, max(volume) as m from S#groupwin(symbol)#length(2) "
+    "group by symbol",
+    "some of each": "select sum(volume) as s from S(price > 1)#groupwin(volume)#length(3) output last every 20 msec",
+    "rows every 3": "select irstream symbol, price from S#length(3) output every 3 events",
+    "rows last": "select irstream symbol, price from S#time(30 msec) having volume > 0 output last every 20 msec",
+    "each leaving": "select irstream symbol, price, sum(price) as s, max(volume) as m from S#time(30 msec) group by symbol "
+    "output every 20 msec",
+    "each leaving last": "select irstream symbol, price, sum(price) as s from S#length(3) group by symbol "
+    "having sum(price) > 10 output last every 3 events",
+    "each leaving first": "select irstream symbol, sum(price) as s from S#length(3) output first every 3 events",
+    "batch last": "select symbol, sum(price) as s from S#time_batch(25 msec) group by symbol output last every 40 msec",
+    "batch all": "select irstream symbol, sum(price) as s, count(*) as n from S#length_batch(3) group by symbol "
+    "output all every 20 msec",
+    "batch total last": "select irstream sum(price) as s, count(*) as n from S#time_batch(20 msec) output last every 30 msec",
+    "batch rows every 4": "select irstream symbol, price from S#time_batch(15 msec) output every 4 events",
+    "batch there": "select sum(price) as s from S#length_batch(3) output snapshot every 20 msec",
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
@@ -138,6 +154,12 @@ SEVERAL = [
     ["gone", "gone by length", "batch", "removed"],
     ["batch total", "batch groups", "batch rows", "last of groups"],
     ["batch keys", "batch into T", "of T", "time"],
+    ["rows every 3", "rows last", "each leaving", "removed"],
+    ["each leaving last", "each leaving first", "batch rows every 4"],
+    ["two of each", "some of each", "unique", "removed"],
+    ["keyed", "partitions", "members", "seldom"],
+    ["members", "keyed", "partitions", "removed"],
+    ["batch last", "batch all", "batch total last", "batch there"],
 ]
 
 row = st.fixed_dictionaries(
@@ -422,3 +444,42 @@ def test_a_batch_window_that_goes_over_takes_the_groups_of_its_waiting_rows_with
         [{"symbol": "a", "s": 1.0}, {"symbol": "b", "s": 10.0}, {"symbol": "c", "s": 4.0}]
     ]
     assert [each.executor for each in engine.plan()] == ["columns"]
+
+
+def test_an_output_that_a_jump_made_late_shows_what_had_not_left_its_window_by_then() -> None:
+    engines = [Engine(columns=1), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy("@name('x') select count(*) as n from S#time(25 msec) output every 20 msec")
+        engine.send("S", _events(2))
+        engine.advance(19)
+        engine.jump(25)
+    assert engines[0].rows("x") == engines[1].rows("x") == [{"n": 4}]
+    assert [each.executor for each in engines[0].plan()] == ["columns"]
+
+
+FLOATS = [
+    "select * from F(f > 1.1f)",
+    "select k, f, d * f as x, d - g as y from F where f != g and g <= 16777217",
+    "select k from F(cast(f, double) > 16777216, not (g is null))",
+    "select k, count(f) as n, sum(d + f) as s from F#length(3) group by k",
+    "select a.f as f, b.g as g from pattern [every a=F -> b=F(k = a.k, g < a.f) where timer:within(1 sec)]",
+]
+number = st.sampled_from([None, 1.1, 1, -0.0, 16777216, 16777217, 3.5e38, 0.1])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    events=st.lists(st.fixed_dictionaries({"k": st.sampled_from("ab"), "f": number, "g": number, "d": number})),
+    cut=st.integers(0, 5),
+)
+def test_floats_are_carried_and_compared_as_on_rows(events: list[Any], cut: int) -> None:
+    engines = [Engine(columns=1), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy("create schema F(k string, f float, g float, d double)")
+        for place, text in enumerate(FLOATS):
+            engine.deploy(text, f"s{place}")
+        for part in (events[:cut], events[cut:]):
+            engine.send("F", part)
+    assert {each.executor for each in engines[0].plan()} == {"columns"}
+    assert [list(map(_exact, engine.heard())) for engine in engines[:1]] == [list(map(_exact, engines[1].heard()))]

@@ -6,6 +6,8 @@ one also runs with its state taken out and put into a new engine before each eve
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rollup.core.errors import PlanError, QueryError
+from rollup.engine.rows.patterns import algebra
 from rollup.live import Arrived, Engine
 
 SCHEMAS = "create schema A(id string, v int); create schema B(id string, v int);"
@@ -247,3 +250,78 @@ def test_statements_of_one_shape_are_told_in_one_table_as_long_as_their_values_h
     engine.send("L", [{"v": 2**62}] * 2)
     types = {each.statement[0].as_py(): each.rows.schema.types for each in found}
     assert types["v"] == types["n"] == [pa.int64()] and types["sum"] != types["v"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "every a=A -> b=B",
+        "every a=A and every b=B",
+        "every (every a=A and b=B)",
+        "every-distinct(a.v) a=A",
+        "every-distinct(a.v, 1 min) a=A",
+    ],
+)
+def test_a_pattern_that_holds_more_than_its_limit_refuses_the_event(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=5))
+    engine = Engine(0)
+    engine.deploy("create schema A(v int); create schema B(v int);")
+    engine.deploy(f"select * from pattern [{pattern}]")
+    with pytest.raises(QueryError, match="a pattern holds 5 partial matches"):
+        for v in range(20):
+            engine.send("A", {"v": v})
+
+
+def test_every_distinct_forgets_values_whose_span_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=5))
+    engine = Engine(0)
+    engine.deploy("create schema A(v int);")
+    engine.deploy("select a.v as v from pattern [every-distinct(a.v, 3 sec) a=A]", "seen")
+    for v in range(20):
+        engine.advance(1000 * v)
+        engine.send("A", {"v": v})
+    assert [row["v"] for each in engine.heard() for row in each.new] == list(range(20))
+
+
+def test_a_row_of_a_table_may_take_the_key_that_another_leaves() -> None:
+    engine = Engine()
+    engine.deploy("""
+        create schema E(k int, v int);
+        create schema U(k int);
+        create table T(k int primary key, v int, n count(*));
+        into table T select count(*) as n from E group by k;
+        on E merge T where T.k = E.k when matched then update set v = E.v;
+        on U update T set k = T.k + U.k;
+    """)
+    engine.send("E", [{"k": 1, "v": 10}, {"k": 2, "v": 20}, {"k": 3, "v": 30}, {"k": 2, "v": 21}])
+    for step in (1, -1, 1):
+        engine.send("U", {"k": step})
+    assert [tuple(row.values()) for row in engine.query("select k, v, n from T order by k")] == [
+        (2, 10, 1),
+        (3, 21, 2),
+        (4, 30, 1),
+    ]
+
+
+def test_events_without_properties_are_counted_and_heard_alike_over_columns_and_on_rows() -> None:
+    heard = []
+    for columns in (256, None):
+        engine = Engine(columns=columns)
+        engine.deploy(
+            "create schema E(); @name('n') select count(*) as n from E; @name('m') select 1 as x from pattern [every E -> E]"
+        )
+        engine.send("E", [{} for _ in range(300)])
+        heard.append([(each.statement, each.new) for each in engine.heard()])
+    assert heard[0] == heard[1] and len(heard[0]) > 300
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_no_decimal_either(value: float) -> None:
+    engine = Engine()
+    engine.deploy(
+        "create schema E(x double); @name('s') select cast(x, bigdecimal) as d, cast(cast(x, bigdecimal), int) as i from E"
+    )
+    engine.send("E", {"x": value})
+    assert [each.new for each in engine.heard()] == [[{"d": None, "i": None}]]

@@ -98,7 +98,7 @@ def test_explain_names_tables_versions_files_and_open_buckets(trades: Asker) -> 
 
 
 REFUSED = [
-    ("from B within '2018-**-** **:**:**' per 'days'", 1, 6, "'B' is not defined"),
+    ("from B within '2018-**-** **:**:**' per 'days'", 1, 6, "there is no aggregation 'B'"),
     ("from A\nwithin '2018-**-** **:**' per 'days'", 2, 8, "no time pattern"),
     ("from A within '2018-**-01 **:**:**' per 'days'", 1, 15, "star before a number"),
     ("from A within '2018-13-** **:**:**' per 'days'", 1, 15, "names no instant"),

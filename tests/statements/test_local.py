@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rollup.core.errors import ConfigError, PlanError, RollupError, SyntaxProblem
 from rollup.hosts.local import LocalHost
-from rollup.hosts.statements.commits import Commits
 from rollup.program import Program, compile_app
+from rollup.statements.committed.commits import Commits
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
 

@@ -14,8 +14,8 @@ import pytest
 from rollup.core.errors import ConfigError
 from rollup.engine.state import State
 from rollup.hosts.spark.tasks.statement_step import StepSpec, leave_events, step_of_shard, taken_in
-from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import Declaration, compile_app
+from rollup.statements.committed.commits import Saved, rows_of, saved_in
 from rollup.statements.compiled import Statements
 from rollup.statements.component import Event, Streams, Taken
 from rollup.statements.flow import Flow, States

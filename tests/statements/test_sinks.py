@@ -79,6 +79,24 @@ def test_a_folder_has_a_file_a_commit(tmp_path: Path) -> None:
     assert [pq.read_table(file).to_pylist() for file in files] == [ONE.to_pylist(), TWO.to_pylist()]
 
 
+@pytest.mark.parametrize("where", ["a file", "a file/below it", "nothing may be made here", "n" * 300])
+@pytest.mark.parametrize("kind", ["delta", "files", "postgres"])
+def test_a_place_that_takes_no_rows_is_named_with_what_becomes_of_them(tmp_path: Path, kind: str, where: str) -> None:
+    (tmp_path / "a file").write_text("mine")
+    path = Path("/proc/none") if where.startswith("nothing") else tmp_path / where
+    made: dict[str, Sink] = {
+        "delta": DeltaSink({"path": str(path), "name": "S"}),
+        "files": FileSink({"path": str(path)}),
+        "postgres": SqlSink({"url": f"sqlite:///{path}", "table": "t", "name": "S"}),
+    }
+    with pytest.raises(StoreError) as caught:
+        made[kind].write(ONE, "id", 1)
+    said = str(caught.value)
+    assert str(path) in said and "next start brings them again" in said
+    assert "\x1b" not in said and "\n" not in said
+    assert (tmp_path / "a file").read_text() == "mine"
+
+
 def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:
     sink = DeltaSink({"path": str(tmp_path / "t"), "name": "S"})
     sink.write(ONE, "id", 1)

@@ -44,9 +44,11 @@ def test_answers_are_those_of_the_store_in_memory_also_after_every_restart(polic
     for number, batch in enumerate(batches(3)):
         memory.send("S", batch)
         stored.send("S", batch)
-        if number % 3 == 1:
+        restarted = number % 3 == 1  # the last batch, too
+        if restarted:
             stored = host(text, on(url))
-        assert answers(stored) == answers(memory)
+        if restarted or policy == "correct":  # the others have the same answers between restarts, from the same code
+            assert answers(stored) == answers(memory)
     assert stored.pipelines["Agg"].state.clocks == memory.pipelines["Agg"].state.clocks
 
 

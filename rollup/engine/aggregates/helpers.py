@@ -15,6 +15,7 @@ from rollup.core.sketches import QUANTILES
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
 from rollup.engine.operators import divide_decimal, single
+from rollup.engine.reals import orderable, ordered_value
 
 
 def mean(total: Any, n: int) -> Any:
@@ -140,6 +141,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,  # a power of one half is another double in compiled loops
     "single": single,
     "sorted_list": SortedList,
+    "orderable": orderable,
+    "ordered_value": ordered_value,
     "mean": mean,
     "middle": middle,
     "mean_deviation": mean_deviation,

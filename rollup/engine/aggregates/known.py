@@ -88,23 +88,25 @@ AVG = Aggregate(
     kept=Kept((partials.SUM, partials.COUNT), _mean_kept),
 )
 MIN = Aggregate(
-    "min", {"values": SORTED}, "{values}.add({x})", "{values}.discard({x})", "{values}[0] if {values} else None", _first,
-    merge="{values}.update({o_values})", kept=_itself(partials.MIN),
+    "min", {"values": SORTED}, "{values}.add(orderable({x}))", "{values}.discard(orderable({x}))",
+    "ordered_value({values}[0]) if {values} else None", _first, merge="{values}.update({o_values})", kept=_itself(partials.MIN),
 )  # fmt: skip
 MAX = Aggregate(
-    "max", MIN.slots, MIN.enter, MIN.leave, "{values}[-1] if {values} else None", _first, merge=MIN.merge,
-    kept=_itself(partials.MAX),
+    "max", MIN.slots, MIN.enter, MIN.leave, "ordered_value({values}[-1]) if {values} else None", _first,
+    merge=MIN.merge, kept=_itself(partials.MAX),
 )  # fmt: skip
 MEDIAN = Aggregate(
     "median", MIN.slots, MIN.enter, MIN.leave, "middle({values})", _number(lambda kind: DOUBLE), merge=MIN.merge
 )
 MINEVER = Aggregate(
-    "minever", {"least": "None"}, "{least} = {x} if {least} is None or {x} < {least} else {least}", None, "{least}", _first,
-    merge="{least} = {o_least} if {least} is None or ({o_least} is not None and {o_least} < {least}) else {least}",
+    "minever", {"least": "None"}, "{least} = {x} if {least} is None or {x} < {least} or {least} != {least} else {least}", None, "{least}", _first,
+    merge="{least} = {o_least} if {least} is None or {o_least} is not None and ({o_least} < {least} or {least} != {least}) "
+    "else {least}",
 )  # fmt: skip
 MAXEVER = Aggregate(
-    "maxever", {"most": "None"}, "{most} = {x} if {most} is None or {x} > {most} else {most}", None, "{most}", _first,
-    merge="{most} = {o_most} if {most} is None or ({o_most} is not None and {o_most} > {most}) else {most}",
+    "maxever", {"most": "None"}, "{most} = {x} if {most} is None or {x} > {most} or {x} != {x} else {most}", None, "{most}", _first,
+    merge="{most} = {o_most} if {most} is None or {o_most} is not None and ({o_most} > {most} or {o_most} != {o_most}) "
+    "else {most}",
 )  # fmt: skip
 _MOMENTS = {"n": "0", "mean": "0.0", "m2": "0.0"}
 _MOMENTS_IN = "{n} += 1; d = {x} - {mean}; {mean} += d / {n}; {m2} += d * ({x} - {mean})"

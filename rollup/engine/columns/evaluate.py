@@ -70,6 +70,11 @@ def passing(expr: Expr | None, columns: Columns, rows: int) -> pa.Array | None:
     return None if expr is None else pc.fill_null(evaluate(expr, columns, rows), False)
 
 
+def flags(mask: pa.Array | None, rows: int) -> np.ndarray:
+    """A mask without nulls as numpy has it; None: of `rows` rows each."""
+    return np.ones(rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
+
+
 def arrow(kind: DataType) -> pa.DataType:
     """The Arrow type of a column of this type."""
     if kind.arrow is None:
@@ -132,7 +137,7 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
 def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     compare = _COMPARE.get(expr.op.name)
     if compare is not None and not (pa.types.is_boolean(args[0].type) and compare not in (pc.equal, pc.not_equal)):
-        return compare(*args)
+        return compare(*map(as_double, args))
     simple: Mapping[str, Callable[..., Any]] = {
         op.NOT.name: pc.invert,
         op.IS_NULL.name: pc.is_null,
@@ -149,6 +154,11 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
+
+
+def as_double(values: Any) -> Any:
+    """Floats as doubles: Arrow would round what it compares or adds them with; all else as it is."""
+    return values.cast(pa.float64()) if pa.types.is_float32(values.type) else values
 
 
 def _narrowed(values: pa.Array) -> pa.Array:

@@ -43,9 +43,11 @@ def mean_of_whole(total, n):
     """As exact as Python's: rounded once, also where the total has more bits than a double."""
     if -(2**53) <= total <= 2**53:
         return total / n
-    rest = total % n << 30
-    fine = (total // n << 30) + rest // n
-    return (fine | (rest % n != 0)) / 2**30
+    # Below 2**31 values of 32 bits: the quotient has 23 to 32 bits and fits 64 with 32 more. At least 55 in all are the
+    # 53 of a double, the one that rounds, and one that says whether there is more.
+    rest = total % n << 32
+    fine = (total // n << 32) + rest // n
+    return (fine | (rest % n != 0)) / 2**32
 
 
 '''

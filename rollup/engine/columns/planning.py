@@ -7,19 +7,14 @@ from collections.abc import Mapping
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
-from rollup.engine.columns.cores.folded import folded
 from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed import keyed
 from rollup.engine.columns.cores.matched import matched
-from rollup.engine.columns.cores.projecting import filter_project
-from rollup.engine.columns.cores.queued import may_hold, queued
-from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.cores.queued import aggregates, over_stream
 from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import PatternInput, Select, StreamInput
-from rollup.engine.rows.windows.counted import Length
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import RowType
 
 
@@ -31,7 +26,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(kinds))
     if reason is not None:
         return reason
-    if plan.emitted != "new" and (plan.join is not None or context is not None or not _held(plan)):
+    if _hears_leaving(plan, context):
         return "the remove stream"
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
@@ -44,33 +39,17 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return keyed(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
-    if plan.rate.limited:
-        return rated(plan, [arrow(kind) for kind in stream.fields.values()])
-    if _leaving(plan):
-        return queued(plan, stream)
-    if _aggregates(plan):
-        return folded(plan, len(stream.fields))
-    return filter_project(plan)
+    return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)
 
 
-def _held(plan: Select) -> bool:
-    """Whether a statement over one stream has aggregates, or a window."""
-    input = plan.inputs[0]
-    return _aggregates(plan) or (isinstance(input, StreamInput) and input.window is not None)
-
-
-def _leaving(plan: Select) -> bool:
-    """Whether it matters which rows leave a window together, or that they do."""
-    input = plan.inputs[0]
-    if not isinstance(input, StreamInput) or not may_hold(input.window):
+def _hears_leaving(plan: Select, context: Context | None) -> bool:
+    """Whether it asks for rows that leave where columns have none of them."""
+    if plan.emitted == "new":
         return False
-    each = plan.grouping is None and not plan.total
-    return not isinstance(input.window, Length | Time) or not _aggregates(plan) or (each and plan.emitted != "new")
-
-
-def _aggregates(plan: Select) -> bool:
-    """Whether a statement over one stream has aggregates."""
-    return isinstance(plan.inputs[0], StreamInput) and (bool(plan.levels) or plan.grouping is not None)
+    input = plan.inputs[0]
+    if plan.join is not None or context is not None or not isinstance(input, StreamInput):
+        return True
+    return plan.emitted == "old" and input.window is None and not aggregates(plan)
 
 
 def covers(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> str | None:

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollup.engine.row import Delta, Row
-from rollup.engine.rows.actions import (
-    Merge,
+from rollup.engine.rows.acting import (
     MergeInstance,
-    OnSelect,
     OnSelectInstance,
     SetInstance,
+    SplitInstance,
+    StreamUpdateInstance,
+)
+from rollup.engine.rows.actions import (
+    Merge,
+    OnSelect,
     SetVariables,
     Split,
-    SplitInstance,
     StreamUpdate,
-    StreamUpdateInstance,
 )
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.partitions import Partition
@@ -215,9 +217,12 @@ class Component:
             self.runner.insert(lambda: self._into_windows(target, row))
 
     def _into_windows(self, target: str, row: Row) -> None:
-        for window in self.every(target):
+        windows = self.every(target) if self._stores[target] is not None else (self.store(target, self.root),)
+        for window in windows:
             if isinstance(window, NamedWindow) and window.fits(row):
-                window.change([row])
+                window.change((row,))
+        if target in self.runner.indexes:  # patterns hear what is inserted, as the event that it is
+            self.runner.route(target, row)
 
     # variables
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate, row_test
-from rollup.engine.index import Entry, Receiver
+from rollup.engine.index import Entry, Receiver, both_tests
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
-from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Test, Unnest
+from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Window
 
@@ -37,9 +37,9 @@ class InputState:
         self.window: Window | None = windowed.build(home) if windowed is not None else None
         unnest = spec.unnest if isinstance(spec, StreamInput) else ()
         self._unnest = [_Unnesting(each, home) for each in unnest]
-        prior = spec.prior if isinstance(spec, (StreamInput, PatternInput)) else 0
-        self._recent: deque[Row] = deque(maxlen=prior)
-        self._earlier: dict[int, list[Row]] | None = {} if prior else None
+        self._follows = isinstance(spec, StoreInput)
+        self._recent: deque[Row] = deque(maxlen=spec.prior + self._follows)
+        self._earlier: dict[int, list[Row]] | None = {} if spec.prior else None
         condition = spec.condition if isinstance(spec, StoreInput) else None
         self._test = predicate(condition)
 
@@ -56,26 +56,35 @@ class InputState:
             if not rows:  # a list without rows is a change without rows, no list is none
                 passed = self.window is None or self.window.passes_empty
                 return Delta((), (), passed and any(each is not None for each in found))
-        if self._earlier is not None:
-            for row in rows:
-                self._earlier[row.id] = list(self._recent)
-                self._recent.append(row)
+        self.remember(rows)
         if self.window is None:
             return Delta(rows, ())
         return self.window.enter(rows, self._home.environment.clock.now)
 
     def follow(self, delta: Delta) -> Delta:
         """A store has changed: the part that concerns this input."""
-        if isinstance(self.spec, StoreInput) and self.spec.condition is None:
-            return delta
-        return Delta(self.passing(delta.new), self.passing(delta.old))
+        if not isinstance(self.spec, StoreInput) or self.spec.condition is not None:
+            delta = Delta(self.passing(delta.new), self.passing(delta.old))
+        self.remember(delta.new)
+        return delta
+
+    def remember(self, rows: Iterable[Row]) -> None:
+        """Rows have come: those before each of them, where `prior` asks for them."""
+        if self._earlier is not None:
+            for row in rows:
+                if not self._follows:
+                    self._earlier[row.id] = list(self._recent)
+                self._recent.append(row)
 
     def passing(self, rows: Iterable[Row]) -> list[Row]:
         """The rows of a store that fulfil the input's condition."""
         return [row for row in rows if self._test((row,), (), self._home.environment)]
 
     def earlier(self, row: Row, offset: int) -> Row | None:
-        """The row that arrived `offset` rows before this one."""
+        """The row that arrived `offset` rows before this one; of a store that is followed, before the newest."""
+        if self._follows:
+            there = self._home.environment.arriving and offset < len(self._recent)
+            return self._recent[-1 - offset] if there else None
         known = (self._earlier or {}).get(row.id, ())
         return known[-offset] if 0 < offset <= len(known) else (row if offset == 0 else None)
 
@@ -131,13 +140,6 @@ def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Enviro
     test = row_test(filter.test)(environment) if filter.test is not None else None
     ways = intervals(paths(filter.test, 0), lambda value: compiled(value)((), (), environment))
     return Entry(receiver, input, equals, both_tests(further, test), ways=ways)
-
-
-def both_tests(one: Test | None, other: Test | None) -> Test | None:
-    """One test after the other; None: every row passes."""
-    if one is None or other is None:
-        return one or other
-    return lambda row: one(row) and other(row)
 
 
 class Listening:

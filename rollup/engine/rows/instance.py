@@ -43,6 +43,8 @@ class Instance:
         self.environment: Environment = self.runner.environment.child(where.properties)
         self.alive = False
         self.inputs = [InputState(spec, self) for spec in inputs]
+        self.sole = len(inputs) == 1 and plain(inputs[0])
+        """Whether there is one input, the events of a stream, of which nothing is kept."""
         self._remembers = any(state.remembers for state in self.inputs)
         windows = enumerate(state.window for state in self.inputs)
         self._timed = [(number, window) for number, window in windows if window is not None and window.timed]
@@ -97,6 +99,7 @@ class Instance:
             if isinstance(state.spec, StoreInput) and state.spec.follow:
                 rows = state.passing(self.store(state.spec.store).content())
                 if rows:
+                    state.remember(rows)
                     self.fill(number, rows)
         self.listen()
         for matcher in self._matchers.values():
@@ -306,6 +309,11 @@ class Instance:
 
     def restore_kept(self, state: Any) -> None:
         """Go on with what the statement kept."""
+
+
+def plain(input: Input) -> bool:
+    """Whether an input is the events of a stream, of which nothing is kept."""
+    return isinstance(input, StreamInput) and input.window is None and not input.unnest and not input.prior
 
 
 Built = Callable[["Partition", Order], Instance]

@@ -1,9 +1,10 @@
-"""A condition that names a table's key is answered by the key, so an event costs the same however many rows the table has."""
+"""A condition that says what fields of a store's row equal is answered by these, so an event costs the same however many
+rows the store has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Protocol
 
 from rollup.engine.compiling import Evaluate, compiled_row
 from rollup.engine.conjunctions import conjuncts
@@ -11,18 +12,21 @@ from rollup.engine.expressions import Expr, Field
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import equality
+from rollup.engine.types import DataType, Kind, RowType
+
+Key = tuple[Any, ...]
+_NO_KEYS = (Kind.LIST, Kind.ROW, Kind.ANY, Kind.NULL)
 
 
 class Keyed(Protocol):
-    """A store that may have a key."""
+    """A store that may find rows by what they hold."""
 
-    @property
-    def keys(self) -> tuple[int, ...]:
-        """The places of its key; none: it has none, or one row at most."""
+    def by(self, places: Collection[int]) -> tuple[int, ...]:
+        """By which of some fields it finds rows; none: it has to be looked through."""
         ...
 
-    def find(self, key: tuple[object, ...]) -> Row | None:
-        """The row of a key."""
+    def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """The rows that hold these values at places that `by` has named; None: it has to be looked through this time."""
         ...
 
 
@@ -31,14 +35,55 @@ class ByKey:
 
     def __init__(self, where: Expr | None, place: int) -> None:
         pairs = [pair for part in conjuncts(where) if (pair := equality(part, place)) is not None]
-        self._equals = {own.index: known for known, own in pairs if isinstance(own, Field)}
-        self._key: Evaluate | None = None
+        self._equals = {own.index: known for known, own in pairs if isinstance(own, Field) and _findable(known.type)}
+        self._places: tuple[int, ...] | None = None
+        self._key: Evaluate = compiled_row(())
 
     def rows(self, store: Keyed, r: Rows, e: Environment) -> Sequence[Row] | None:
         """The rows that may fulfil the condition; None: any of them may."""
-        if not store.keys or not self._equals.keys() >= set(store.keys):
-            return None
-        if self._key is None:
-            self._key = compiled_row([self._equals[place] for place in store.keys])
-        row = store.find(self._key(r, (), e))
-        return () if row is None else (row,)
+        if self._places is None:
+            self._places = store.by(self._equals.keys())
+            self._key = compiled_row([self._equals[place] for place in self._places])
+        return store.having(self._places, self._key(r, (), e)) if self._places else None
+
+
+class Finder:
+    """Rows by the values that they hold at some places, in the order in which they came.
+
+    >>> found = Finder((0,), [Row(1, ("a", 1)), Row(2, ("b", 2)), Row(3, ("a", 3))])
+    >>> found.change([Row(4, ("a", 4))], [Row(1, ("a", 1))])
+    >>> found.having(("a",))
+    [Row(3, ('a', 3)), Row(4, ('a', 4))]
+    """
+
+    def __init__(self, places: tuple[int, ...], rows: Iterable[Row]) -> None:
+        self._places = places
+        self._rows: dict[Key, dict[int, Row]] = {}
+        self.change(rows, ())
+
+    def change(self, new: Iterable[Row], old: Iterable[Row]) -> None:
+        """Rows come, then rows leave, which may be some of those."""
+        rows, places = self._rows, self._places
+        for row in new:
+            key = tuple([row.values[place] for place in places])
+            rows.setdefault(key, {})[row.id] = row
+        for row in old:
+            key = tuple([row.values[place] for place in places])
+            found = rows.get(key)
+            if found is not None and found.pop(row.id, None) is not None and not found:
+                del rows[key]
+
+    def having(self, key: Key) -> Sequence[Row]:
+        """The rows with these values."""
+        found = self._rows.get(key)
+        return () if found is None else list(found.values())
+
+
+def findable(kinds: RowType, places: Iterable[int]) -> tuple[int, ...]:
+    """Those of some places whose values can be keys as they are, in order."""
+    types = list(kinds.fields.values())
+    return tuple(place for place in sorted(places) if _findable(types[place]))
+
+
+def _findable(kind: DataType) -> bool:
+    return kind.kind not in _NO_KEYS

@@ -128,7 +128,9 @@ class Pairs:
 
     def _drop(self, place: int, rows: Iterable[Row]) -> None:
         for side in self._sides.values():
-            for row in rows if side.place == place else ():
+            if side.place != place:
+                continue
+            for row in rows:
                 key = self._key(side, row)
                 bucket = side.rows.get(key)
                 if bucket is not None:

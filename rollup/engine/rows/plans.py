@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
+from rollup.engine.index import Test
 from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.selects.grouping import Level
@@ -18,7 +19,6 @@ from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.types import RowType
 
-Test = Callable[[Row], bool]
 Narrowing = tuple[Mapping[int, Any], Test | None]
 """What a partition adds to a filter over a stream: equalities by place, and a further test."""
 
@@ -59,6 +59,7 @@ class StoreInput:
     store: str
     condition: Expr | None = None
     follow: bool = True
+    prior: int = 0
 
 
 @dataclass(frozen=True)

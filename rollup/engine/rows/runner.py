@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import Delta, Row, together
 from rollup.engine.timers import Order, Phase, Timers
 
 Ask = Callable[[Any, Any, Any], Any]
@@ -120,6 +119,27 @@ class Runner:
         else:
             self._cycle(stream, row)
 
+    def send_each(
+        self, stream: str, events: Iterable[tuple[Sequence[Any], int | None]], most: int, tell: Callable[[], None]
+    ) -> None:
+        """Events of a stream one after the other, each at its instant (None: whenever that is); `tell` is called when more
+        than `most` deliveries wait."""
+        index, clock, timers = self.indexes[stream], self.environment.clock, self.timers
+        for values, at in events:
+            if at is not None:
+                if at < clock.now or timers.may_be_due(at):
+                    self.advance_span(at)
+                else:
+                    clock.now = at
+            self.rows = number = self.rows + 1
+            row = Row(number, tuple(values))
+            if self.changes:
+                self._cycle(stream, row)
+            elif entries := index.matches(row):
+                self._cycle(stream, row, entries)
+            if len(self.deliveries) > most:
+                tell()
+
     def route(self, stream: str, row: Row) -> None:
         """A row goes into a stream: at once when nothing runs or rows go depth first, else after what runs."""
         if self._depth_first or not self._running:
@@ -155,12 +175,10 @@ class Runner:
         places = [at for at in range(begin, len(self.deliveries)) if self.deliveries[at].statement == statement]
         if len(places) < 2:
             return
-        deltas = [self.deliveries[at].delta for at in places]
-        new, old = [row for each in deltas for row in each.new], [row for each in deltas for row in each.old]
-        first = self.deliveries[places[0]]
+        delta, first = together([self.deliveries[at].delta for at in places]), self.deliveries[places[0]]
         for at in reversed(places[1:]):
             del self.deliveries[at]
-        self.deliveries[places[0]] = Delivery(statement, first.at, Delta(new, old, any(each.forced for each in deltas)))
+        self.deliveries[places[0]] = Delivery(statement, first.at, delta)
 
     def advance(self, to: int) -> None:
         """The clock jumps: each timer that is due fires once, late, in the order of its instants."""
@@ -184,13 +202,14 @@ class Runner:
             if self.fired is not None:
                 self.fired.append((len(self.deliveries), phase))
 
-    def _cycle(self, stream: str, row: Row) -> None:
+    def _cycle(self, stream: str, row: Row, entries: Sequence[Entry] | None = None) -> None:
+        """A row to those whom it concerns (`entries`, where that is known), and what it causes."""
         if self._running:
             self._receive(stream, row)
             return
         self._running = True
         try:
-            self._receive(stream, row)
+            self._receive(stream, row, entries)
             if self._inserts or self._tells or self._waiting:
                 self.direct = len(self.deliveries)
                 self._drain()
@@ -200,34 +219,35 @@ class Runner:
         finally:
             self._running = False
 
-    def _receive(self, stream: str, row: Row) -> None:
+    def _receive(self, stream: str, row: Row, entries: Sequence[Entry] | None = None) -> None:
         """All matches are known before the first is told, so nothing that this event starts sees it."""
         if self.changes:
             for _, change in self.changes.get(stream, ()):
                 row = change(row)
-        self.current = (stream, row)
         self._trail.append(stream)
-        try:
+        if entries is None:
             entries = self.indexes[stream].matches(row)
-            if entries:
+        if entries:
+            self.current = (stream, row)
+            try:
                 self.tell(entries, row)
-        finally:
-            self.current = None
+            finally:
+                self.current = None
 
     def tell(self, entries: Sequence[Entry], row: Row) -> None:
         """An event to those whose filters it passed, each once with all its inputs."""
         if self.resting:
             entries = [entry for entry in entries if id(entry.receiver) not in self.resting]
         receiver: Receiver | None = None
+        place, end = 0, len(entries)
         try:
-            if len(entries) == 1:
-                receiver = entries[0].receiver
-                receiver.receive(entries[0].inputs, row)
-                return
-            for _, group in groupby(entries, key=_receiver):
-                several = list(group)
-                receiver = several[0].receiver
-                receiver.receive([entry.input for entry in several], row)
+            while place < end:
+                receiver, inputs = entries[place].receiver, entries[place].inputs
+                place += 1
+                while place < end and entries[place].receiver is receiver:
+                    inputs = (*inputs, entries[place].input)
+                    place += 1
+                receiver.receive(inputs, row)
         except QueryError:
             if receiver is not None:
                 self.refused = (row, receiver.order)
@@ -278,7 +298,3 @@ class Runner:
         if self._inserts or self._tells or self._waiting:
             for queue in (self._inserts, self._tells, self._waiting):
                 queue.clear()
-
-
-def _receiver(entry: Entry) -> int:
-    return id(entry.receiver)

@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, predicate
+from rollup.engine.reals import orderable
 from rollup.engine.row import NOTHING, Delta, Row, Rows, comparable
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pairing import pairs
@@ -42,13 +43,13 @@ class SelectInstance(Instance):
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
         self._plain = plan.finish == Finish()
-        self._alone = type(self) is SelectInstance and _alone(plan)
         self._sole = self.inputs[0] if type(self) is SelectInstance and _sole(plan) else None
         self._contained = any(isinstance(each, StreamInput) and each.unnest for each in plan.inputs)
+        self._adds_up = not alone or _adds_up(plan, self.kind)
         self.outputs = Outputs(
             plan.rate,
             self.kind,
-            self.kind.update if not alone or _adds_up(plan, self.kind) else self._update,
+            self.kind.update if self._adds_up else self._update,
             self.content,
             self.environment,
             self._emit,
@@ -59,7 +60,6 @@ class SelectInstance(Instance):
         )
         self._direct = self.outputs.direct
         """Whether nothing ever waits for an output."""
-        self._adds_up = not alone or _adds_up(plan, self.kind)
         self._leaves = self._says_what_leaves() or not (isinstance(self.kind, PerRow) and self.kind.plain)
         """Whether rows that leave make a difference."""
 
@@ -125,7 +125,16 @@ class SelectInstance(Instance):
                 self._moved(Delta((row,), ()))
             else:
                 self._moved(window.enter((row,), self.environment.clock.now))
-            if not self._alone:
+            if self._timed or self.clocked:
+                self.ask_timers()
+
+    def followed(self, number: int, delta: Delta) -> None:
+        """A store that an input follows has changed."""
+        if self._sole is None:
+            super().followed(number, delta)
+        elif self.alive and (part := self._sole.follow(delta)):
+            self._moved(part)
+            if self.clocked:
                 self.ask_timers()
 
     def _moved(self, delta: Delta) -> None:
@@ -262,8 +271,9 @@ class SelectInstance(Instance):
     def _give(self, new: list[Row], old: list[Row], forced: bool) -> None:
         target = self.plan.target
         if target is not None:
-            for row in [*(new if target.arriving else ()), *(old if target.leaving else ())]:
-                self.component.insert(target.name, self.partition, self.row(target.of(row.values)))
+            for rows in (new if target.arriving else (), old if target.leaving else ()):
+                for row in rows:
+                    self.component.insert(target.name, self.partition, self.runner.row(target.of(row.values)))
         emitted = self.plan.emitted
         if emitted == "old":
             new, old = old, []
@@ -333,19 +343,10 @@ class SelectInstance(Instance):
 def _sole(plan: Select) -> bool:
     """Whether there is one input, of which nothing is kept but its window."""
     match plan.inputs:
-        case (StreamInput(unnest=(), prior=0) | PatternInput(prior=0) | StoreInput(),):
+        case (StreamInput(unnest=(), prior=0) | PatternInput(prior=0) | StoreInput(prior=0),):
             return plan.join is None and not plan.own_inputs
         case _:
             return False
-
-
-def _alone(plan: Select) -> bool:
-    """Whether each event is answered by itself: no window, no aggregate, no rate, so no clock and nothing to forget."""
-    rate, spec = plan.rate, plan.inputs[0]
-    if not _sole(plan) or not isinstance(spec, StreamInput) or spec.window is not None:
-        return False
-    waits = rate.limited or rate.mode != "default" or rate.after_span is not None or rate.after_events is not None
-    return not (waits or plan.levels or plan.grouping is not None or plan.into is not None)
 
 
 def _adds_up(plan: Select, kind: Kind) -> bool:
@@ -361,8 +362,8 @@ def _adds_up(plan: Select, kind: Kind) -> bool:
 
 
 def compare(a: Sequence[Any], b: Sequence[Any], descending: Sequence[bool]) -> int:
-    """The order of two rows; null stands before all else, after all else when descending."""
-    for one, other, down in zip(a, b, descending, strict=True):
+    """The order of two rows; null stands before all else, after all else when descending; NaN behind all numbers."""
+    for one, other, down in zip(map(orderable, a), map(orderable, b), descending, strict=True):
         if one == other:
             continue
         if one is None or other is None:

@@ -102,10 +102,15 @@ def kept_ddl(kept: StreamDef) -> Iterator[str]:
         check_name(each, f"of {kept.name}:", "postgresql")
     ask = name(f"ask {kept.name}"[:63], INNER)
     yield template("gateway/answer.sql", ask=ask, name=text(kept.name), columns=_typed(kept.attributes))
-    note = text(f"{kept.name}: rows that statements keep, as their last commit left them")
+    note = text(kept_note(kept))
     for schema in (SCHEMA, PUBLIC):
         yield f"create view {name(kept.name, schema)} as select * from {ask}('{{}}', null, null, null)"
         yield f"comment on view {name(kept.name, schema)} is {note}"
+
+
+def kept_note(kept: StreamDef) -> str:
+    """What tools show of a named window or table."""
+    return f"{kept.name}: rows that statements keep, as their last commit left them"
 
 
 def _columns(aggregation: Aggregation) -> str:

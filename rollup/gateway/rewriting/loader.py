@@ -22,16 +22,16 @@ from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError, StoreError
-from rollup.core.untyped import pc
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
+from rollup.gateway.rewriting.kept import readable_rows, without_zeros
 from rollup.gateway.rewriting.mentions import columns
-from rollup.hosts.statements.kept import Kept
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
 from rollup.retrieval.answer import bucket_rows
 from rollup.retrieval.questions import Ask, ask_for, attributes
 from rollup.retrieval.trees import Asked, Sides
+from rollup.statements.committed.kept import Kept
 from rollup.stores.base import Snapshot
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot
 from rollup.stores.postgres.copy import READ_SIZE, CopyRows
@@ -152,12 +152,13 @@ class Loader:
         self._own = threading.local()
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="rollup-load")
         self.threads = threads
-        self.kept = Kept(conf, program)
+        self.kept = Kept(conf.tables, program)
 
     def load(self, key: Key, table: str) -> Load:
         """Compute a key's rows and copy them into a new table. Raises QueryError when there are too many."""
         if key.aggregation in self.kept.tables:
-            kinds, rows = self.kept.tables[key.aggregation].attributes, self._kept_rows(key)
+            kinds = self.kept.tables[key.aggregation].attributes
+            rows = readable_rows(self.kept, key.aggregation, key.number, self._row_limit)
         else:
             aggregation = self._program.aggregations[key.aggregation]
             kinds, rows = columns(aggregation), self._rows(aggregation, key)
@@ -166,15 +167,6 @@ class Loader:
     def newest(self, aggregation: str) -> int:
         """The number of the newest commit, from the store. Raises StoreError when there is none."""
         return self._stores().snapshot(aggregation).number
-
-    def _kept_rows(self, key: Key) -> pa.Table:
-        rows = self.kept.rows(key.aggregation, key.number)
-        if rows.num_rows > self._row_limit:
-            raise QueryError(
-                f"{key.aggregation} holds {rows.num_rows} rows, and {self._row_limit} may be read",
-                hint="raise `row_limit` in [serve]",
-            )
-        return pa.table([_clean(column) for column in rows.columns], names=rows.column_names)
 
     def warm(self) -> None:
         """Open what a first question would have to open, and ask one small one of each aggregation."""
@@ -218,7 +210,7 @@ class Loader:
         if rows.num_rows > self._row_limit:
             raise self._too_many(key)
         kinds = columns(aggregation)
-        return pa.table([_clean(rows[c].cast(kinds[c].arrow)) for c in key.loaded], names=list(key.loaded))
+        return pa.table([without_zeros(rows[c].cast(kinds[c].arrow)) for c in key.loaded], names=list(key.loaded))
 
     def _too_many(self, key: Key) -> QueryError:
         return QueryError(
@@ -328,13 +320,6 @@ def _widened(rows: pa.Table, aggregation: Aggregation) -> pa.Table:
         if missing not in rows.schema.names:
             rows = rows.append_column(missing, pa.nulls(rows.num_rows, kind.arrow))
     return rows
-
-
-def _clean(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text as PostgreSQL can hold it, which is without the character zero."""
-    if not pa.types.is_string(values.type) or not pc.any(pc.match_substring(values, "\0")).as_py():
-        return values
-    return pc.replace_substring(values, "\0", "\ufffd")
 
 
 def delta_folders(conf: Conf, program: Program) -> Mapping[str, Any]:

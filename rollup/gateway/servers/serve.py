@@ -11,26 +11,31 @@ import contextlib
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from rollup.ask_mistakes import without_range
+from rollup.ask_mistakes import without_quotes, without_range
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, RollupError, StoreError
 from rollup.gateway.protocol import refusal
 from rollup.gateway.protocol.proxy import Gateway
 from rollup.gateway.protocol.session import VISITOR, Session
+from rollup.gateway.protocol.wire import Parameter
 from rollup.gateway.rewriting.catalog import call_of
+from rollup.gateway.rewriting.kept import KeptTables
 from rollup.gateway.rewriting.loaded import Budget, Slices, request
 from rollup.gateway.rewriting.loader import Loader, delta_folders
 from rollup.gateway.rewriting.mentions import Reader, Source, Template
 from rollup.gateway.rewriting.readers import Readers
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.private import DATABASE, Mail, PrivateServer
+from rollup.hosts.statements.outlets import sinks_of
+from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
+from rollup.statements.committed.kept import Kept
 from rollup.stores.sql.options import StoreOptions
 
 log = logging.getLogger(__name__)
@@ -92,7 +97,7 @@ class DeltaEndpoint:
             needs=self.reader.needs,
             guard=self.readers.forbidden,
             notice=self.notice,
-            missing=lambda name: without_range(name, self.reader.aggregations),
+            missing=lambda name: _missing(name, self.reader.aggregations, self.loader.kept),
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -191,6 +196,9 @@ class PostgresEndpoint:
         self.program = conf.program()
         self.reader = Reader(self.program.aggregations)
         self.readers: Readers | None = None
+        self.kept = KeptTables(
+            Kept(conf.tables, self.program), store, self.options.row_limit, _sink_tables(conf, self.program)
+        )
         self.database = store.url.database or ""
         self.port = 0
         self._gateway: Gateway | None = None
@@ -199,13 +207,14 @@ class PostgresEndpoint:
         """Look up where the store's functions are, then listen. Raises StoreError."""
         context = self.options.context()
         self.readers = Readers(self.program.aggregations, await asyncio.to_thread(self._schema))
-        await self.readers.start()
+        await asyncio.gather(asyncio.to_thread(self.kept.prepare), self.readers.start())
         self._gateway = Gateway(
             (self.store.url.host or "127.0.0.1", self.store.url.port or 5432),
             self.rewrite,
-            needs=self.reader.needs,
+            needs=lambda sql: self.kept.needs(sql) or self.reader.needs(sql),
             guard=self.readers.forbidden,
-            missing=lambda name: without_range(name, self.program.aggregations),
+            bind=self.bind,
+            missing=lambda name: _missing(name, self.program.aggregations, self.kept.kept),
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -219,11 +228,18 @@ class PostgresEndpoint:
             await self._gateway.close()
         if self.readers is not None:
             await self.readers.close()
+        await asyncio.to_thread(self.kept.close)
 
     async def rewrite(self, sql: str) -> str:
-        """The text the store's server gets."""
+        """The text the store's server gets, once the named windows and tables that it reads are there."""
         assert self.readers is not None
-        return str(await self.readers.read(sql))
+        await self.bind(sql, ())
+        return str(await self.readers.read(sql)) if self.reader.needs(sql) else sql
+
+    async def bind(self, sql: str, parameters: Sequence[Parameter]) -> None:
+        """A statement that was prepared is about to run: it reads the last commit, too."""
+        if self.kept.needs(sql):
+            await asyncio.to_thread(self.kept.refresh, sql)
 
     def _schema(self) -> str:
         engine = sa.create_engine(self.store.url)
@@ -236,6 +252,11 @@ class PostgresEndpoint:
             engine.dispose()
 
 
+def _missing(name: str, aggregations: Mapping[str, Aggregation], kept: Kept) -> tuple[str, str] | None:
+    """Message and hint for a relation that the server does not have."""
+    return without_range(name, aggregations) or without_quotes(name, kept.tables)
+
+
 async def _listening(gateway: Gateway, options: ServeOptions) -> int:
     try:
         return await gateway.start(options.host, options.port)
@@ -245,13 +266,16 @@ async def _listening(gateway: Gateway, options: ServeOptions) -> int:
         ) from None
 
 
-def endpoint(conf: Conf) -> Endpoint:
-    """The endpoint that fits a configuration's store. Raises ConfigError or StoreError."""
+def endpoint(conf: Conf, options: ServeOptions | None = None) -> Endpoint:
+    """The endpoint that fits a configuration's store; its own options unless some are given.
+
+    Raises ConfigError or StoreError.
+    """
     found = _stores(conf, conf.program())
     first = found[0] if found else None
     if first is not None and first.dialect == "postgresql" and all(each == first for each in found):
-        return PostgresEndpoint(conf, first)
-    return DeltaEndpoint(conf)
+        return PostgresEndpoint(conf, first, options)
+    return DeltaEndpoint(conf, options)
 
 
 def _stores(conf: Conf, program: Program) -> list[StoreOptions | None]:
@@ -263,6 +287,12 @@ def _stores(conf: Conf, program: Program) -> list[StoreOptions | None]:
         else:
             found.append(StoreOptions.of({"url": conf.store["url"]}) if conf.store["kind"] == "sql" else None)
     return found
+
+
+def _sink_tables(conf: Conf, program: Program) -> set[str]:
+    """The tables that sinks of statements fill in databases."""
+    sinks = {} if program.statements is None else sinks_of(conf, program)
+    return {str(options["table"]) for options in sinks.values() if options["kind"] == "postgres"}
 
 
 async def serve(conf: Conf, ready: Any = None) -> None:

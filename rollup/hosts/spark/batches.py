@@ -218,7 +218,8 @@ class Batches:
         if taken := found.ahead(stream, query):
             spec = replace(batch.spec, only=(), rows=found.columns(stream), taken=taken)
             rows = self._tasks.collect(batch.given, spec).rows
-        return [found.batch(stream, query, number, rows, results.held, self.plans[stream], prepared)]
+        untouched = self._untouched(found.running.source, lambda other: bool(found.columns(other)))
+        return [found.batch(stream, query, number, rows, results.held, self.plans[stream], prepared, untouched)]
 
     def _asked(
         self, pipeline: Pipeline, batch: Batch, share: _Share, held: Input
@@ -238,7 +239,8 @@ class Batches:
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = after(pipeline.source.get(stream), batch.query, batch.number, following, held, self.plans[stream])
-        source = {**self._untouched(pipeline), **pipeline.source, stream: mark}
+        untouched = self._untouched(pipeline.source, lambda other: bool(self._fed(other, [pipeline])))
+        source = {**untouched, **pipeline.source, stream: mark}
         if pipeline.anew(source):
             say_lost(pipeline, stream)
         return partials, refold, source
@@ -247,16 +249,14 @@ class Batches:
         """The arrival that comes next of a stream, to an aggregation."""
         return arrivals(self._pipelines[name].source.get(stream))
 
-    def _untouched(self, pipeline: Pipeline) -> dict[str, Mark]:
-        """Marks of the streams that feed a pipeline and had nothing for it yet.
+    def _untouched(self, source: Mapping[str, Any], feeds: Callable[[str], bool]) -> dict[str, Mark]:
+        """Marks of the streams that feed a pipeline, or the statements, and had nothing for it yet.
 
         Without them nobody could tell, once the tables go back to a commit of before their first batch, that it lacks
         this: the stream would go on behind what the others have.
         """
-        others = [stream for stream in self._program.inputs if stream not in pipeline.source]
-        return {
-            stream: none(self.ids[stream], self.begun[stream]) for stream in others if self._fed(stream, [pipeline])
-        }
+        others = [stream for stream in self._program.inputs if stream not in source]
+        return {stream: none(self.ids[stream], self.begun[stream]) for stream in others if feeds(stream)}
 
     def spec(self, stream: str) -> TaskSpec:
         """What the tasks of a batch of a stream need, as things stand."""

@@ -54,6 +54,8 @@ _MOMENT = 2.0
 """Seconds between a signal to one process of a job and to the others, at most."""
 _HANGING = 20.0
 """Seconds for a batch that hangs to end when Spark's jobs are cancelled; then Java is ended."""
+_WARMING = 10.0
+"""Seconds that workers which have just been begun may hold up the end of a job."""
 
 
 class SparkHost:
@@ -93,6 +95,7 @@ class SparkHost:
         self._stop = threading.Event()
         self._exchange = Exchange()
         self._cancelled: float | None = None
+        self._warming: threading.Thread | None = None
         self._watchdog = Watchdog(lambda: None if self._java is None else spent(self._java))
         self._batches = Batches(
             conf,
@@ -125,8 +128,10 @@ class SparkHost:
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
         self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
+        if self.statements is not None:
+            self.statements.say_missed(self._batches.begun)
         if isinstance(self._session, Coming) and self._local:
-            warm(self.spark, [self._batches.spec(stream) for stream in self.program.inputs])
+            self._warming = warm(self.spark, [self._batches.spec(stream) for stream in self.program.inputs])
         queries: list[StreamingQuery] = []
         try:
             for stream in self.program.inputs:
@@ -182,6 +187,8 @@ class SparkHost:
         for query in queries:
             with suppress(Py4JError, OSError):  # without Java there is nothing to stop
                 query.stop()
+        if self._warming is not None:
+            self._warming.join(_WARMING)
         gc.unfreeze()
         self._rests.close()
         for store in self._trailing.values():

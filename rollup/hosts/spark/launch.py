@@ -21,8 +21,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rollup.hosts.spark.tasks import daemon, early
 from rollup.hosts.spark.watching.processes import end_all
 from rollup.jars import spark_home
+
+_BESIDE = f'exec 3<&0; "$0" -m {daemon.__name__} {daemon.EARLY} <&3 3<&- & exec 3<&-; exec "$@"'
+"""A shell that begins the daemon of workers and becomes Java's script: so it is a process below Java, whose input is
+Java's. (What a shell begins in the background has no input unless it is told.)"""
 
 
 class Launched:
@@ -81,6 +86,10 @@ def launch(settings: Mapping[str, str], folder: str | None = None) -> Launched |
     command = [str(script), *words, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))]
     environment = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
     environment["SPARK_HOME"] = str(home)  # otherwise the script starts a Python to find it
+    if folder is not None and settings.get("spark.python.daemon.module") == daemon.__name__:
+        command = ["sh", "-c", _BESIDE, sys.executable, *command]
+        environment[early.PLACE] = str(Path(folder) / "daemon")
+        environment.setdefault("PYTHONHASHSEED", "0")  # as pyspark has it for what Java starts
     # Ctrl-C is for Python, which ends Java in order. What is ignored here is so in a child from its first moment on.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -19,8 +19,8 @@ from rollup.conf import Conf
 from rollup.engine.state import State
 from rollup.hosts.spark.placement import Placing
 from rollup.hosts.spark.tasks.statement_step import StepSpec, leave_events, step_of_shard, taken_in
-from rollup.hosts.statements.commits import FILES
 from rollup.program import Declaration, Program
+from rollup.statements.committed.commits import FILES
 from rollup.statements.component import Taken
 from rollup.statements.shards import Divided, Sharded
 from rollup.stores.faults import point

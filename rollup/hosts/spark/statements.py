@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import structlog
 
 from rollup.checkpoint.marks import Plans, after, ahead, done
 from rollup.conf import Conf
@@ -19,12 +20,12 @@ from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.spark.statement_shards import in_shards
 from rollup.hosts.statements.closed import closed_events
-from rollup.hosts.statements.commits import FOLDER, Commits
 from rollup.hosts.statements.outlets import outlets_of
 from rollup.hosts.statements.running import Running
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sources.base import DEAD
+from rollup.statements.committed.commits import FOLDER, Commits
 from rollup.statements.component import Refused
 from rollup.statements.flow import ARRIVAL
 
@@ -49,6 +50,14 @@ class JobStatements:
         program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
         self.running = Running(program, conf.zone, pipelines, commits, outlets_of(conf, program))
         self._program, self._pipelines, self._engine = program, pipelines, engine
+
+    def say_missed(self, begun: Mapping[str, int]) -> None:
+        """Say it when statements begin behind events that the job has had already; `begun`: its last batch of a stream."""
+        missed = {stream: last + 1 for stream, last in begun.items() if last >= 0 and self.columns(stream)}
+        if missed and not self.running.number:
+            structlog.get_logger("rollup").warning(
+                "statements have no state and begin here: events of earlier batches are not in it", batches=missed
+            )
 
     def done(self, stream: str, query: str, number: int) -> bool:
         """Whether this batch was committed already, before a crash."""
@@ -77,8 +86,12 @@ class JobStatements:
         held: Mapping[str, Any],
         plans: Plans,
         prepared: Mapping[str, Prepared],
+        untouched: Mapping[str, Any],
     ) -> pa.Table:
-        """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters."""
+        """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters.
+
+        `untouched` are marks of streams of which nothing has come yet.
+        """
         running = self.running
         if running.lost(stream, query):
             running.restart(stream)
@@ -89,7 +102,7 @@ class JobStatements:
         for name, made in prepared.items():
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
         mark = after(running.source.get(stream), query, number, 0, held, plans)
-        given = running.advance(self._engine, events, {**running.source, stream: mark})
+        given = running.advance(self._engine, events, {**untouched, **running.source, stream: mark})
         return _letters(given.refused)
 
 

@@ -21,10 +21,15 @@ _AS_IN_SQL = {"SPARK_SIMPLIFIED_TRACEBACK": "1"}
 """What Spark sets for tasks over columns alone. A worker serves tasks of its own environment, and no others."""
 
 
-def warm(spark: SparkSession, specs: Sequence[TaskSpec]) -> None:
-    """Begin to let as many tasks as run at once rehearse; nothing waits for them. What fails, fails in a batch too."""
+def warm(spark: SparkSession, specs: Sequence[TaskSpec]) -> threading.Thread:
+    """Begin to let as many tasks as run at once rehearse; no batch waits for them. What fails, fails in a batch too.
+
+    A job that ends waits for the thread: Spark prints stack traces for tasks that its end meets at work.
+    """
     spark.sparkContext.environment.update(_AS_IN_SQL)
-    threading.Thread(target=_warm, args=(spark, specs), name="warming", daemon=True).start()
+    warming = threading.Thread(target=_warm, args=(spark, specs), name="warming", daemon=True)
+    warming.start()
+    return warming
 
 
 def _warm(spark: SparkSession, specs: Sequence[TaskSpec]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +16,9 @@ from rollup.checkpoint.marks import arrivals, done
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.statements.commits import Commits, Saved
 from rollup.plan.app import StreamDef
 from rollup.program import Program
-from rollup.statements.compiled import Part
+from rollup.statements.committed.commits import Commits, Saved, fingerprint
 from rollup.statements.component import Event
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given
 from rollup.statements.shards import refuse_other_shards
@@ -52,7 +50,7 @@ class Running:
         assert program.statements is not None
         self.program, self._commits, self._outlets = program, commits, dict(outlets or {})
         self.flow = Flow(program.statements, program.times, zone)
-        self._texts = {part.name: _fingerprint(part, program.streams) for part in program.statements.parts}
+        self._texts = {part.name: fingerprint(part, program.streams) for part in program.statements.parts}
         written = program.statements.streams
         self.told = told(program)
         self._fed = [one for one in pipelines.values() if one.aggregation.stream in written]
@@ -178,11 +176,3 @@ def bound_to_statements(program: Program) -> set[str]:
     assert program.statements is not None
     fed = {name for name, one in program.aggregations.items() if one.stream in program.statements.streams}
     return fed | set(told(program).values())
-
-
-def _fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
-    """Of all that a state depends on: the text, and the attributes and keys of the streams that it names."""
-    named = [streams[name] for name in sorted(part.names.reads | part.names.writes) if name in streams]
-    said = [" ".join(part.section.text.split()), *(f"{each.name} {dict(each.attributes)}" for each in named)]
-    said += [f"{each.name} by {', '.join(each.table)}" for each in named if each.table is not None]
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]

@@ -139,6 +139,10 @@ class Catalog:
             raise refused(node, f"unknown table {node.name}", f"known: {', '.join(known) or 'none'}")
         return found
 
+    def named(self, item: exp.Expr, ctes: Mapping[str, exp.Query]) -> Table | None:
+        """The table that a thing of the FROM clause names; None for a query, be it one of WITH. Raises as `table` does."""
+        return self.table(item) if isinstance(item, exp.Table) and item.name.lower() not in ctes else None
+
     def bound(self, query: exp.Query, streams: bool = False) -> exp.Query:
         """A query with views in place, every column with its table, every star written out, and types.
 
@@ -203,10 +207,11 @@ class Catalog:
 
     def relation(self, item: exp.Expr, ctes: Mapping[str, exp.Query], now: datetime | None) -> Relation:
         """A relation of a FROM clause."""
-        if isinstance(item, exp.Table) and item.name.lower() not in ctes and self.table(item).moving:
-            return self._moving(self.table(item))
+        table = self.named(item, ctes)
+        if table is not None and table.moving:
+            return self._moving(table)
         if isinstance(item, exp.Table):
-            names = [name.lower() for name, _ in self.table(item).columns] if item.name.lower() not in ctes else None
+            names = [name.lower() for name, _ in table.columns] if table is not None else None
             query: exp.Query = exp.select(*(exp.column(n, quoted=True) for n in names)) if names else exp.select("*")
             tree = self.relational(query.from_(_plain(item)), ctes, now)
         elif isinstance(item, exp.Query):

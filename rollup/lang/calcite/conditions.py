@@ -29,12 +29,16 @@ def check_types(query: exp.Query, model: Model) -> None:
 def _certain(query: exp.Query, model: Model) -> Kinds:
     """The kinds of the columns of tables of the model; what a sub-query makes is of none that is certain here."""
     tables = {table.alias_or_name.lower(): model.find(table.name) for table in query.find_all(exp.Table)}
-    made = {each.alias.lower() for each in query.find_all(exp.Subquery, exp.CTE)}
+    for each in query.find_all(exp.Subquery, exp.CTE):
+        tables[each.alias.lower()] = None
+    kinds = {
+        (alias, name.lower()): kind_of_type(type_)
+        for alias, table in tables.items()
+        for name, type_ in (() if table is None else table.columns)
+    }
 
     def of(column: exp.Column) -> Kind:
-        table = None if column.table.lower() in made else tables.get(column.table.lower())
-        types = {} if table is None else {name.lower(): type_ for name, type_ in table.columns}
-        return kind_of_type(types.get(column.name.lower(), ""))
+        return kinds.get((column.table.lower(), column.name.lower()), Kind.OTHER)
 
     return of
 

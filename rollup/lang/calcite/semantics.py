@@ -158,11 +158,11 @@ def _named_kind(node: exp.Anonymous, of: Kinds) -> Kind:
 
 
 def _binary_kind(node: exp.Binary, of: Kinds) -> Kind:
-    left, right = kind(node.left, of), kind(node.right, of)
     if isinstance(node, (exp.Predicate, exp.Connector)):
         return Kind.BOOLEAN
     if isinstance(node, exp.DPipe):
         return Kind.TEXT
+    left, right = kind(node.left, of), kind(node.right, of)
     if isinstance(node, exp.Sub) and left.moment and right.moment:
         return Kind.INTERVAL
     if isinstance(node, (exp.Add, exp.Sub)):

@@ -25,7 +25,7 @@ from rollup.lang.calcite.model import Model, Table
 from rollup.lang.calcite.planning.lowering import Lowering
 from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
-from rollup.lang.calcite.targets import arranged, check_listed, listed, tables_read, target_of
+from rollup.lang.calcite.targets import arranged, check_listed, listed, nodes_of, tables_read, target_of
 from rollup.lang.calcite.translation import duck
 from rollup.lang.fitting import is_text
 
@@ -268,9 +268,7 @@ class Session:
             raise refused(
                 statement, f"CREATE {statement.kind} is not part of streaming SQL", "CREATE VIEW name AS SELECT .."
             )
-        target = statement.this
-        columns = [c.name for c in target.expressions] if isinstance(target, exp.Schema) else []
-        name = target.this.name if isinstance(target, exp.Schema) else target.name
+        name, columns = target_of(statement).name, [each.name for each in nodes_of(statement)]
         if statement.find(exp.MaterializedProperty) and streaming(statement.expression):
             return self._kept(statement, name)
         self.catalog.bound(statement.expression)

@@ -21,12 +21,17 @@ def tables_read(statement: exp.Expr) -> set[str]:
     return set() if query is None else {table.name.lower() for table in query.find_all(exp.Table)}
 
 
+def nodes_of(statement: exp.Expr) -> list[exp.Expr]:
+    """The columns that a statement lists behind its target, as they stand there."""
+    return list(statement.this.expressions) if isinstance(statement.this, exp.Schema) else []
+
+
 def listed(statement: exp.Expr, width: int) -> tuple[str, ...]:
     """The columns in `INSERT INTO T (a, b)` and in `CREATE VIEW V (a, b)`, none where no list is.
 
     Raises PlanError where the query gives another number of columns than `width`, and for a name twice.
     """
-    nodes = list(statement.this.expressions) if isinstance(statement.this, exp.Schema) else []
+    nodes = nodes_of(statement)
     names = tuple(node.name for node in nodes)
     if names and len(names) != width:
         said = f"{target_of(statement).name} lists {len(names)} columns, the query gives {width}"
@@ -41,7 +46,7 @@ def listed(statement: exp.Expr, width: int) -> tuple[str, ...]:
 
 def check_listed(statement: exp.Expr, columns: Sequence[str], key: Collection[str]) -> None:
     """Raises PlanError, with its place, for a listed name that is no column, and for a list without the key."""
-    nodes = list(statement.this.expressions) if isinstance(statement.this, exp.Schema) else []
+    nodes = nodes_of(statement)
     name, known = target_of(statement).name, {column.lower() for column in columns}
     for node in nodes:
         if node.name.lower() not in known:

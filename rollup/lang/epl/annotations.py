@@ -26,7 +26,7 @@ _HINTS = {
 def check_annotations(annotations: Sequence[Annotation], indexes: Collection[str]) -> None:
     """Raise PlanError for an annotation that is not known, one without its value, and hints that say nothing."""
     for annotation in annotations:
-        name = annotation.name.rsplit(".", 1)[-1].lower()
+        name = annotation.word
         if name not in _KNOWN:
             raise unknown("annotation", annotation.name, [*_TEXT, "public", "private"], annotation)
         value: Any = annotation.value
@@ -40,7 +40,7 @@ def check_annotations(annotations: Sequence[Annotation], indexes: Collection[str
 
 def priority_of(annotations: Sequence[Annotation]) -> int:
     """What `@Priority` says; without it 0."""
-    found = [each.value for each in annotations if each.name.rsplit(".", 1)[-1].lower() == "priority"]
+    found = [each.value for each in annotations if each.word == "priority"]
     return next((int(value) for value in found if isinstance(value, int)), 0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rollup.core.descriptions import descendants
 from rollup.core.nesting import nests
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Const
@@ -19,10 +20,9 @@ from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.deployer import Deployer
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
-from rollup.lang.epl.lowering.targets import check_fits, target_of
+from rollup.lang.epl.lowering.targets import assigned, check_fits, name_of, target_of
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.reader import read_request
-from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
@@ -176,12 +176,12 @@ class _Asking:
         inside = replace(scope, sources=(*scope.sources, initial))
         sets: list[tuple[int, Any]] = []
         for each in body.assignments:
-            name = each.target.name if isinstance(each.target, (ex.Reference, ex.Member)) else render(each.target)
+            target, value = assigned(each, inside)
+            name = name_of(target)
             if name not in info.type.fields:
                 raise unknown(f"column of `{body.store.name}`", name, info.type.fields, each)
-            if each.value is None:
-                raise problem("an assignment needs its value", each)
-            value = lower(each.value, inside)
+            if name in info.aggregated:
+                raise problem(f"`{name}` is an aggregate, which nobody sets", each, "into table")
             check_fits(value.type, info.type.fields[name], name, each)
             sets.append((info.type.index[name], compiled(value)))
         answer: list[Row] = []
@@ -271,9 +271,7 @@ def _by_name(request: sm.Ask, given: Mapping[str, Any] | Sequence[Any]) -> Mappi
 
 
 def _parameters(node: Any) -> list[ex.Parameter]:
-    from rollup.lang.epl.deployer import _walk  # pyright: ignore[reportPrivateUsage]
-
-    return [each for each in _walk(node) if isinstance(each, ex.Parameter)]
+    return [each for each in descendants(node) if isinstance(each, ex.Parameter)]
 
 
 def _key(parameter: ex.Parameter) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
@@ -14,20 +14,20 @@ from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.epl.annotations import check_annotations, priority_of
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
-from rollup.lang.epl.lowering.contexts import lower_context, seen_as
+from rollup.lang.epl.lowering.contexts import check_context, lower_context, seen_as
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
 from rollup.lang.epl.lowering.targets import check_fits, target_of
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.windows import windows
+from rollup.lang.epl.naming import needed
 from rollup.lang.epl.reader import read_module
+from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import contexts as cx
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
-from rollup.lang.epl.tree.node import Node
-from rollup.lang.epl.tree.streams import FilterSource
 
 Undo = Callable[[], None]
 
@@ -64,7 +64,9 @@ class Deployer:
         self.catalog.environment = component.runner.environment
         self.deployments: dict[str, Deployment] = {}
         self._taken: dict[str, int] = {}
-        """Of names that are numbered, the number below which none is free: or each would be looked for from the first."""
+        """Of modules' names that are numbered, the number below which none is free: or all would be tried from the first."""
+        self._named: dict[str, int] = {}
+        """The same of statements' names."""
         self.types: dict[str, RowType] = {}
         """The rows of each statement."""
 
@@ -85,6 +87,7 @@ class Deployer:
         except BaseException:
             for undo in reversed(made.undo):
                 undo()
+            self._named.clear()
             raise
         self.deployments[made.name] = made
         return made
@@ -105,24 +108,25 @@ class Deployer:
             undo()
         del self.deployments[name]
         self._taken.clear()
+        self._named.clear()
 
     def _free_name(self, name: str | None, module: sm.Module) -> str:
         if name is not None and name in self.deployments:
             raise PlanError(f"a module `{name}` is deployed already", hint="undeploy it first")
         wanted = name or module.name or next((s.name for s in module.statements if s.name), None) or "module"
-        number = self._taken.get(wanted, 1)
-        while (found := f"{wanted}-{number}" if number > 1 else wanted) in self.deployments:
+        return self._free(wanted, self._taken, self.deployments)
+
+    def _free(self, wanted: str, taken: dict[str, int], known: Mapping[str, Any]) -> str:
+        """The wanted name, or the first free one with a number; `taken` has the numbers below which none is free."""
+        number = taken.get(wanted, 1)
+        while (found := f"{wanted}-{number}" if number > 1 else wanted) in known:
             number += 1
-        self._taken[wanted] = number
+        taken[wanted] = number
         return found
 
     def _statement_name(self, made: Deployment, module: sm.Module, statement: sm.Statement, number: int) -> str:
         wanted = statement.name or (made.name if len(module.statements) == 1 else f"{made.name}-{number + 1}")
-        found, count = wanted, 1
-        while found in self.types:
-            count += 1
-            found = f"{wanted}-{count}"
-        return found
+        return self._free(wanted, self._named, self.types)
 
     # statements
 
@@ -130,12 +134,13 @@ class Deployer:
         context = None
         if statement.context is not None:
             context = self.catalog.context(statement.context, statement)
+            check_context(statement, self.component.contexts[statement.context].context, self.catalog)
         declared = {each.name: each for each in statement.declarations}
         return Scope(self.catalog, (), Registry(), context, {}, declared=declared, parameters=made.parameters)
 
     def _statement(self, statement: sm.Statement, name: str, made: Deployment, start: bool) -> None:
         check_annotations(statement.annotations, self.catalog.indexes)
-        made.needs |= _needed(statement)
+        made.needs |= needed(statement)
         scope = replace(self._scope(statement, made), slots=None)
         body = statement.body
         kinds = self._declared(body, name, statement, scope, made, start)
@@ -216,11 +221,13 @@ class Deployer:
             raise problem("variant schemas are not supported", body, "create schema name (column type, …)")
         columns: dict[str, DataType] = {}
         for option, names in body.options:
-            for parent in names if option in ("inherits", "copyfrom") else ():
+            if option == "inherits":
+                hint = f"copyfrom {names[0]} takes over its columns; insert into {names[0]} select … its events"
+                raise problem("an event that is heard as one of another stream too is not supported", body, hint)
+            for parent in names if option == "copyfrom" else ():
                 columns |= self.catalog.row_type(parent, body).fields
+        _check_names(body.columns, columns)
         for column in body.columns:
-            if column.name in columns:
-                raise problem(f"two columns are called `{column.name}`", column)
             columns[column.name] = self.catalog.data_type(column.type)
         for name in (name for option, names in body.options if option.endswith("timestamp") for name in names):
             if name not in columns or columns[name].kind not in (Kind.LONG, Kind.TIMESTAMP):
@@ -262,9 +269,7 @@ class Deployer:
         return kinds
 
     def _window_type(self, body: sm.CreateWindow, scope: Scope) -> RowType:
-        for place, column in enumerate(body.columns):
-            if any(column.name == other.name for other in body.columns[:place]):
-                raise problem(f"two columns are called `{column.name}`", column)
+        _check_names(body.columns)
         if body.columns:
             return RowType(body.name, {c.name: self.catalog.data_type(c.type) for c in body.columns})
         assert body.type is not None
@@ -273,7 +278,7 @@ class Deployer:
             return RowType(body.name, model.fields)
         for item in body.items:
             if not isinstance(item.value, (ex.Star, ex.StreamStar, ex.Reference, ex.Member, ex.Constant)):
-                what = f"`{_text(item.value)}` is neither a property nor a constant"
+                what = f"`{render(item.value)}` is neither a property nor a constant"
                 raise problem(what, item, "it says the type of a column; insert into the window computes")
         inside = replace(scope, sources=(Source(body.type, model),))
         columns, names = columns_of(body.items, inside)
@@ -285,9 +290,8 @@ class Deployer:
         self.catalog.free(body.name, body)
         columns: dict[str, DataType] = {}
         aggregated: dict[str, object] = {}
+        _check_names(body.columns)
         for column in body.columns:
-            if column.name in columns:
-                raise problem(f"two columns are called `{column.name}`", column)
             if column.aggregation is None:
                 assert column.type is not None
                 columns[column.name] = self.catalog.data_type(column.type)
@@ -314,7 +318,7 @@ class Deployer:
         """The type of an aggregated column; its arguments are types, or, with `@type`, properties of that stream."""
         call = column.aggregation
         assert call is not None
-        of = next((each.value for each in column.annotations if each.name.lower() == "type"), None)
+        of = next((each.value for each in column.annotations if each.word == "type"), None)
         if isinstance(of, str):
             source = Source(None, self.catalog.row_type(of, column), windowed=True)
         else:
@@ -323,7 +327,7 @@ class Deployer:
             source = Source(None, RowType("types", kinds))
         found, _ = collect([call], replace(scope, sources=(source,)), 0, ())
         if not found:
-            raise problem(f"`{_text(call)}` is no aggregate", column, "count(*), sum(int)")
+            raise problem(f"`{render(call)}` is no aggregate", column, "count(*), sum(int)")
         return found[0].call.type, found[0].call
 
     def _index(self, body: sm.CreateIndex, scope: Scope, made: Deployment) -> None:
@@ -333,7 +337,7 @@ class Deployer:
         places: list[int] = []
         for column in body.columns:
             if not isinstance(column.value, ex.Reference) or column.value.name not in info.type.fields:
-                raise unknown(f"column of `{body.store}`", _text(column.value), info.type.fields, column)
+                raise unknown(f"column of `{body.store}`", render(column.value), info.type.fields, column)
             keyable(info.type.fields[column.value.name], column, column.value.name)
             places.append(info.type.index[column.value.name])
         if body.unique:
@@ -383,42 +387,10 @@ def _named(made: RowType, insert: sm.InsertInto) -> RowType:
     return RowType(made.name, dict(zip(insert.columns, made.fields.values(), strict=True)))
 
 
-def _text(node: ex.Expression) -> str:
-    from rollup.lang.epl.render import render
-
-    return render(node)
-
-
-def _needed(statement: sm.Statement) -> set[str]:
-    """The names that a statement uses: streams, stores, contexts, variables, expressions."""
-    names: set[str] = {statement.context} if statement.context is not None else set()
-    for node in _walk(statement.body):
-        match node:
-            case FilterSource():
-                names.add(node.type)
-            case sm.Store():
-                names.add(node.name)
-            case sm.InsertInto():
-                names.add(node.target)
-            case sm.CreateIndex():
-                names.add(node.store)
-            case sm.CreateWindow() if node.type is not None:
-                names.add(node.type)
-            case ex.Reference() | ex.Call():
-                names.add(node.name)
-            case _:
-                pass
-    return names
-
-
-def _walk(node: Any) -> Iterable[Node]:
-    if isinstance(node, Node):
-        yield node
-        for each in fields(node):
-            yield from _walk(getattr(node, each.name))
-    elif isinstance(node, tuple):
-        for each in node:
-            yield from _walk(each)
-
-
-Statements = Sequence[Deployed]
+def _check_names(columns: Sequence[sm.Column | sm.TableColumn], known: Collection[str] = ()) -> None:
+    """Raise PlanError for a name that two columns have, or one of those that are `known`."""
+    names = set(known)
+    for column in columns:
+        if column.name in names:
+            raise problem(f"two columns are called `{column.name}`", column)
+        names.add(column.name)

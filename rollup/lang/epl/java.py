@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine import reals
 from rollup.engine.expressions import Const
 from rollup.engine.operators import Operator
-from rollup.engine.types import ANY, BOOL, DOUBLE, INT, LONG, STRING, DataType
+from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, STRING, DataType, Kind
 
 Function = tuple[Operator, Callable[[Sequence[DataType]], DataType], str]
 """Operator, the type of the result by those of the arguments, and what it wants: see `lowering/values/fitting.py`."""
@@ -45,40 +46,20 @@ def _rounded(value: float) -> int:
     return math.floor(value + 0.5) if abs(value) < op.LONG_MAX else op.LONG_MAX if value > 0 else op.LONG_MIN
 
 
-def _cut(value: float, least: int, most: int) -> int:
-    """The whole part, as near as the type comes to it; 0 of what is no number."""
-    if value != value:
-        return 0
-    return most if value >= most else least if value <= least else int(value)
+def narrowed(value: Any, bits: int) -> int:
+    """A number as a whole one of so many bits: a fraction as near as they come to it, a whole number by its last bits.
 
-
-def _finite(of: Callable[[float], int]) -> Callable[[float], float]:
-    return lambda x: float(of(x)) if math.isfinite(x) else x
-
-
-def _exponential(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-
-
-def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda x: of(x) if x > 0 else (-math.inf if x == 0 else math.nan)
+    >>> narrowed(1e10, 32), narrowed(2**32 + 1, 32), narrowed(math.nan, 32), narrowed(-2.9, 64)
+    (2147483647, 1, 0, -2)
+    """
+    most = (1 << bits - 1) - 1
+    if isinstance(value, float):
+        return 0 if value != value else most if value >= most else ~most if value <= ~most else int(value)
+    return ((int(value) + most + 1) & (1 << bits) - 1) - most - 1
 
 
 def _sign(value: float) -> float:
     return math.copysign(1.0, value) if value else float(value)
-
-
-def _power(x: float, y: float) -> float:
-    try:
-        found = float(x) ** y
-    except ZeroDivisionError:
-        return math.inf
-    except OverflowError:
-        return math.inf if x > 0 or y % 2 == 0 else -math.inf
-    return math.nan if isinstance(found, complex) else found
 
 
 def _compared(a: Any, b: Any) -> int:
@@ -95,9 +76,9 @@ def _compared_texts(a: str, b: str) -> int:
 
 
 def text(value: Any) -> str:
-    """A value as Java's text of it: true, NaN and Infinity as they are written there."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    """A value as Java's text of it: `true`, `1.0E10`, `NaN`. Of a 32-bit float see `words_of_single`."""
+    if isinstance(value, float):
+        return op.words_of_double(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -166,6 +147,11 @@ def _real(value: str) -> float | None:
         return None
 
 
+def _single(value: str) -> float | None:
+    found = _real(value)
+    return None if found is None else op.single(found)
+
+
 def _substring(value: str, start: int, end: int | None = None) -> str | None:
     return value[start : len(value) if end is None else end] if 0 <= start <= len(value) else None
 
@@ -174,7 +160,8 @@ _ABS: Function = (Operator("abs", "abs({0})"), _widest, "number")
 _MAX: Function = (Operator("greater", "max({0}, {1})"), _widest, "number number")
 _MIN: Function = (Operator("lesser", "min({0}, {1})"), _widest, "number number")
 _COMPARE = _function("compare", _compared, INT, "number number")
-_TO_TEXT = _function("text of", text, STRING, "value")
+TO_TEXT = Operator("text of", text)
+_TO_TEXT: Function = (TO_TEXT, _of(STRING), "value")
 
 
 def _real_function(name: str, python: Callable[[float], float]) -> Function:
@@ -185,21 +172,21 @@ _MATH: dict[str, Function] = {
     "abs": _ABS,
     "max": _MAX,
     "min": _MIN,
-    "sqrt": _real_function("sqrt", lambda x: math.sqrt(x) if x >= 0 else math.nan),
+    "sqrt": _real_function("sqrt", reals.root),
     "cbrt": _real_function("cbrt", math.cbrt),
-    "pow": _function("pow", _power, DOUBLE, "number number"),
-    "exp": _real_function("exp", _exponential),
-    "log": _real_function("log", _logarithm(math.log)),
-    "log10": _real_function("log10", _logarithm(math.log10)),
-    "floor": _real_function("floor", _finite(math.floor)),
-    "ceil": _real_function("ceil", _finite(math.ceil)),
-    "rint": _real_function("rint", _finite(round)),
+    "pow": _function("pow", reals.power, DOUBLE, "number number"),
+    "exp": _real_function("exp", reals.exponential),
+    "log": _real_function("log", reals.logarithm(math.log)),
+    "log10": _real_function("log10", reals.logarithm(math.log10)),
+    "floor": _real_function("floor", reals.finite(math.floor)),
+    "ceil": _real_function("ceil", reals.finite(math.ceil)),
+    "rint": _real_function("rint", reals.finite(round)),
     "round": _function("round", _rounded, LONG, "number"),
     "signum": _real_function("signum", _sign),
     "hypot": _function("hypot", math.hypot, DOUBLE, "number number"),
-    "sin": _real_function("sin", math.sin),
-    "cos": _real_function("cos", math.cos),
-    "tan": _real_function("tan", math.tan),
+    "sin": _real_function("sin", reals.circular(math.sin)),
+    "cos": _real_function("cos", reals.circular(math.cos)),
+    "tan": _real_function("tan", reals.circular(math.tan)),
     "atan2": _function("atan2", math.atan2, DOUBLE, "number number"),
     "toradians": _real_function("radians", math.radians),
     "todegrees": _real_function("degrees", math.degrees),
@@ -238,12 +225,18 @@ _BOOLEAN: dict[str, Function] = {
     "valueof": _function("to boolean", lambda value: str(value).lower() == "true", BOOL, "value"),
     "tostring": _TO_TEXT,
 }
+_SINGLE: dict[str, Function] = {
+    **_REAL,
+    "parsefloat": _function("to single", lambda value: _single(value), FLOAT, "text"),
+    "valueof": _function("to single", lambda value: _single(str(value)), FLOAT, "value"),
+    "tostring": (op.WORDS[Kind.FLOAT], _of(STRING), "number"),
+}
 STATIC: dict[str, dict[str, Function]] = {
     "Math": _MATH,
     "Integer": _whole_numbers(INT, "int"),
     "Long": _whole_numbers(LONG, "long"),
     "Double": _REAL,
-    "Float": _REAL,
+    "Float": _SINGLE,
     "Boolean": _BOOLEAN,
     "String": {
         "valueof": (Operator("text of", lambda x: "null" if x is None else text(x), False), _of(STRING), "value")
@@ -288,8 +281,8 @@ TEXTS: dict[str, Function] = {
 """Methods of texts; the text is the first argument."""
 
 NUMBERS: dict[str, Function] = {
-    "intvalue": _function("to int", lambda value: _cut(value, op.INT_MIN, op.INT_MAX), INT, "number"),
-    "longvalue": _function("to long", lambda value: _cut(value, op.LONG_MIN, op.LONG_MAX), LONG, "number"),
+    "intvalue": _function("to int", lambda value: narrowed(value, 32), INT, "number"),
+    "longvalue": _function("to long", lambda value: narrowed(value, 64), LONG, "number"),
     "doublevalue": (op.TO_DOUBLE, _of(DOUBLE), "number"),
     "floatvalue": (op.TO_DOUBLE, _of(DOUBLE), "number"),
     "tostring": _TO_TEXT,

@@ -1,4 +1,4 @@
-"""The name of a column that a select gives none: the text of its expression, as Esper writes it."""
+"""The name of a column that a select gives none: the text of its expression, as Esper writes it; the names that are used."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
+from rollup.core.descriptions import descendants
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import is_aggregate, with_parts
 from rollup.lang.epl.tree import expressions as ex
-from rollup.lang.epl.tree.statements import Query
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.node import Node
+from rollup.lang.epl.tree.streams import FilterSource
 
 _OPERATORS = (ex.Arithmetic, ex.Comparison, ex.Logical, ex.Not, ex.In, ex.Between, ex.Like, ex.Quantified)
 _PREVIOUS = {"prev": 1, "prevtail": 0}
@@ -28,16 +31,16 @@ def column_name(node: ex.Expression, numbers: Iterator[int]) -> str:
     return render(_written(node, numbers))
 
 
-def _query(node: ex.Expression) -> Query | None:
-    """The sub-query that an expression is."""
+def asked_by(node: Node) -> sm.Query | None:
+    """The sub-query that an expression is, None of another."""
     if isinstance(node, (ex.Subquery, ex.Exists, ex.InQuery)):
         return node.query
-    return node.items if isinstance(node, ex.Quantified) and isinstance(node.items, Query) else None
+    return node.items if isinstance(node, ex.Quantified) and isinstance(node.items, sm.Query) else None
 
 
 def _written(node: ex.Expression, numbers: Iterator[int]) -> ex.Expression:
     """An expression whose text is Esper's: sub-queries by number, what is left out said, aggregates in parentheses."""
-    query = _query(node)
+    query = asked_by(node)
     if query is not None:
         return ex.Reference(_name_of(query, next(numbers)))
     match with_parts(node, lambda part: _written(part, numbers)):
@@ -57,7 +60,29 @@ def _written(node: ex.Expression, numbers: Iterator[int]) -> ex.Expression:
             return found
 
 
-def _name_of(query: Query, number: int) -> str:
+def _name_of(query: sm.Query, number: int) -> str:
     if len(query.items) != 1 or isinstance(query.items[0].value, (ex.Star, ex.StreamStar)):
         return f"subselect_{number}"
     return query.items[0].name or column_name(query.items[0].value, count(1))
+
+
+def needed(statement: sm.Statement) -> set[str]:
+    """The names that a statement uses: streams, stores, contexts, variables, expressions."""
+    names: set[str] = {statement.context} if statement.context is not None else set()
+    for node in descendants(statement.body):
+        match node:
+            case FilterSource():
+                names.add(node.type)
+            case sm.Store():
+                names.add(node.name)
+            case sm.InsertInto():
+                names.add(node.target)
+            case sm.CreateIndex():
+                names.add(node.store)
+            case sm.CreateWindow() if node.type is not None:
+                names.add(node.type)
+            case ex.Reference() | ex.Call():
+                names.add(node.name)
+            case _:
+                pass
+    return names

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Ask, Expr, Field, RowOf, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Input, Lookup
 from rollup.engine.types import DataType, RowType
-from rollup.lang.epl.catalog import Catalog, ContextInfo, problem
+from rollup.lang.epl.catalog import Catalog, ContextInfo, StoreInfo, problem
 from rollup.lang.epl.render import render
 from rollup.lang.epl.semantics import AGGREGATING
 from rollup.lang.epl.tree import expressions as ex
@@ -118,6 +118,15 @@ class Scope:
         return self.declared.get(name) or self.catalog.expressions.get(name)
 
 
+def in_context(info: StoreInfo, name: str, at: Node, scope: Scope, only: bool = False) -> None:
+    """Raise PlanError for a store of another context; `only`: also for one without a context in a statement with one."""
+    own = scope.context.name if scope.context is not None else None
+    if info.context is not None and info.context != own:
+        raise problem(f"`{name}` is in context {info.context}", at, f"context {info.context} …")
+    if only and info.context != own:
+        raise problem(f"`{name}` is in no context", at, "leave the context out, or create it in this one too")
+
+
 def walk(node: Any) -> Iterable[Node]:
     """A tree and everything inside it, but not the sub-queries."""
     return descendants(node, (Query,))
@@ -155,9 +164,9 @@ def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:
     None for what is no call of one, or one with another number of arguments, which is refused where it is lowered.
     """
     declared = scope.declaration(node.name)
-    if declared is None or declared.alias is isinstance(node, ex.Call):
+    if declared is None or (declared.alias and isinstance(node, ex.Call)):
         return None
-    if declared.alias and (scope.fields(node.name) or scope.source(node.name) is not None):
+    if isinstance(node, ex.Reference) and (scope.fields(node.name) or scope.source(node.name) is not None):
         return None  # a property of that name stands before it
     body, arguments = declared.body, node.arguments if isinstance(node, ex.Call) else ()
     if not isinstance(body, ex.Lambda):
@@ -167,7 +176,7 @@ def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:
     return _substituted(body.body, dict(zip(body.parameters, arguments, strict=True)))
 
 
-def reads_nothing(node: ex.Call, body: ex.Expression, scope: Scope) -> None:
+def reads_nothing(node: ex.Call | ex.Reference, body: ex.Expression, scope: Scope) -> None:
     """Raise PlanError where a declared expression without parameters reads a property: it sees none."""
     bound = {name for each in walk(body) if isinstance(each, ex.Lambda) for name in each.parameters}
     for name in {each.name for each in walk(body) if isinstance(each, ex.Reference)} - bound:

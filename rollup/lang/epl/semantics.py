@@ -14,7 +14,7 @@ from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
 from rollup.lang.epl.accessing import LEAVING
-from rollup.lang.epl.java import shard_crc32, shard_hash, text
+from rollup.lang.epl.java import narrowed, shard_crc32, shard_hash, text
 
 TYPES: dict[str, DataType] = {
     **dict.fromkeys(("string", "character", "char"), STRING),
@@ -80,29 +80,39 @@ REGEXP = Operator("regexp", _matches)
 HASHES: dict[str, Callable[..., int]] = {"hash_code": shard_hash, "consistent_hash_crc32": shard_crc32}
 """By what contexts share events out."""
 CASTS: dict[Kind, Operator] = {
-    Kind.INT: Operator("to int", lambda value: _whole(value, 2**31)),
-    Kind.LONG: Operator("to long", lambda value: _whole(value, 2**63)),
+    Kind.INT: Operator("to int", lambda value: _whole(value, 32)),
+    Kind.LONG: Operator("to long", lambda value: _whole(value, 64)),
     Kind.DOUBLE: Operator("to double", lambda value: _double(value)),
     Kind.FLOAT: Operator("to float", lambda value: None if (found := _double(value)) is None else op.single(found)),
     Kind.STRING: Operator("to string", text),
-    Kind.BOOL: Operator("to boolean", lambda value: value if isinstance(value, bool) else str(value).lower() == "true"),
+    Kind.BOOL: Operator("to boolean", lambda value: _boolean(value)),
     Kind.DECIMAL: Operator("to decimal", lambda value: _decimal(value)),
 }
 
 
-def _whole(value: Any, limit: int) -> int | None:
+def _whole(value: Any, bits: int) -> int | None:
+    if not isinstance(value, str):
+        return narrowed(value, bits)
     try:
-        found = int(float(value)) if isinstance(value, str) and "." in value else int(value)
+        found = int(float(value)) if "." in value else int(value)
     except (ValueError, OverflowError):
         return None
-    return found if -limit <= found < limit else None
+    return found if narrowed(found, bits) == found else None
+
+
+def _boolean(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return value.lower() == "true"
+    return value if isinstance(value, bool) else None
 
 
 def _decimal(value: Any) -> Decimal | None:
+    """None of what is no number, as there is no such decimal in Java."""
     try:
-        return value if isinstance(value, Decimal) else Decimal(str(value))
+        found = Decimal(value or 0.0) if isinstance(value, float) else Decimal(str(value))
     except InvalidOperation:
         return None
+    return found if found.is_finite() else None
 
 
 def _double(value: Any) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache, partial
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lark import Lark, Token, v_args
-from lark.lexer import BasicLexer
 from lark.tree import Meta
 from sqlglot import exp
 
@@ -84,61 +82,6 @@ def parse_query(text: str) -> Retrieval:
         missing = "within" if not query.within else "per"
         raise QueryError(f"the query lacks its `{missing}` clause", hint="from A within <time> per <duration> select …")
     return query
-
-
-class Constant(NamedTuple):
-    """A constant where it stands in a text: its type, its text there, and its value where that is a text or whole."""
-
-    type: Type
-    text: str
-    start: int
-    end: int
-
-    @property
-    def value(self) -> str | int:
-        """Of a text or a whole number."""
-        if self.type is Type.STRING:
-            return self.text[1:-1]
-        return int(self.text[:-1] if self.text[-1] in "lL" else self.text)
-
-
-_CONSTANTS = {"STRING": Type.STRING, "LONG": Type.LONG, "INTEGER": Type.INT, "FLOAT": Type.FLOAT, "DOUBLE": Type.DOUBLE}
-
-
-def constants_of(text: str) -> list[Constant]:
-    """The constants of a question, as the grammar's own lexer sees them. Nothing for a text that it cannot take apart.
-
-    >>> [constant.text for constant in constants_of("from A on x > 5 within '2018-**-** **:**:**' per 'days'")]
-    ['5', "'2018-**-** **:**:**'", "'days'"]
-    """
-    found, at = list[Constant](), 0
-    for piece in _pieces().finditer(text):
-        if piece.start() != at:
-            return []
-        at = piece.end()
-        kind = _CONSTANTS.get(piece.lastgroup or "")
-        if kind is not None:
-            found.append(_constant(kind, piece))
-    return found if at == len(text) else []
-
-
-def _constant(kind: Type, piece: re.Match[str]) -> Constant:
-    text = piece.group()
-    if kind is Type.INT and int(text) >= 2**31:
-        kind = Type.LONG
-    return Constant(kind, text, piece.start(), piece.end())
-
-
-@cache
-def _pieces() -> re.Pattern[str]:
-    """The grammar's terminals as its lexer tries them, in one pattern: the lexer itself takes 10 us for each piece,
-    and a question whose form is known waits for nothing else. What is no constant needs no name."""
-    lexer = BasicLexer(siddhi_grammar().lexer_conf)
-    one_of = (
-        f"(?{f'P<{terminal.name}>' if terminal.name in _CONSTANTS else ':'}{terminal.pattern.to_regexp()})"
-        for terminal in lexer.terminals
-    )
-    return re.compile("|".join(one_of), lexer.g_regex_flags)
 
 
 def _read(text: str, start: str) -> Any:
@@ -224,7 +167,8 @@ class _Reader(Expressions):
 
         def made(annotations: tuple[Annotation, ...]) -> StreamDef:
             check_stream(name, annotations)
-            return StreamDef(name, seen, annotations, table=primary_key(name, seen, annotations))
+            key = primary_key(name, seen, annotations)
+            return StreamDef(name, seen, annotations, table=key, line=meta.line, column=meta.column)
 
         return made
 
@@ -335,7 +279,7 @@ class _Reader(Expressions):
         return made
 
     def app_annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
-        return self.annotation(meta, [f"app:{parts[0]}", *parts[1:]])
+        return self.annotation(meta, [f"app:{str(parts[0]).lower()}", *parts[1:]])
 
     # the whole
 
@@ -392,7 +336,8 @@ def _unique(definitions: list[_Named]) -> dict[str, _Named]:
     found: dict[str, _Named] = {}
     for definition in definitions:
         if found.get(definition.name, definition) != definition:
-            raise PlanError(f"{definition.name!r} is defined twice, and not alike", hint="rename one")
+            twice = PlanError(f"{definition.name!r} is defined twice, and not alike", hint="rename one")
+            raise twice.at(definition.line, definition.column)
         found[definition.name] = definition
     return found
 

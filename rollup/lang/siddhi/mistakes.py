@@ -8,7 +8,7 @@ list of what may come.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,7 +17,14 @@ from lark.exceptions import LarkError
 
 from rollup.core.errors import SyntaxProblem
 
-_NAMES = {"ID": "a name", "STRING": "a text", "$END": "the end"}
+_NAMES = {
+    "ID": "a name",
+    "STRING": "a text",
+    "$END": "the end",
+    "INTEGER": "a whole number",
+    "UNIT": "a unit of time such as `sec`",
+    "LAST": "`last`",
+}
 _STARTS = {"ID", "STRING", "INTEGER", "LONG", "FLOAT", "DOUBLE", "TRUE", "FALSE", "NULL", "LPAR", "MINUS"}
 _OPERATORS = {"COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "IS", "AND", "OR"}
 _LISTED = 8
@@ -35,6 +42,7 @@ _WORDS = {
     "orderby": "write `order by`, two words",
     "sort": "write `order by`",
     "into": "write `insert into T`",
+    "output": "answers of an aggregation leave at once; a rate is of queries over streams",
     "to": f"a range has three dots; {_LEVELS}",
     "=": "write == to compare",
     "<>": "write != for unequal",
@@ -45,12 +53,28 @@ _WORDS = {
     "..": "a range of levels has three dots: sec ... year",
 }
 """Words and signs of other languages, each with what stands for it here."""
-_UNSUPPORTED = ("table", "window", "trigger", "function")
+_OF_STATEMENTS = ("every", "sort", "to", "#", "create", "output")
+_SIGNS_OF_STATEMENTS = {
+    "in": "`in` asks a table: (T.k == k) in T",
+    "within": "`within` ends a pattern or a sequence, every e1=A -> e2=B within 5 sec; a join has the times of its windows, "
+    "and one that asks an aggregation stands outside of partitions",
+}
+"""As `_WORDS`, where a statement has the word too; those of `_OF_STATEMENTS` are left to what may stand there."""
 _CLAUSES = ("from", "on", "within", "per", "fill", "select", "group", "having", "order", "limit", "offset")
+
+
+Cure = Callable[[str, str, str, Collection[str], Collection[str]], str | None]
+"""What to write instead, of the word that was found, the text before and from it on, the names of the tokens that may
+stand there, and the keywords among them; None where nothing better is known than a list of these."""
 
 
 def explained(text: str, problem: UnexpectedInput, grammar: Lark) -> SyntaxProblem:
     """The user's message for what the parser met."""
+    return told(text, problem, grammar, _cure)
+
+
+def told(text: str, problem: UnexpectedInput, grammar: Lark, cure: Cure) -> SyntaxProblem:
+    """A message for what a parser met: the word, its place, and its cure or else what may stand there."""
     place = _place(text, problem)
     found = _word(text, place)
     before = text[:place].rstrip()
@@ -61,7 +85,7 @@ def explained(text: str, problem: UnexpectedInput, grammar: Lark) -> SyntaxProbl
     keywords = {
         each.pattern.value for each in grammar.terminals if each.name in accepted and each.pattern.type == "str"
     }
-    hint = _cure(found, before, text[place:], accepted, {word.lower() for word in keywords}) or _expected(
+    hint = cure(found, before, text[place:], accepted, {word.lower() for word in keywords}) or _expected(
         accepted, grammar
     )
     shown = repr(found) if found else "end of the text"
@@ -91,8 +115,26 @@ def _accepted(problem: UnexpectedInput) -> set[str]:
         return set(getattr(problem, "expected", None) or getattr(problem, "allowed", None) or ())
 
 
+def cure_of_statement(
+    found: str, before: str, rest: str, accepted: Collection[str], keywords: Collection[str]
+) -> str | None:
+    """Of a statement over windows and patterns, where more words have a meaning than in a declaration of rollups."""
+    word, last = found.lower(), _last(before)
+    return (
+        _quoted(found, before)
+        or _SIGNS_OF_STATEMENTS.get(word)
+        or _unclosed(word, before, accepted)
+        or (_known(word, last, rest) if word not in _OF_STATEMENTS else None)
+        or _likeness(word, keywords)
+    )
+
+
+def _last(before: str) -> str:
+    return (re.findall(r"\w+|\S", before) or [""])[-1].lower()
+
+
 def _cure(found: str, before: str, rest: str, accepted: Collection[str], keywords: Collection[str]) -> str | None:
-    word, last = found.lower(), (re.findall(r"\w+|\S", before) or [""])[-1].lower()
+    word, last = found.lower(), _last(before)
     return (
         _quoted(found, before)
         or _unclosed(word, before, accepted)
@@ -124,9 +166,7 @@ def _about_definition(before: str) -> str | None:
     close = get_close_matches(found[1].lower(), ("stream", "aggregation"), 1, 0.7)
     if close:
         return f"did you mean `define {close[0]}`?"
-    what = (
-        f"`define {found[1]}` is not supported" if found[1].lower() in _UNSUPPORTED else f"nothing is called {found[1]}"
-    )
+    what = "`define function` is not supported" if found[1].lower() == "function" else f"nothing is called {found[1]}"
     return f"{what}; known are `define stream` and `define aggregation`"
 
 
@@ -146,7 +186,8 @@ def _known(word: str, last: str, rest: str) -> str | None:
     if last == "every" and word.isdigit():
         return f"levels have no number: {_LEVELS}"
     if last == "insert":
-        return "write `insert into T`"
+        expires = word in ("all", "expired")
+        return f"{'an answer of an aggregation does not expire: ' if expires else ''}write `insert into T`"
     if last in ("group", "order"):
         return f"write `{last} by`"
     if last == "aggregate":

@@ -112,7 +112,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(each) for each in value]
     if isinstance(value, Decimal):
-        return str(value)
+        return format(value, "f")
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

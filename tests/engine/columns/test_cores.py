@@ -7,6 +7,7 @@ between any two of them. Values are compared bit for bit.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -39,6 +40,7 @@ CONTEXT = "create context C partition by symbol from S"
 
 FILTERS = [
     "select symbol, price * volume as notional from S(price > 50)",
+    "select irstream symbol from S",
     "select * from S(symbol = 'a', price > 50)",
     "select price + volume as x, flag from S where volume < 3 and (price > 2 or flag = true)",
     "select symbol from S(symbol >= 'b')",
@@ -78,6 +80,15 @@ WINDOWS = [
     "select sum(price) as s from S",
     "select symbol, price, stddev(price) as s from S#keepall group by symbol",
 ]
+KEYED_WINDOWS = [
+    "select symbol, avg(price) as a from S#groupwin(symbol)#length(2) group by symbol",
+    "select sum(price) as s, count(*) as n from S(volume > 0)#groupwin(id)#length(3)",
+    "select irstream symbol, sum(volume) as s, count(price) as n from S#groupwin(id)#length(2) group by symbol",
+    "select irstream symbol, id, min(price) as a, max(volume) as b from S#groupwin(symbol)#length(2) group by symbol, id "
+    "having count(*) > 1",
+    "select symbol, max(volume) as b from S#unique(symbol) group by symbol",
+    "select symbol, max(price) as a from S#groupwin(symbol)#length(2) group by symbol output last every 20 msec",
+]
 KEPT = [
     "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
     "select symbol, price, min(volume) as x, max(volume) as y, sum(price) as s from S#length(3)",
@@ -109,6 +120,8 @@ PATTERNS = [
     "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
     "from pattern [every a=S(volume>2) -> b=S(symbol=a.symbol, volume > 1) where timer:within(30 msec)]",
     "select a.id as i, b.price as p from pattern [every a=S -> b=S(id=a.id, flag) where timer:within(1 sec)]",
+    "select a.symbol as x, b.symbol as y from pattern [every a=S -> b=S(volume=a.volume, symbol < a.symbol) "
+    "where timer:within(60 msec)]",
     "select a.price as p, b.price as q from pattern [every a=S -> b=S(symbol=a.symbol, price > a.price * 1.5, volume > 0) "
     "where timer:within(60 msec)]",
     "select a.id as i, b.id as j from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol, a.volume < volume, id >= a.id, "
@@ -140,6 +153,28 @@ JOINS = [
     "select a.symbol as s, b.flag as f from S#time(25 msec) as a inner join S(flag)#keepall as b on a.id = b.volume",
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
+]
+RATES_LEAVING = [
+    "select irstream symbol, price from S#length(3) output every 3 events",
+    "select irstream symbol, price from S(price > 3)#time(30 msec) having volume > 0 output all every 20 msec",
+    "select irstream symbol, price from S#time(30 msec) output last every 20 msec",
+    "select rstream symbol, price from S#length(3) output first every 3 events",
+    "select irstream symbol, price, sum(price) as s from S#length(4) group by symbol output every 3 events",
+    "select irstream symbol, price, sum(price) as s, max(volume) as m from S#time(30 msec) group by symbol "
+    "having sum(price) > 10 output last every 20 msec",
+    "select irstream volume, sum(price) as s from S#time(30 msec) output all every 4 events",
+    "select irstream symbol, sum(price) as s from S#length(3) output last every 2 events",
+    "select irstream symbol, sum(price) as s from S#length(3) output first every 20 msec",
+    "select irstream * from S output last every 3 events",
+]
+RATES_OF_BATCHES = [
+    "select symbol, sum(price) as s from S#time_batch(25 msec) group by symbol output last every 40 msec",
+    "select irstream symbol, sum(price) as s, count(*) as n from S#length_batch(3) group by symbol output all every 20 msec",
+    "select irstream sum(price) as s, count(*) as n from S#time_batch(20 msec) output last every 30 msec",
+    "select sum(price) as s from S#length_batch(3) output snapshot every 20 msec",
+    "select irstream symbol, price from S#time_batch(15 msec) output every 4 events",
+    "select * from S#length_batch(3) output last every 20 msec",
+    "select irstream symbol, price from S#length_batch(2) output first every 3 events",
 ]
 RATES = [
     "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
@@ -191,7 +226,22 @@ HELD = [
     "select irstream symbol, volume, sum(volume) as s from S#time_batch(25 msec, 7L) group by symbol",
     "select irstream symbol, stddev(price) as s from S#time_batch(40 msec) group by symbol having count(*) < 3",
 ]
-COVERED = [*FILTERS, *WINDOWS, *KEPT, *LEAVING, *PATTERNS, *KEYED, *EACH, *ASKING, *JOINS, *RATES, *HELD]
+COVERED = [
+    *KEYED_WINDOWS,
+    *FILTERS,
+    *WINDOWS,
+    *KEPT,
+    *LEAVING,
+    *PATTERNS,
+    *KEYED,
+    *EACH,
+    *ASKING,
+    *JOINS,
+    *RATES,
+    *HELD,
+    *RATES_LEAVING,
+    *RATES_OF_BATCHES,
+]
 
 Event = tuple[int, tuple[Any, ...]]
 prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
@@ -315,6 +365,23 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select irstream max(price) as x, min(price) as y from S#length(3)",
+        "select symbol, max(price) as x, min(price) as y from S#time(25 msec) group by symbol",
+        "select symbol, count(*) as n from S#sort(2, price desc) group by symbol",
+        "select symbol, count(*) as n from S#sort(2, price) group by symbol",
+    ],
+)
+@settings(max_examples=40, deadline=None)
+@given(found=st.lists(st.tuples(gaps, values, st.booleans()), max_size=30), batches=cuts, keep=st.booleans())
+def test_nan_is_above_all_numbers(text: str, found: Any, batches: Any, keep: bool) -> None:
+    events = timed([(gap, (row[0], math.nan if none else row[1], *row[2:])) for gap, row, none in found])
+    end = events[-1][0] if events else 0
+    assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
+
+
 FAMILY = [
     *(f"select * from S(symbol = '{value}')" for value in ("a", "c", "a", "z")),
     "select symbol, price * volume as n from S(symbol = 'a', price > 30)",
@@ -348,7 +415,7 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
 
 
 REFUSED = {
-    "select irstream symbol from S": "the remove stream",
+    "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select irstream symbol from S#unique(id)": "an input that is not a plain stream",
     "select symbol from S#length_batch(3) where price > 1": "where behind a window of batches",
@@ -356,7 +423,9 @@ REFUSED = {
     "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "distinct, order by or limit",
-    "select symbol, max(price) from S#unique(symbol) group by symbol": "the aggregate max",
+    "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
+    "select sum(price) from S#groupwin(symbol)#time(10)": "the window Grouped",
+    "select symbol, price, sum(price) from S#groupwin(symbol)#length(3)": "one row a row over a window of keys",
     "select symbol, max(price) from S group by symbol": "the aggregate max",
     "select symbol, median(price) from S#length(3) group by symbol": "the aggregate median",
     "select symbol, sum(price) from S#unique(symbol)": "one row a row over a window of keys",
@@ -367,7 +436,7 @@ REFUSED = {
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#time_length_batch(3, 3)": "the window TimeLengthBatch",
-    "select sum(price) from S#length_batch(3) output every 2 events": "the window LengthBatch",
+    "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
     "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
     "select sum(price) from S#length(3) where price > 3": "where behind a window of length",
@@ -390,6 +459,7 @@ REFUSED = {
     "select symbol, sum(price) as s from S#length(3) group by symbol output first every 1 sec": (
         "output first by groups over a window, or with the remove stream"
     ),
+    "select sum(price) as s from S#time_batch(10) output first every 3 events": "output first over batches by time",
     "select sum(price) as s from S#time(10) output first every 1 sec": "output first by time over a window of time",
     "context C select count(*) as c from S output all every 1 sec": (
         "a rate other than output last every so often, in a context"
@@ -456,6 +526,25 @@ def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(found: Any
     assert halved == by_rows(text, events, events[-1][0] if events else 0)
 
 
+EMPTYING = [
+    "select symbol, id, sum(price) as s from S#length_batch(3) group by symbol, id",
+    "select symbol, id, sum(price) as s from S#length(2) group by symbol, id output last every 20 msec",
+    "select irstream id, symbol, count(*) as n from S#time(30 msec) group by id, symbol output every 3 events",
+]
+
+
+@pytest.mark.parametrize("text", EMPTYING)
+@settings(max_examples=20, deadline=None)
+@given(found=steps, batches=cuts)
+def test_groups_that_leave_the_state_while_others_wait_change_nothing(text: str, found: Any, batches: Any):
+    events = timed(found)
+    end = events[-1][0] if events else 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rollup.engine.columns.cores.folded._EMPTIED", 0)
+        compacted = by_columns(text, events, end, batches, False)
+    assert compacted == by_rows(text, events, end)
+
+
 def test_groups_that_have_emptied_leave_the_state():
     found = core("select symbol, sum(price) from S#length(10) group by symbol")
     state = found.start(0)
@@ -512,7 +601,9 @@ def test_a_dictionary_of_texts_with_values_that_no_event_has_is_its_texts(text: 
 
 
 @settings(max_examples=60, deadline=None)
-@given(total=st.integers(-(2**60), 2**60), n=st.integers(2**20, 2**31))
+@given(total=st.integers(-(2**60), 2**60), n=st.integers(2**20, 2**31 - 1))
+@example(total=15_963_050_747_720_250, n=1_045_523_946)
+@example(total=2**53 + 1, n=2**31 - 1)
 def test_the_mean_of_whole_numbers_is_rounded_once(total: int, n: int) -> None:
     total = max(-(2**31) * n, min(total, (2**31 - 1) * n))  # as many values of 32 bits as there are
     mean = loop("def core(total, n):\n    return mean_of_whole(total, n)\n")

@@ -47,7 +47,7 @@ class Asked:
         """What concerns the sub-query of a batch: its events, or the clock alone."""
         if batch.stream == self.core.filter.stream:
             return batch
-        return Batch.of([pa.array([], arrow(kind)) for kind in self.type.fields.values()], [], batch.now)
+        return Batch.nothing([arrow(kind) for kind in self.type.fields.values()], batch.now)
 
 
 @dataclass(frozen=True)

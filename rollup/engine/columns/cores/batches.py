@@ -47,6 +47,11 @@ class Batch:
         last = int(instants[-1]) if len(instants) else 0
         return cls(tuple(columns), instants, last if now is None else max(now, last), stream)
 
+    @classmethod
+    def nothing(cls, types: Sequence[pa.DataType], now: int) -> Batch:
+        """No events of a stream whose fields are of those types, until the clock says `now`."""
+        return cls.of([pa.array([], kind) for kind in types], [], now)
+
     @property
     def rows(self) -> int:
         """How many events."""
@@ -113,10 +118,8 @@ class Output:
         ([(5, 0, [('a',)], [('b',)])], 2)
         """
         if self.ticks is not None:
-            for at in self.ticks.tolist():
-                own = slice(*np.searchsorted(self.at, [at, at + 1]))
-                found = self._taken(own, tuple(column[own] for column in self.columns))
-                yield next(replace(found, ticks=None).deliveries(), (at, TIMER, Values(), Values()))
+            found = {each[0]: each for each in replace(self, ticks=None).deliveries()}
+            yield from (found.get(at, (at, TIMER, Values(), Values())) for at in self.ticks.tolist())
             return
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()

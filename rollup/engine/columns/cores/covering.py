@@ -14,10 +14,13 @@ from rollup.engine.rows.plans import Filter, Finish, Select
 from rollup.engine.types import DataType, Kind
 
 _COLUMNS = (Kind.BOOL, Kind.INT, Kind.LONG, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP, Kind.DURATION)
+_CARRIED = (*_COLUMNS, Kind.FLOAT)
+"""What a column holds as the row executor does; of floats nothing is computed that would have to be rounded to one."""
 _WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
 KEYS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
 _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL)}
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
+_ASKED = {each.name for each in (op.IS_NULL, op.NOT_NULL, op.TO_DOUBLE)}
 _ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE)}
 _OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, op.DIVIDE_DECIMAL)}
 """Divisions that Arrow makes at the ends of 64 bits otherwise than Python."""
@@ -32,10 +35,14 @@ def against(expr: Expr | None) -> str | None:
         return None
     match expr:
         case Field() | Slot() | Const():
-            known = expr.type.kind in _COLUMNS and not _null(expr)
+            known = expr.type.kind in _CARRIED and not _null(expr)
             return None if known else f"a value of type {expr.type}"
-        case All() | Any_() | Coalesce():
-            return first(against(child) for child in children(expr))
+        case All() | Any_():
+            return first(map(against, children(expr)))
+        case Case() | Coalesce() if _floats(children(expr)):
+            return "a choice among floats"
+        case Coalesce():
+            return first(map(against, children(expr)))
         case Case():
             return first(against(child) for child in children(expr) if not _null(child))
         case Call() if all(isinstance(arg, Const) for arg in expr.args):
@@ -94,7 +101,13 @@ def _operator(call: Call) -> str | None:
     if name in _ARITHMETIC:
         whole = {kind.kind for kind in kinds} == {Kind.INT} and _reach(call) <= op.LONG_MAX
         return None if whole or _doubles(kinds) else f"{name} of whole numbers"  # the row executor's do not wrap
+    if _floats(call.args) and takes(call.op) and name not in _ASKED:
+        return f"{name} of floats"
     return None if takes(call.op) or _total(call) else f"the operator {name}"
+
+
+def _floats(found: Iterable[Expr]) -> bool:
+    return any(each.type.kind is Kind.FLOAT for each in found)
 
 
 def _total(call: Call) -> bool:
@@ -111,7 +124,7 @@ def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
         return one is other and sameness
     if one is Kind.STRING or other is Kind.STRING:
         return one is other
-    exact = (Kind.INT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
+    exact = (Kind.INT, Kind.FLOAT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
     whole = one in _WHOLE and other in _WHOLE
     return whole or (one in exact and other in exact and not any(map(_inexact, sides)))
 
@@ -123,7 +136,7 @@ def _inexact(side: Expr) -> bool:
 
 def _doubles(kinds: list[DataType]) -> bool:
     numbers = {kind.kind for kind in kinds}
-    return Kind.DOUBLE in numbers and numbers <= {Kind.DOUBLE, Kind.INT, Kind.LONG}
+    return Kind.DOUBLE in numbers and numbers <= {Kind.DOUBLE, Kind.FLOAT, Kind.INT, Kind.LONG}
 
 
 def filtered(filter: Filter, where: Expr | None = None) -> str | None:

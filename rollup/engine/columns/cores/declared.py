@@ -20,8 +20,11 @@ from rollup.engine.types import Kind
 
 _SUMS = (known.SUM.name, known.AVG.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
-_EXTREMES = {known.MIN.name: ">", known.MAX.name: "<="}
-"""By which comparison with a later value an earlier one can never be the answer again."""
+_EXTREMES = {
+    known.MIN.name: "({x} > {y} or {x} != {x} and {y} == {y})",
+    known.MAX.name: "({x} <= {y} or {y} != {y})",
+}
+"""When an earlier value `x` can never be the answer again behind a later `y`; NaN is above all numbers."""
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
 
 
@@ -75,6 +78,11 @@ class Lines:
         calls = [call for call in self.calls for _ in call.aggregate.slots]
         found = ((place, call) for place, call in enumerate(calls) if call.aggregate.name in _EXTREMES)
         return {place: self.arguments.index(call.args[0]) for place, call in found}
+
+    @cached_property
+    def fold(self) -> Fold:
+        """The same calls event by event, as the row executor has them."""
+        return Fold(self.calls)
 
     def _double(self, call: AggregateCall) -> bool:
         return call.aggregate.name not in (*_COUNTS,) and call.args[0].type.kind is Kind.DOUBLE
@@ -197,7 +205,7 @@ class Lines:
     def of_slots(self, slots: list[Any]) -> list[pa.Array]:
         """The results of a group of the row executor, as columns of one row."""
         kinds = [column.type for column in self.results(self.room(1), 1)]
-        found = zip(Fold(self.calls).values(slots), kinds, strict=True)
+        found = zip(self.fold.values(slots), kinds, strict=True)
         return [pa.array([value], kind) for value, kind in found]
 
 
@@ -209,9 +217,10 @@ def _column(call: AggregateCall) -> pa.DataType | None:
 def _entering(place: int, at: int | None, row: str, name: str) -> list[str]:
     """A value joins the line of those that may still be the least or greatest of group `k`: what it beats goes."""
     line = f"m{place}"
+    beaten = _EXTREMES[name].format(x=f"x{at}[{line}_back[k]]", y=f"x{at}[{row}]")
     return [
         f"if v{at}[{row}]:",
-        f"    while {line}_back[k] >= 0 and x{at}[{line}_back[k]] {_EXTREMES[name]} x{at}[{row}]:",
+        f"    while {line}_back[k] >= 0 and {beaten}:",
         f"        {line}_back[k] = {line}_prev[{line}_back[k]]",
         f"    {line}_prev[{row}], {line}_next[{row}] = {line}_back[k], -1",
         f"    if {line}_back[k] < 0:",

@@ -14,30 +14,42 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.declared import Lines, uncountable
-from rollup.engine.columns.cores.folding_loop import LENGTH, NEVER, SORTED, TIME, UNIQUE, Shape, text
-from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.projecting import Made, Taken
+from rollup.engine.columns.cores.folding_loop import (
+    BY_COUNT,
+    BY_TIME,
+    KEYED,
+    LENGTH,
+    NEVER,
+    NOT,
+    SORTED,
+    TIME,
+    UNIQUE,
+    Shape,
+    text,
+)
+from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
+from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
-from rollup.engine.folding import AggregateCall, Fold
-from rollup.engine.operators import LONG_MAX, LONG_MIN
+from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import Kind
 
+GroupedShape = tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool]
+"""Keys, calls, and whether there is a row a group."""
 _EMPTIED = 16_384
 """So many groups that have emptied may stay: to number all keys anew costs more than they do."""
 
@@ -50,7 +62,7 @@ class Folded:
 
     filter: Filter
     where: Expr | None
-    window: Length | Time | Unique | Sorted | None
+    window: WindowSpec | None
     keys: tuple[Expr, ...]
     calls: tuple[AggregateCall, ...]
     by_group: bool
@@ -65,9 +77,18 @@ class Folded:
         return Lines(self.calls)
 
     @cached_property
-    def _text(self) -> str:
-        kind, _, _, _ = self._window
-        return text(self.lines, Shape(kind, bool(self.keys), self.by_group, self.emitted != "new"))
+    def _texts(self) -> dict[int, str]:
+        return {}
+
+    def _text(self, paced: int = NOT) -> str:
+        """The text of the loop."""
+        found = self._texts.get(paced)
+        if found is None:
+            found = self._texts[paced] = self._new_text(paced)
+        return found
+
+    def _new_text(self, paced: int) -> str:
+        return text(self.lines, Shape(self._window[0], bool(self.keys), self.by_group, self.emitted != "new", paced))
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -84,7 +105,7 @@ class Folded:
     def mark(self) -> Expr | None:
         """What the window tells rows apart by."""
         match self.window:
-            case Unique(key=(key,)) | Sorted(by=(key,)):
+            case Unique(key=(key,)) | Grouped(key=(key,)) | Sorted(by=(key,)):
                 return key
             case _:
                 return None
@@ -96,17 +117,25 @@ class Folded:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """Rows by arrivals and, for windows of time, by the instants at which rows leave."""
-        return self.finished(*self.made(state, batch))
+        return self.finished(*self.made(state, self.taken(state, batch)))
 
     def finished(self, after: State, made: Made) -> tuple[State, Output]:
         """The state after a step, without what is not needed any more, and the rows."""
         return self.compacted(after)[0], made.output(self.projection).emitted(self.emitted)
 
-    def made(self, state: State, batch: Batch) -> tuple[State, Made]:
-        """The rows before they are projected."""
-        before: int = state.scalars["now"]
-        now = max(before, batch.now)
-        taken = Taken.of(batch, before, self.filter, self.where)
+    def taken(self, state: State, batch: Batch) -> Taken:
+        """The events that pass."""
+        return Taken.of(batch, state.scalars["now"], self.filter, self.where)
+
+    def paced(self, pace: Pace | None) -> int:
+        """How the loop tells intervals apart, of which it leaves only the latest row of each group, or NOT."""
+        if pace is None or not self.by_group or self.emitted != "new":
+            return NOT
+        return BY_TIME if not pace.limit else BY_COUNT if self._window[0] != TIME else NOT
+
+    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+        """The rows before they are projected; where outputs show the latest of their interval alone, by their `pace`."""
+        now = taken.now
         content, groups = state.tables["content"], state.tables["groups"]
         codes, keys = self.numbered(whole(groups.column("key")), taken.columns, len(taken.times))
         given = self.lines.given(taken.columns, len(codes))
@@ -118,14 +147,18 @@ class Folded:
         rows = np.zeros(len(keys), np.int64)
         rows[: groups.num_rows] = groups.column("rows").to_numpy()
         slots = self.lines.grown(groups.columns[2:], len(keys))
-        room = self._room(times, len(held[0]), now)
+        paced = self.paced(pace)
+        pace = pace if paced else None
+        room = self._room(times, len(held[0]), now) + (0 if pace is None else len(pace.units))
         at, event, group = (np.empty(room, np.int64) for _ in range(3))
         sign = np.ones(room if self.emitted != "new" else 0, np.int8)
         results = self.lines.room(room)
         kind, size, span, late = self._window
-        n, head = loop(self._text)(
+        interval = np.empty(room if paced else 0, np.int64)
+        by = () if pace is None else (pace.ticks, pace.limit, pace.come, pace.units, interval)
+        n, head = loop(self._text(paced))(
             len(held[0]), now, size, span, late, times, codes, marks, alive, *given, rows, *slots,
-            at, event, group, sign, *results,
+            at, event, group, sign, *by, *results,
         )  # fmt: skip
         stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
         left = [each[stays] for each in (times, codes, *given)]
@@ -134,7 +167,10 @@ class Folded:
         made = self.lines.results(results, n)
         columns = [*self._named(keys, group[:n]), *made] if self.by_group else [*taken.columns, *made]
         signs, gone = sign[:n] if self.emitted != "new" else None, times[: head if kind == TIME else 0] + span
-        return after, Made(taken, at[:n], event[:n], columns, signs, group[:n], gone)
+        own = codes[len(held[0]) :]
+        return after, Made(
+            taken, at[:n], event[:n], columns, signs, group[:n], gone, own, interval[:n] if paced else None
+        )
 
     def _named(self, keys: pa.Array, group: Ints) -> list[pa.Array]:
         """The keys of some groups, as columns that are looked up only for the rows that are shown."""
@@ -147,7 +183,7 @@ class Folded:
             return None, np.zeros(0, np.int64)
         arrived = evaluate(self.mark, taken.columns, len(taken.times))
         marked = pa.concat_arrays([*content.column("mark").chunks, arrived])
-        if isinstance(self.window, Unique):
+        if isinstance(self.window, Unique | Grouped):
             return marked, marked.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
         assert isinstance(self.window, Sorted)
         places = ordered(marked)
@@ -161,7 +197,9 @@ class Folded:
             case Time(span):
                 return TIME, 0, span, False
             case Unique():
-                return UNIQUE, 0, 0, False
+                return UNIQUE, 1, 0, False
+            case Grouped(inner=Length(size)):
+                return KEYED, size, 0, False
             case Sorted(size=size, ties=ties):
                 return SORTED, size, 0, ties == "newest"
             case _:
@@ -218,7 +256,7 @@ class Folded:
 
     def nothing(self) -> list[pa.Array]:
         """What the projection sees of a total of no rows."""
-        return self.lines.of_slots(Fold(self.calls).start())
+        return self.lines.of_slots(self.lines.fold.start())
 
     def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
         """The groups that have rows at some instants of a step, by first appearance in the window; `event`: behind that event of
@@ -228,11 +266,9 @@ class Folded:
         if kind == NEVER:
             return None
         content, taken = before.tables["content"], made.taken
-        assert made.event is not None and made.group is not None
-        comes = np.flatnonzero(made.event >= 0)
-        own = comes[np.unique(made.event[comes], return_index=True)[1]]  # an arrival's own group is its first row
+        assert made.codes is not None
         times = np.concatenate([content.column("time").to_numpy(), taken.times])
-        codes = np.concatenate([content.column("group").to_numpy(), made.group[own]])
+        codes = np.concatenate([content.column("group").to_numpy(), made.codes])
         come = np.where(event >= 0, np.searchsorted(taken.places, event, "right"), np.searchsorted(taken.times, at))
         ends = come + content.num_rows
         begins = np.maximum(ends - size, 0) if kind == LENGTH else np.searchsorted(times, at - span, "right")
@@ -246,6 +282,7 @@ class Folded:
         if not self.keys or groups.num_rows <= _EMPTIED:
             return state, None
         live = groups.column("rows").to_numpy() > 0
+        live[state.tables["content"].column("group").to_numpy()] = True  # also of rows that wait for their batch
         if used is not None:
             live[used] = True
         if len(live) - (there := int(live.sum())) <= max(there, _EMPTIED):
@@ -264,31 +301,6 @@ def _different(codes: Ints) -> Ints:
     return found[np.argsort(first)]
 
 
-def ordered(values: pa.Array) -> Ints:
-    """Whole numbers in the order of some values, equal where they are equal; null comes before all.
-
-    >>> (ordered(pa.array([1.5, -0.0, None, 0.0, -2.0])).argsort(kind="stable")).tolist()
-    [2, 4, 1, 3, 0]
-    """
-    kind, missing = values.type, values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    if pa.types.is_floating(kind):
-        numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # both zeros are one
-        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
-        ranks = np.where(bits < 0, bits ^ LONG_MAX, bits)  # the bits of doubles are ordered but for the negative ones
-    elif pa.types.is_integer(kind) and (missing is None or kind.bit_width < 64):
-        ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
-    else:
-        ranks = pc.rank(values, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
-    if missing is not None:
-        ranks[missing] = LONG_MIN
-    return ranks
-
-
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column of a state in one piece; not copied where it is one, so that its keys are known again."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
 def folded(plan: Select, width: int) -> Folded | str:
     """The core of aggregates over one stream of `width` fields, or the first reason against it."""
     input = plan.inputs[0]
@@ -300,28 +312,39 @@ def folded(plan: Select, width: int) -> Folded | str:
     reason = _unheld(window)
     if reason is not None:
         return reason
-    if isinstance(window, (Length, Unique, Sorted)) and plan.where is not None:
+    if isinstance(window, Length | Unique | Grouped | Sorted) and plan.where is not None:
         return f"where behind a window of {'length' if isinstance(window, Length) else 'keys'}"
     shape = shape_of(plan)
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
-    oldest_first = isinstance(window, (Length, Time))
-    reason = filtered(input.filter, plan.where) or first(uncountable(call, oldest_first) for call in calls)
-    reason = reason or first(unkeyed(key) for key in keys)
+    by_key = isinstance(window, Unique | Grouped) and window.key[0] in keys  # a group's rows are of one key
+    reason = unfolded(plan, input, shape, isinstance(window, Length | Time) or by_key)
     if reason is not None:
         return reason
-    projection = shifted(plan.projection, 0 if by_group else width)
-    used = (*plan.projection.columns, *([plan.projection.having] if plan.projection.having is not None else []))
-    if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
-        return "a column that is neither a key nor an aggregate"
-    reason = first(map(against, (*plan.projection.columns, plan.projection.having)))
-    if not by_group and isinstance(window, (Unique, Sorted)):
+    if not by_group and isinstance(window, Unique | Grouped | Sorted):
         return "one row a row over a window of keys"
     if not by_group and plan.emitted != "new":
         return "the remove stream of one row a row"
-    kept = window if isinstance(window, (Length, Time, Unique, Sorted)) else None
-    return reason or Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
+    kept = window if isinstance(window, Length | Time | Unique | Grouped | Sorted) else None
+    projection = shifted(plan.projection, 0 if by_group else width)
+    return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
+
+
+def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, oldest_first: bool) -> str | None:
+    """The first reason against filter, keys, calls and columns; `oldest_first`: a group's rows leave as they came."""
+    (keys, calls, by_group), projection = shape, plan.projection
+    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
+    own = by_group and any(isinstance(each, Field) for column in used for each in walk(column))
+    return first(
+        (
+            filtered(input.filter, plan.where),
+            *(uncountable(call, oldest_first) for call in calls),
+            *map(unkeyed, keys),
+            "a column that is neither a key nor an aggregate" if own else None,
+            *map(against, used),
+        )
+    )
 
 
 def _unheld(window: WindowSpec | None) -> str | None:
@@ -329,7 +352,7 @@ def _unheld(window: WindowSpec | None) -> str | None:
     match window:
         case None | KeepAll() | Length() | Time(size=None):
             return None
-        case Unique(key=(key,), first=False):
+        case Unique(key=(key,), first=False) | Grouped(key=(key,), inner=Length(_)):
             return against(key) or wide(key) or (None if key.type.kind in KEYS else f"a window by a {key.type}")
         case Sorted(by=(key,)):
             known = key.type.kind in (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
@@ -343,7 +366,7 @@ def unkeyed(key: Expr) -> str | None:
     return against(key) or wide(key) or (None if key.type.kind in KEYS else f"groups by a {key.type}")
 
 
-def shape_of(plan: Select) -> tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool] | str:
+def shape_of(plan: Select) -> GroupedShape | str:
     """Keys, calls, and whether there is a row a group."""
     grouping = plan.grouping
     if grouping is not None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
-from rollup.engine.columns.cores.folded import whole
+from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import arrow, evaluate, passing, plain
+from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.conjunctions import conjuncts
@@ -135,8 +135,7 @@ class Side:
         """Which events of a batch come in."""
         if batch.stream != self.filter.stream:
             return np.zeros(batch.rows, bool)
-        mask = accepted(self.filter, None, batch.columns, batch.rows)
-        return np.ones(batch.rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
+        return flags(accepted(self.filter, None, batch.columns, batch.rows), batch.rows)
 
     def rows(self, columns: Sequence[pa.Array], times: Ints, places: Ints) -> pa.Table:
         """What is kept of the events at some places of a batch, with the instants at which they came."""

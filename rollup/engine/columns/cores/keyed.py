@@ -17,11 +17,11 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
-from rollup.engine.columns.cores.folded import fields_for_slots, whole
-from rollup.engine.columns.cores.keys import KeyCodes
+from rollup.engine.columns.cores.folded import fields_for_slots
+from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.projecting import Taken, accepted
 from rollup.engine.columns.cores.rewriting import inside
-from rollup.engine.columns.evaluate import arrow, evaluate, passing
+from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Ask, Expr, Field, walk
 from rollup.engine.rows.contexts.levels import Context, Keyed
@@ -98,9 +98,10 @@ class KeyedRows:
         codes, keys = self._codes.codes(whole(partitions.column("key")), taken.columns[self.key])
         mask = accepted(self.filter, self.where, taken.columns, len(codes))
         if mask is not None:
-            passes = mask.to_numpy(zero_copy_only=False)
+            passes = flags(mask, len(codes))
             columns = tuple(column.filter(mask) for column in taken.columns)
-            taken, codes = Taken(columns, taken.times[passes], taken.places[passes]), codes[passes]
+            taken = Taken(columns, taken.times[passes], taken.places[passes], taken.now)
+            codes = codes[passes]
         rows = len(codes)
         slots, results = self.lines.grown(partitions.columns[1:], len(keys)), self.lines.room(rows)
         loop(self._text)(codes, *self.lines.given(taken.columns, rows), *slots, *results)

@@ -17,9 +17,10 @@ from rollup.core.errors import QueryError
 from rollup.engine import operators as op
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.keys import ordered
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, flags, plain
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import All, Call, Expr, Field, walk
 from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
@@ -35,8 +36,9 @@ _OPERATORS = {
     op.GREATER.name: ">",
     op.GREATER_EQUAL.name: ">=",
 }
+_EQUALITY = (op.EQUAL.name, op.UNEQUAL.name)
 _TURNED = {
-    **{each.name: each.name for each in (op.EQUAL, op.UNEQUAL)},
+    **{each: each for each in _EQUALITY},
     op.LESS.name: op.GREATER.name,
     op.LESS_EQUAL.name: op.GREATER_EQUAL.name,
     op.GREATER.name: op.LESS.name,
@@ -101,8 +103,9 @@ class Compared:
         sides = [evaluate(side, columns, rows) for side in (self.one, self.other)]
         valid = [side.is_valid().to_numpy(zero_copy_only=False) for side in sides]
         if pa.types.is_string(sides[0].type) or pa.types.is_boolean(sides[0].type):
-            codes = pa.concat_arrays(sides).dictionary_encode().indices.fill_null(-1).to_numpy()
-            values = [codes[:rows], codes[rows:]]
+            both = pa.concat_arrays(sides)
+            numbers = _codes(both) if self.operator in _EQUALITY else ordered(both)
+            values = [numbers[:rows], numbers[rows:]]
         else:
             values = [side.fill_null(0).to_numpy(zero_copy_only=False) for side in sides]
         return [values[0], valid[0], values[1], valid[1]]
@@ -169,15 +172,13 @@ class Matched:
         return after, self._output(together, one[:n], other[:n], old, places)
 
     def _mask(self, filter: Filter, batch: Batch) -> np.ndarray:
-        mask = accepted(filter, None, batch.columns, batch.rows)
-        return np.ones(batch.rows, bool) if mask is None else mask.to_numpy(zero_copy_only=False)
+        return flags(accepted(filter, None, batch.columns, batch.rows), batch.rows)
 
     def _numbered(self, together: pa.Table, old: int) -> tuple[np.ndarray, int]:
         """The keys of partial matches and events as codes that hold for this batch; null is -1 and equals nothing."""
         column = together.column(1 + self.key).chunk(0) if together.num_rows else pa.array([], pa.string())
         encoded = column.dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        return codes, len(encoded.dictionary)
+        return _codes(encoded), len(encoded.dictionary)
 
     def _output(self, together: pa.Table, one: np.ndarray, other: np.ndarray, old: int, places: np.ndarray) -> Output:
         """The matches of events `one` of all together with events `other` of the batch, which stood there at `places`."""
@@ -190,6 +191,11 @@ class Matched:
         else:
             columns = [evaluate(each, flat, len(one)) for each in self.columns]
         return Output(times[other + old], places[other], tuple(columns))
+
+
+def _codes(values: pa.Array) -> np.ndarray:
+    """Numbers that are equal where the values are; null is -1."""
+    return values.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _array(column: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
-from rollup.engine.columns.evaluate import Columns, evaluate, passing, plain
+from rollup.engine.columns.evaluate import Columns, as_double, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Filter, Select, StreamInput
@@ -33,15 +33,16 @@ class FilterProject:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """One row an event that passes."""
-        after, made = self.made(state, batch)
+        after, made = self.made(state, self.taken(state, batch))
         return after, made.output(self.projection)
 
-    def made(self, state: State, batch: Batch) -> tuple[State, Made]:
-        """The rows before they are projected."""
-        taken = Taken.of(batch, state.scalars["now"], self.filter, self.where)
-        return State(scalars={"now": max(state.scalars["now"], batch.now)}), Made(
-            taken, taken.times, None, taken.columns
-        )
+    def taken(self, state: State, batch: Batch) -> Taken:
+        """The events that pass."""
+        return Taken.of(batch, state.scalars["now"], self.filter, self.where)
+
+    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+        """The rows before they are projected; there are as many whatever their pace."""
+        return State(scalars={"now": taken.now}), Made(taken, taken.times, None, taken.columns)
 
 
 def filter_project(plan: Select) -> FilterProject | str:
@@ -59,11 +60,12 @@ def filter_project(plan: Select) -> FilterProject | str:
 
 @dataclass(frozen=True)
 class Taken:
-    """The events of a batch that pass a filter: their columns, instants, and places in the batch."""
+    """The events of a batch that pass a filter: their columns, instants, and places in the batch; the clock ends at `now`."""
 
     columns: tuple[pa.Array, ...]
     times: Ints
     places: Ints
+    now: int
     everything: bool = False
     """Whether that is so of each, so that `places` count from 0."""
 
@@ -72,20 +74,54 @@ class Taken:
         """The events that pass. One that is older than the clock comes at the clock's instant."""
         times = batch.times if not batch.rows or batch.times[0] >= now else np.maximum(batch.times, now)
         mask = accepted(filter, where, batch.columns, batch.rows)
+        now = max(now, batch.now)
         if mask is None:
-            return cls(batch.columns, times, np.arange(batch.rows), True)
-        places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            return cls(batch.columns, times, np.arange(batch.rows), now, True)
+        places = np.flatnonzero(flags(mask, batch.rows))
         if len(places) == batch.rows:
-            return cls(batch.columns, times, places, True)
+            return cls(batch.columns, times, places, now, True)
         taken = pa.array(places)
-        return cls(tuple(column.take(taken) for column in batch.columns), times[places], places)
+        return cls(tuple(column.take(taken) for column in batch.columns), times[places], places, now)
+
+    def placed(self, event: Ints) -> Ints:
+        """The batch's events at some places among those taken, or TIMER."""
+        if self.everything or not len(self.places):
+            return event
+        return np.where(event >= 0, self.places[np.maximum(event, 0)], TIMER)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Where outputs divide time, or (`limit` above 0) the events taken, of which some have `come` since the last output;
+    and the groups that have rows since then.
+    """
+
+    ticks: Ints
+    limit: int
+    come: int
+    units: Ints
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The changes of an input that made some rows, in order: the instant of each, the place among those taken of the event
+    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row.
+    """
+
+    at: Ints
+    event: Ints
+    come: Ints
+    left: Ints
+    of_rows: Ints
 
 
 @dataclass(frozen=True)
 class Made:
     """Rows of a step that are not projected yet: their instants, the place among those taken of the event that brought each,
     or TIMER (None: each event one), what the projection sees. `sign`: as in `Output`; `group`: the number of a row's
-    group; `gone`: the instants at which the clock let rows out of the window, in order.
+    group; `gone`: the instants at which the clock let rows out of the window, in order; `codes`: the groups of the events
+    taken. `interval`: after how many outputs each row comes, where only the latest of a group in one is there; then
+    nothing is known of its instant and event.
     """
 
     taken: Taken
@@ -95,15 +131,15 @@ class Made:
     sign: np.ndarray | None = None
     group: Ints | None = None
     gone: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    codes: Ints | None = None
+    interval: Ints | None = None
+    moves: Moves | None = None
+    """The changes, where they are neither events nor what the clock let out."""
 
     @property
     def places(self) -> Ints:
         """The batch's event that brought each row, or TIMER."""
-        if self.event is None:
-            return self.taken.places
-        if self.taken.everything or not len(self.taken.places):
-            return self.event
-        return np.where(self.event >= 0, self.taken.places[np.maximum(self.event, 0)], TIMER)
+        return self.taken.places if self.event is None else self.taken.placed(self.event)
 
     def at_places(self, places: Ints) -> Made:
         """The rows at some places; of what the clock let out nothing is known any more."""
@@ -111,6 +147,10 @@ class Made:
         columns = [column.take(pa.array(places)) for column in self.columns]
         sign = None if self.sign is None else self.sign[places]
         return Made(self.taken, self.at[places], event, columns, sign)
+
+    def passes(self, having: Expr | None) -> np.ndarray:
+        """Which rows meet a condition."""
+        return flags(passing(having, self.columns, len(self.at)), len(self.at))
 
     def output(self, projection: Projection) -> Output:
         """The projected rows, of those that fulfil `having`."""
@@ -124,7 +164,7 @@ def accepted(filter: Filter, where: Expr | None, columns: Columns, rows: int) ->
     masks = [mask for test in (filter.test, where) if (mask := passing(test, columns, rows)) is not None]
     for place, value in filter.equals:
         assert isinstance(value, Const)
-        masks.append(pc.fill_null(pc.equal(plain(columns[place]), pa.scalar(value.value)), False))
+        masks.append(pc.fill_null(pc.equal(as_double(plain(columns[place])), pa.scalar(value.value)), False))
     result = masks[0] if masks else None
     for mask in masks[1:]:
         result = pc.and_(result, mask)

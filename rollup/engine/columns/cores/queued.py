@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import TIMER, Batch
-from rollup.engine.columns.cores.covering import against, filtered, first
-from rollup.engine.columns.cores.declared import Lines, uncountable
-from rollup.engine.columns.cores.folded import Folded, shape_of, shifted, unkeyed, whole
-from rollup.engine.columns.cores.projecting import Made, Taken
+from rollup.engine.columns.cores.batches import TIMER
+from rollup.engine.columns.cores.declared import Lines
+from rollup.engine.columns.cores.folded import Folded, folded, shape_of, shifted, unfolded
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, Taken, filter_project
 from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
-from rollup.engine.expressions import Field, walk
+from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import Length, LengthBatch
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
+from rollup.engine.timers import edge
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
@@ -81,11 +81,8 @@ class Queued(Folded):
     """
 
     type: RowType
-    every: WindowSpec
-    """The window."""
 
-    @cached_property
-    def _text(self) -> str:
+    def _new_text(self, paced: int) -> str:
         return _text(self.lines, self.by_group, bool(self.keys), self.emitted != "new")
 
     @cached_property
@@ -95,9 +92,14 @@ class Queued(Folded):
         return content, super()._schemas[1]
 
     @property
+    def oldest_first(self) -> bool:
+        """Rows leave in the order in which they came, those of a batch together."""
+        return not self.batches
+
+    @property
     def batches(self) -> bool:
         """Whether rows come when a batch is complete."""
-        return isinstance(self.every, LengthBatch | TimeBatch)
+        return isinstance(self.window, LengthBatch | TimeBatch)
 
     def start(self, now: int) -> State:
         """An empty window."""
@@ -116,25 +118,23 @@ class Queued(Folded):
         names = [f"given{i}" for i in range(len(given))]
         return pa.table([held.column("group"), *map(pa.array, given)], names=["group", *names])
 
-    def made(self, state: State, batch: Batch) -> tuple[State, Made]:
+    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        before: int = state.scalars["now"]
-        taken = Taken.of(batch, before, self.filter, self.where)
-        scalars = {**state.scalars, "now": max(before, batch.now)}
+        scalars = {**state.scalars, "now": taken.now}
         times = np.concatenate([state.tables["content"].column("time").to_numpy(), taken.times])
-        if isinstance(self.every, TimeBatch) and scalars["origin"] is None and len(times):
-            scalars["origin"] = int(times[0]) if self.every.origin is None else self.every.origin
+        if isinstance(self.window, TimeBatch) and scalars["origin"] is None and len(times):
+            scalars["origin"] = int(times[0]) if self.window.origin is None else self.window.origin
         changes, due = self._changes(scalars, taken, times)
         return self._through(State(state.tables, {**scalars, "due": due}), taken, times, changes)
 
     def released(self, state: State, now: int) -> tuple[State, Made]:
         """A batch that is due is let out, late."""
-        assert isinstance(self.every, TimeBatch)
+        assert isinstance(self.window, TimeBatch)
         content, come, origin = state.tables["content"], state.scalars["come"], state.scalars["origin"]
         nothing = tuple(pa.array([], arrow(kind)) for kind in self.type.fields.values())
-        taken = Taken(nothing, np.empty(0, np.int64), np.empty(0, np.int64), True)
+        taken = Taken(nothing, np.empty(0, np.int64), np.empty(0, np.int64), now, True)
         one = [np.array([each], np.int64) for each in (now, TIMER, content.num_rows, come)]
-        due = _edge(origin, self.every.span, now) if content.num_rows > come else None
+        due = edge(origin, self.window.span, now) if content.num_rows > come else None
         after = State(state.tables, {**state.scalars, "now": max(state.scalars["now"], now), "due": due})
         return self._through(after, taken, content.column("time").to_numpy(), Changes(*one))
 
@@ -151,7 +151,11 @@ class Queued(Folded):
         change, group, source, sign, made = self._looped(come, changes, codes, fields, rows, slots)
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in fields]
         signs = sign if self.emitted != "new" else None
-        found = Made(taken, changes.at[change], changes.event[change], [*columns, *made], signs, group)
+        moves = Moves(
+            changes.at, changes.event, np.diff(changes.come, prepend=come), np.diff(changes.gone, prepend=0), change
+        )
+        at, event = changes.at[change], changes.event[change]
+        found = Made(taken, at, event, [*columns, *made], signs, group, moves=moves)
         begin, end = (int(changes.gone[-1]), int(changes.come[-1])) if len(changes.at) else (0, come)
         left = [pa.array(times), pa.array(codes), *fields]
         schemas = self._schemas
@@ -170,7 +174,7 @@ class Queued(Folded):
         room = (1 + both) * (moved if self.keys or not self.by_group else len(changes.at))
         change, group, source = (np.empty(room, np.int64) for _ in range(3))
         sign, made = np.ones(room, np.int8), self.lines.room(room)
-        n = loop(self._text)(
+        n = loop(self._text())(
             old, changes.come, changes.gone, codes, *self.lines.given(fields, len(codes)), rows, *slots,
             change, group, source, sign, *made,
         )  # fmt: skip
@@ -187,7 +191,7 @@ class Queued(Folded):
         now, old = scalars["now"], scalars["come"]
         assert now is not None and old is not None
         come = held + arrivals + 1
-        match self.every:
+        match self.window:
             case Length(size):
                 return Changes(taken.times, arrivals, come, np.maximum(come - size, 0)), None
             case LengthBatch(size):
@@ -217,21 +221,16 @@ def _in_batches(times: Ints, span: int, scalars: dict[str, int | None]) -> tuple
     """Rows come at the edge after them; at the next one they leave, with or without others that come."""
     now, old, due, origin = (scalars[name] for name in ("now", "come", "due", "origin"))
     assert now is not None and old is not None
-    edges = _edge(origin or 0, span, times[old:])
+    edges = edge(origin or 0, span, times[old:])
     if due is not None:
         edges = np.maximum(edges, due)  # a clock that jumped has let out what it passed
-    different = np.unique(edges)
+    different = edges[np.flatnonzero(np.diff(edges, prepend=edges[:1] - 1))]  # as events do, they never go back
     instants = np.unique(np.concatenate([different, different + span, [] if due is None else [due]])).astype(np.int64)
     fired = instants[instants <= now]
     come = old + np.searchsorted(edges, fired, "right")
     later = instants[instants > now]
     gone = np.concatenate([[old], come])[:-1].astype(np.int64)
     return Changes(fired, np.full(len(fired), TIMER), come, gone), int(later[0]) if len(later) else None
-
-
-def _edge(origin: int, span: int, at: Any) -> Any:
-    """The first edge of a raster after an instant."""
-    return origin + ((at - origin) // span + 1) * span
 
 
 def _text(lines: Lines, by_group: bool, keyed: bool, both: bool) -> str:
@@ -276,30 +275,40 @@ def queued(plan: Select, type: RowType) -> Queued | str:
             if isinstance(window, LengthBatch | TimeBatch)
             else "where behind a window of length"
         )
-    aggregates = bool(plan.levels) or plan.grouping is not None
-    shape = shape_of(plan) if aggregates else ((), (), False)
+    shape = shape_of(plan) if aggregates(plan) else ((), (), False)
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
-    projection, width = plan.projection, len(type.fields)
-    if not aggregates and projection.whole:
-        projection = replace(
-            projection, columns=tuple(Field(0, i, kind) for i, kind in enumerate(type.fields.values())), whole=False
-        )
-    reason = (
-        filtered(input.filter, plan.where)
-        or first(uncountable(call, True) for call in calls)
-        or first(map(unkeyed, keys))
-    )
+    reason = unfolded(plan, input, shape, True)
     if reason is not None:
         return reason
-    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
-    if by_group and any(isinstance(each, Field) for column in used for each in walk(column)):
-        return "a column that is neither a key nor an aggregate"
+    projection, width = plan.projection, len(type.fields)
+    if projection.whole:
+        columns = tuple(Field(0, i, kind) for i, kind in enumerate(type.fields.values()))
+        projection = replace(projection, columns=columns, whole=False)
     shown = shifted(projection, 0 if by_group else width)
-    return first(map(against, used)) or Queued(
-        input.filter, plan.where, None, keys, calls, by_group, shown, width, plan.emitted, type=type, every=window
-    )
+    return Queued(input.filter, plan.where, window, keys, calls, by_group, shown, width, plan.emitted, type=type)
+
+
+def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
+    """The core of a statement over one stream whose rows leave at once, or the first reason against it."""
+    if _leaving(plan):
+        return queued(plan, stream)
+    return folded(plan, len(stream.fields)) if aggregates(plan) else filter_project(plan)
+
+
+def _leaving(plan: Select) -> bool:
+    """Whether it matters which rows leave a window together, or that they do."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or not may_hold(input.window):
+        return False
+    each = plan.grouping is None and not plan.total
+    return not isinstance(input.window, Length | Time) or not aggregates(plan) or (each and plan.emitted != "new")
+
+
+def aggregates(plan: Select) -> bool:
+    """Whether a statement over one stream has aggregates."""
+    return isinstance(plan.inputs[0], StreamInput) and (bool(plan.levels) or plan.grouping is not None)
 
 
 def may_hold(window: WindowSpec | None) -> bool:

@@ -17,7 +17,6 @@ from rollup.engine.columns.cycles.clocked import Chained, CycleCore
 from rollup.engine.columns.cycles.totals import Totals
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
-from rollup.engine.folding import Fold
 from rollup.engine.row import Row
 from rollup.engine.state import State, Unpacker
 from rollup.engine.types import RowType
@@ -68,7 +67,7 @@ def _totals(core: Totals, kept: Any, kinds: RowType, now: int) -> State:
     windows, _, groups, *_ = kept
     held, empty = Held.of(windows, core.chain, now), core.start()
     known = {key: (group, last, values) for key, group, last, values in groups}
-    missing = (Fold(core.lines.calls).start(), None, None)
+    missing = (core.lines.fold.start(), None, None)
     found = [known.get(key, missing) for key, _ in windows]
     schema = empty.tables["groups"].schema
     columns: list[Any] = [[key[i] for key, _ in windows] for i in range(len(core.keys))]

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Output
 from rollup.engine.columns.cores.declared import Lines
-from rollup.engine.columns.cores.folded import whole
-from rollup.engine.columns.cores.keys import KeyCodes
+from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cycles.clocked import CYCLES, Chained, Events, Lined, next_due, rows_schema
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing, plain
 from rollup.engine.columns.groups import Ints

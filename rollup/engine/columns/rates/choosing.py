@@ -14,6 +14,9 @@ import numpy as np
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.intervals import touched
 
+Places = Ints | slice
+"""Places of rows, or all from one up to another."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -24,7 +27,7 @@ class Rows:
     sign: np.ndarray
     passes: np.ndarray
 
-    def at(self, places: Ints) -> Rows:
+    def at(self, places: Places) -> Rows:
         """Those at some places."""
         return Rows(self.interval[places], self.unit[places], self.sign[places], self.passes[places])
 
@@ -33,7 +36,7 @@ class Rows:
 class Chosen:
     """Places of rows in the order in which they are shown, with the output and the sign of each."""
 
-    place: Ints
+    place: Places
     output: Ints
     sign: np.ndarray
 
@@ -53,27 +56,53 @@ class Chosen:
     @property
     def coming(self) -> Chosen:
         """Without what leaves."""
+        if isinstance(self.place, slice):
+            return self
         comes = self.sign > 0
         return Chosen(self.place[comes], self.output[comes], self.sign[comes])
 
 
-def everything(rows: Rows, outputs: int) -> tuple[Chosen, Ints]:
+def everything(rows: Rows, outputs: int) -> tuple[Chosen, Places]:
     """All rows of each interval."""
-    done, comes = rows.interval < outputs, rows.sign > 0
+    comes = rows.sign > 0
+    if comes.all() and rows.passes.all():
+        return each(rows, outputs)
+    done = rows.interval < outputs
     come, leave = np.flatnonzero(done & comes), np.flatnonzero(done & ~comes)
     chosen = Chosen.of(rows, (come, rows.interval[come]), (leave, rows.interval[leave]))
     return chosen, np.flatnonzero(~done & rows.passes)
 
 
-def last(rows: Rows, outputs: int, of_groups: bool) -> tuple[Chosen, Ints]:
-    """The last row of each group of an interval that passes, by the first. Of rows that stand for their group (`of_groups`),
-    the last, if it passes; and the first of those that leave.
+def each(rows: Rows, outputs: int) -> tuple[Chosen, Places]:
+    """Of rows that come, those that pass."""
+    end = int(np.searchsorted(rows.interval, outputs))
+    stay = slice(end, len(rows.interval))
+    if rows.passes[:end].all():
+        return Chosen(slice(0, end), rows.interval[:end], rows.sign[:end]), stay
+    return Chosen.of(rows, (np.arange(end), rows.interval[:end])), stay
+
+
+def last(rows: Rows, outputs: int) -> tuple[Chosen, Ints]:
+    """Of rows that stand for their groups: of each group of an interval, by the first, the last, if it passes; and the first
+    of those that leave.
     """
-    known = None if of_groups else np.flatnonzero(rows.passes)
-    seen = rows if known is None else rows.at(known)
-    come, leave = touched(seen.interval, seen.unit, seen.sign, seen.passes, int(seen.unit.max(initial=-1)) + 1)
-    leave = leave[leave >= 0]
-    come, leave = (come, leave) if known is None else (known[come], known[leave])
+    come, leave = touched(rows.interval, rows.unit, rows.sign, rows.passes, int(rows.unit.max(initial=-1)) + 1)
+    return _until(rows, outputs, come, leave[leave >= 0])
+
+
+def last_of_each(rows: Rows, outputs: int) -> tuple[Chosen, Ints]:
+    """The last row of each group of an interval that passes, by the first; of those that come and of those that leave."""
+    found = list[Ints]()
+    for which in (rows.sign > 0, rows.sign < 0):
+        known = np.flatnonzero(rows.passes & which)
+        seen = rows.at(known)
+        units = int(seen.unit.max(initial=-1)) + 1
+        found.append(known[touched(seen.interval, seen.unit, np.abs(seen.sign), seen.passes, units)[0]])
+    return _until(rows, outputs, *found)
+
+
+def _until(rows: Rows, outputs: int, come: Ints, leave: Ints) -> tuple[Chosen, Ints]:
+    """Those of some rows that outputs show, and those that wait on."""
     outs = [(each[rows.interval[each] < outputs], each[rows.interval[each] >= outputs]) for each in (come, leave)]
     (come, later), (leave, left) = outs
     chosen = Chosen.of(rows, (come, rows.interval[come]), (leave, rows.interval[leave]))

@@ -14,9 +14,8 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject, Made
-from rollup.engine.columns.evaluate import passing
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.intervals import Changes, Opening, first, first_of_units
+from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 
@@ -48,7 +47,8 @@ class Firsts:
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """What begins an interval."""
         units, opening = state.tables["units"], Opening(*(state.scalars[name] for name in vars(Opening())))
-        core, made = self.core.made(state.held()["core"], batch)
+        before = state.held()["core"]
+        core, made = self.core.made(before, self.core.taken(before, batch))
         if self.grouped:
             picked, units = self._of_units(made, units, core)
         else:
@@ -56,20 +56,16 @@ class Firsts:
         found = made.at_places(picked).output(self.core.projection).emitted(self.emitted)
         return self.state(core, opening, units), found
 
-    def _passes(self, made: Made) -> np.ndarray:
-        passes = passing(self.core.projection.having, made.columns, len(made.at))
-        return np.ones(len(made.at), bool) if passes is None else passes.to_numpy(zero_copy_only=False)
-
     def _of_changes(self, made: Made, opening: Opening, now: int) -> tuple[Ints, Opening]:
         """The rows of the changes that begin an interval."""
-        changes, shown = Changes(made), self._passes(made)
+        moves, shown = moves_of(made), made.passes(self.core.projection.having)
         if self.emitted == "old":
             assert made.sign is not None
             shown = shown & (made.sign < 0)
-        visible = np.zeros(len(changes.at), bool)
-        visible[changes.of_rows[shown]] = True
-        picks, opening = first(changes, visible, (self.span, self.limit), now, opening)
-        return np.flatnonzero(np.isin(changes.of_rows, picks)), opening
+        visible = np.zeros(len(moves.at), bool)
+        visible[moves.of_rows[shown]] = True
+        picks, opening = first(moves, visible, (self.span, self.limit), now, opening)
+        return np.flatnonzero(np.isin(moves.of_rows, picks)), opening
 
     def _of_units(self, made: Made, units: pa.Table, core: State) -> tuple[Ints, pa.Table]:
         """The rows that begin an interval of their group."""
@@ -78,6 +74,6 @@ class Firsts:
         grown = [np.zeros(known, bool), np.zeros(known, np.int64), np.zeros(known, np.int64)]
         for each, column in zip(grown, units.columns, strict=True):
             each[: len(column)] = column.to_numpy()
-        rows = np.flatnonzero(self._passes(made))
+        rows = np.flatnonzero(made.passes(self.core.projection.having))
         picks = first_of_units(made.at[rows], made.group[rows], (self.span, self.limit), grown)
         return rows[picks], pa.table([pa.array(each) for each in grown], names=units.column_names)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from rollup.engine.columns.cores.batches import TIMER
-from rollup.engine.columns.cores.projecting import Made
+from rollup.engine.columns.cores.projecting import Made, Moves
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 
@@ -80,69 +79,38 @@ def core(interval, unit, sign, passes, stamps, places, come, leave):
 """
 
 
-@dataclass(frozen=True)
-class Changes:
-    """The changes that made some rows, in order."""
+def moves_of(made: Made) -> Moves:
+    """The changes that made some rows: arrivals and, at an instant before them, what the clock let out."""
+    if made.moves is not None:
+        return made.moves
+    times, (instants, gone) = made.taken.times, np.unique(made.gone, return_counts=True)
+    arrivals = np.arange(len(times)) + np.searchsorted(instants, times, "right")
+    leavings = np.arange(len(instants)) + np.searchsorted(times, instants)
+    at, event, left = (np.empty(len(times) + len(instants), np.int64) for _ in range(3))
+    at[arrivals], event[arrivals], left[arrivals] = times, np.arange(len(times)), 0
+    at[leavings], event[leavings], left[leavings] = instants, TIMER, gone
+    come = (event >= 0).astype(np.int64)  # where arrivals let rows out those are never more than come
+    return Moves(at, event, come, left, _of_rows(made, arrivals, leavings, instants))
 
-    made: Made
 
-    @cached_property
-    def _instants(self) -> tuple[Ints, Ints]:
-        """When the clock let rows out, and how many."""
-        return np.unique(self.made.gone, return_counts=True)
+def _of_rows(made: Made, arrivals: Ints, leavings: Ints, instants: Ints) -> Ints:
+    """The change that made each row."""
+    event = made.event
+    if event is None:
+        return arrivals
+    if not len(instants):
+        return event
+    found, arrived = np.empty(len(event), np.int64), event >= 0
+    found[arrived] = arrivals[event[arrived]]
+    found[~arrived] = leavings[np.searchsorted(instants, made.at[~arrived])]
+    return found
 
-    @cached_property
-    def _arrivals(self) -> Ints:
-        """The places of the arrivals; at one instant they come after what the clock lets out."""
-        times = self.made.taken.times
-        return np.arange(len(times)) + np.searchsorted(self._instants[0], times, "right")
 
-    @cached_property
-    def _leavings(self) -> Ints:
-        """The places of what the clock lets out."""
-        instants = self._instants[0]
-        return np.arange(len(instants)) + np.searchsorted(self.made.taken.times, instants)
-
-    @cached_property
-    def at(self) -> Ints:
-        """The instant of each."""
-        found = np.empty(len(self._arrivals) + len(self._leavings), np.int64)
-        found[self._arrivals], found[self._leavings] = self.made.taken.times, self._instants[0]
-        return found
-
-    @cached_property
-    def event(self) -> Ints:
-        """The batch's event that each is, or TIMER."""
-        found = np.full(len(self.at), TIMER)
-        found[self._arrivals] = self.made.taken.places
-        return found
-
-    @cached_property
-    def counts(self) -> tuple[Ints, Ints]:
-        """How many rows come with each, and leave. Where arrivals let rows out those are never more than come."""
-        left = np.zeros(len(self.at), np.int64)
-        left[self._leavings] = self._instants[1]
-        return (self.event >= 0).astype(np.int64), left
-
-    @cached_property
-    def of_rows(self) -> Ints:
-        """The change that made each row."""
-        event, instants = self.made.event, self._instants[0]
-        if event is None:
-            return self._arrivals
-        if not len(instants):
-            return event
-        found = np.empty(len(event), np.int64)
-        arrived = event >= 0
-        found[arrived] = self._arrivals[event[arrived]]
-        found[~arrived] = self._leavings[np.searchsorted(instants, self.made.at[~arrived])]
-        return found
-
-    def counted(self, limit: int, inserted: int, removed: int) -> tuple[Ints, int, int]:
-        """The changes with which so many rows have come or left since the output before; and how many have since."""
-        ends = np.empty(len(self.at), np.int64)
-        n, inserted, removed = loop(_COUNTED)(*self.counts, limit, inserted, removed, ends)
-        return ends[:n], int(inserted), int(removed)
+def counted(moves: Moves, limit: int, inserted: int, removed: int) -> tuple[Ints, int, int]:
+    """The changes with which so many rows have come or left since the output before; and how many have since."""
+    ends = np.empty(len(moves.at), np.int64)
+    n, inserted, removed = loop(_COUNTED)(moves.come, moves.left, limit, inserted, removed, ends)
+    return ends[:n], int(inserted), int(removed)
 
 
 @dataclass(frozen=True)
@@ -155,13 +123,11 @@ class Opening:
     removed: int = 0
 
 
-def first(
-    changes: Changes, visible: np.ndarray, pace: tuple[int, int], now: int, then: Opening
-) -> tuple[Ints, Opening]:
+def first(moves: Moves, visible: np.ndarray, pace: tuple[int, int], now: int, then: Opening) -> tuple[Ints, Opening]:
     """The changes that are the first of their interval to show something. `pace`: span and number of rows, one of them 0."""
     picks, begun = np.empty(len(visible), np.int64), then.due is not None
     n, begun, due, opened, inserted, removed = loop(_FIRST)(
-        changes.at, *changes.counts, visible, now, *pace, begun, then.due or 0, then.opened, then.inserted, then.removed, picks
+        moves.at, moves.come, moves.left, visible, now, *pace, begun, then.due or 0, then.opened, then.inserted, then.removed, picks
     )  # fmt: skip
     return picks[:n], Opening(bool(opened), int(due) if begun else None, int(inserted), int(removed))
 

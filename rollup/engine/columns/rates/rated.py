@@ -16,11 +16,23 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.projecting import FilterProject, Made, projected
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, projected
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, groups, last, total
-from rollup.engine.columns.rates.intervals import Changes
+from rollup.engine.columns.rates.choosing import (
+    Chosen,
+    Places,
+    Rows,
+    each,
+    everything,
+    groups,
+    last,
+    last_of_each,
+    total,
+)
+from rollup.engine.columns.rates.intervals import counted, moves_of
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 
@@ -64,15 +76,36 @@ class Rated:
         return self.state({"core": core, "shown": core}, self.rows([]), latest, (None, 0, 0))
 
     def state(
-        self, inner: dict[str, State], waiting: pa.Table, latest: pa.Table, counts: tuple[int | None, int, int]
+        self,
+        inner: dict[str, State],
+        waiting: pa.Table,
+        latest: pa.Table,
+        counts: tuple[int | None, int, int],
+        until: Batch | None = None,
     ) -> State:
-        """The state of the whole: of the core, now and as it was `shown` last; `counts`: what is due when, what came and
-        what left since the last output.
+        """The state of the whole: of the core, now and, `until` these events, as it was `shown` last; `counts`: what is due
+        when, what came and what left since the last output.
         """
         due, inserted, removed = counts
         own = {"now": inner["core"].scalars["now"], "due": due, "inserted": inserted, "removed": removed}
-        held = inner if self.lazy else {"core": inner["core"]}
-        return State.holding(held, own, {"waiting": waiting, "latest": latest})
+        tables = {"waiting": waiting, "latest": latest}
+        if not self.lazy:
+            return State.holding({"core": inner["core"]}, own, tables)
+        batch = Batch.nothing(self.kinds, inner["shown"].scalars["now"]) if until is None else until
+        names = [f"field{i}" for i in range(len(batch.columns))]
+        tables["until"] = pa.table([pa.array(batch.times), *batch.columns], names=["time", *names])
+        return State.holding(inner, {**own, "until": batch.now}, tables)
+
+    def settled(self, state: State) -> State:
+        """The same state, with the core as it was shown last worked out: a step only notes until which event that is."""
+        if not self.lazy:
+            return state
+        inner, (times, *columns) = state.held(), state.tables["until"].columns
+        batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"])
+        shown = self.core.made(inner["shown"], self.core.taken(inner["shown"], batch))[0]
+        scalars, tables = state.scalars, state.tables
+        counts = scalars["due"], scalars["inserted"], scalars["removed"]
+        return self.state({**inner, "shown": shown}, tables["waiting"], tables["latest"], counts)
 
     def _first_total(self) -> list[Any] | None:
         """The row of no events; None where it does not fulfil `having`."""
@@ -85,8 +118,9 @@ class Rated:
 
     @cached_property
     def _columns(self) -> list[pa.DataType]:
-        nothing = Batch.of([pa.array([], kind) for kind in self.kinds], [], 0)
-        found = self.core.made(self.core.start(0), nothing)[1].output(self.core.projection)
+        start = self.core.start(0)
+        taken = self.core.taken(start, Batch.nothing(self.kinds, 0))
+        found = self.core.made(start, taken)[1].output(self.core.projection)
         return [column.type for column in found.columns]
 
     def rows(self, found: Sequence[tuple[int, int, Sequence[Any] | None]]) -> pa.Table:
@@ -107,59 +141,91 @@ class Rated:
         """The outputs that are due by the batch's end, and those that its events bring about."""
         return self.shown(state, batch, None)
 
-    def shown(self, state: State, batch: Batch, ticks: Ints | None) -> tuple[State, Output]:
-        """A step with outputs by the clock at these instants; None: at those that are due."""
+    def shown(self, state: State, batch: Batch, ticks: Ints | None, released: bool = False) -> tuple[State, Output]:
+        """A step with outputs by the clock at these instants; None: at those that are due. `released`: what is due to leave
+        the window does, late, and no event comes.
+        """
         before = state.held()
-        after, made = self.core.made(before["core"], batch)
-        instants = np.empty(0, np.int64) if ticks is None else ticks
-        due: int | None = state.scalars["due"]
-        if self.span and due is None and len(made.taken.times):
-            due = int(made.taken.times[0]) + self.span
-        if ticks is None and due is not None:
-            instants = np.arange(due, after.scalars["now"] + 1, self.span)
-            due += self.span * len(instants)
-        outputs, inserted, removed = self._due(state, made, instants)
         waiting, latest = state.tables["waiting"], state.tables["latest"]
+        after, made, due, instants = self._made(state, before["core"], batch, ticks, released)
+        if made.interval is not None:
+            waiting = waiting.slice(0, 0)  # they are among those that were made
+        outputs, inserted, removed = self._due(state, made, instants)
         rows = self._rows(outputs, made, latest, waiting)
-        chosen, stay, now = self._chosen(rows, outputs, before["core"], after, made)
+        chosen, stay, now = self._chosen(rows, outputs, before["core"], made, after)
         chosen = chosen.coming if self.emitted == "new" else chosen
         columns = self._projected(made, latest, waiting, [chosen.place, stay, now])
-        inner = {"core": after, "shown": self._until(before, batch, outputs)}
-        left = [_table(rows.at(places), columns(places)) for places in (stay, now)]
+        waiting = _table(rows.at(stay), columns(stay))
+        latest = _table(rows.at(now), columns(now)) if len(now) else latest
         found = self._output(chosen, outputs, columns(chosen.place))
-        return self._compacted(self.state(inner, left[0], left[1], (due, inserted, removed))), found
+        if self.shows not in ("all", "there"):
+            after, waiting = self._compacted(after, waiting)
+        counts = (due, inserted, removed)
+        return self._after(state, (before, after), (waiting, latest), counts, (batch, outputs)), found
+
+    def _pace(self, state: State, ticks: Ints) -> Pace | None:
+        """Where outputs divide a step, if they show only the latest row of each group."""
+        if self.shows == "everything" or not isinstance(self.core, Folded) or not self.core.by_group:
+            return None
+        return Pace(ticks, self.limit, state.scalars["inserted"], state.tables["waiting"]["unit"].to_numpy())
+
+    def _made(
+        self, state: State, core: State, batch: Batch, ticks: Ints | None, released: bool
+    ) -> tuple[State, Made, int | None, Ints]:
+        """What the core makes of a batch; when the clock is due then, and its outputs before."""
+        taken, due = self.core.taken(core, batch), state.scalars["due"]
+        if isinstance(self.core, Queued):
+            after, made = self.core.released(core, batch.now) if released else self.core.made(core, taken)
+            changed = taken.times if made.moves is None else made.moves.at
+            return after, made, *self._ticks(due, changed, taken.now, ticks)
+        due, instants = self._ticks(due, taken.times, taken.now, ticks)
+        return *self.core.made(core, taken, self._pace(state, instants)), due, instants
+
+    def _ticks(self, due: int | None, changed: Ints, now: int, ticks: Ints | None) -> tuple[int | None, Ints]:
+        """When the clock, which the first change starts, is due after a step, and its outputs in it."""
+        if self.span and due is None and len(changed):
+            due = int(changed[0]) + self.span
+        if ticks is not None or due is None:
+            return due, np.empty(0, np.int64) if ticks is None else ticks
+        ticks = np.arange(due, now + 1, self.span)
+        return due + self.span * len(ticks), ticks
 
     def _due(self, state: State, made: Made, ticks: Ints) -> tuple[Due, int, int]:
         """The outputs of a step."""
         if self.span:
-            timed = made.at if made.event is None else np.where(made.event == TIMER, made.at - 1, made.at)
-            return Due(ticks, np.full(len(ticks), TIMER), np.searchsorted(ticks, timed, "right")), 0, 0
-        changes = Changes(made)
-        ends, *counts = changes.counted(self.limit, state.scalars["inserted"], state.scalars["removed"])
-        found = Due(changes.at[ends], changes.event[ends], np.searchsorted(ends, changes.of_rows))
-        return found, counts[0], counts[1]
+            interval = made.interval
+            if interval is None:
+                timed = made.at if made.event is None else np.where(made.event == TIMER, made.at - 1, made.at)
+                interval = np.searchsorted(ticks, timed, "right")
+            return Due(ticks, np.full(len(ticks), TIMER), interval), 0, 0
+        inserted, removed = state.scalars["inserted"], state.scalars["removed"]
+        if len(made.gone) or removed or made.moves is not None:
+            moves = moves_of(made)
+            ends, inserted, removed = counted(moves, self.limit, inserted, removed)
+            events = made.taken.placed(moves.event[ends])
+            return Due(moves.at[ends], events, np.searchsorted(ends, moves.of_rows)), inserted, removed
+        times, places = made.taken.times, made.taken.places
+        ends = np.arange(self.limit - inserted - 1, len(times), self.limit)
+        return Due(times[ends], places[ends], _intervals(made, ends)), (inserted + len(times)) % self.limit, 0
 
     def _rows(self, outputs: Due, made: Made, latest: pa.Table, waiting: pa.Table) -> Rows:
         """What there is to choose from: the latest rows, those that wait, and new ones."""
-        new, having = len(made.at), self.core.projection.having
-        passes = passing(having, made.columns, new)
-        parts = [
-            (table["unit"].to_numpy(), table["sign"].to_numpy(), table["passes"].to_numpy())
-            for table in (latest, waiting)
-        ]
-        units = np.zeros(new, np.int64) if made.group is None or not self.by_unit else made.group
-        signs = np.ones(new, np.int8) if made.sign is None else made.sign
-        passed = np.ones(new, bool) if passes is None else passes.to_numpy(zero_copy_only=False)
-        unit, sign, passed = (np.concatenate(each) for each in zip(*parts, (units, signs, passed), strict=True))
-        before = np.repeat([-1, 0], [latest.num_rows, waiting.num_rows])
-        return Rows(np.concatenate([before, outputs.interval]), unit, sign, passed)
+        new = len(made.at)
+        unit = np.zeros(new, np.int64) if made.group is None or not self.by_unit else made.group
+        sign = np.ones(new, np.int8) if made.sign is None else made.sign
+        found = [(outputs.interval, unit, sign, made.passes(self.core.projection.having))]
+        for interval, table in ((0, waiting), (-1, latest)):
+            if table.num_rows:
+                parts = (whole(table.column(i)).to_numpy(zero_copy_only=False) for i in range(3))
+                found.insert(0, (np.full(table.num_rows, interval), *parts))
+        return Rows(*found[0]) if len(found) == 1 else Rows(*map(np.concatenate, zip(*found, strict=True)))
 
     @property
     def by_unit(self) -> bool:
         """Whether it matters of which group a row is."""
         return isinstance(self.core, Folded) and bool(self.core.keys) and self.shows != "everything"
 
-    def _chosen(self, rows: Rows, outputs: Due, before: State, after: State, made: Made) -> tuple[Chosen, Ints, Ints]:
+    def _chosen(self, rows: Rows, outputs: Due, before: State, made: Made, after: State) -> tuple[Chosen, Places, Ints]:
         """What the outputs show, what waits on, and what is latest then."""
         number, nothing = len(outputs.at), np.empty(0, np.int64)
         if self.total:
@@ -167,32 +233,38 @@ class Rated:
         if self.shows == "everything":
             return *everything(rows, number), nothing
         if self.shows == "last":
-            return *last(rows, number, isinstance(self.core, Folded) and self.core.by_group), nothing
+            if made.interval is not None:
+                return *each(rows, number), nothing
+            if isinstance(self.core, Folded) and self.core.by_group:
+                return *last(rows, number), nothing
+            return *last_of_each(rows, number), nothing
         assert isinstance(self.core, Folded)
         every = self.shows == "all"
-        until = np.minimum(outputs.at, after.scalars["now"])  # what a clock that jumps shows has not left its window
+        until = np.minimum(outputs.at, made.taken.now)  # what a clock that jumps shows has not left its window
         there = None if every else self.core.there(before, made, until, outputs.event)
         return groups(rows, number, after.tables["groups"].num_rows, every, there)
 
-    def _projected(self, made: Made, latest: pa.Table, waiting: pa.Table, used: Sequence[Ints]) -> Any:
+    def _projected(self, made: Made, latest: pa.Table, waiting: pa.Table, used: Sequence[Places]) -> Any:
         """The columns of rows at some places, of those that are used."""
-        known = latest.num_rows + waiting.num_rows
-        marks = np.zeros(known + len(made.at), bool)
+        known, rows, fields = latest.num_rows + waiting.num_rows, len(made.at), made.columns
+        marks = np.zeros(known + rows, bool)
         marks[:known] = True
         for places in used:
             marks[places] = True
-        fresh = np.flatnonzero(marks[known:])
-        every, numbers = len(fresh) == len(made.at), np.cumsum(marks) - 1
-        taken = made.columns if every else [column.take(pa.array(fresh)) for column in made.columns]
-        new = [plain(column) for column in projected(self.core.projection, taken, len(fresh))]
-        all_of = [
-            pa.concat_arrays([*latest.column(i).chunks, *waiting.column(i).chunks, column])
-            for i, column in enumerate(new, 3)
-        ]
+        every = bool(marks.all())
+        numbers = None if every else np.cumsum(marks) - 1
+        if not every:
+            fresh = np.flatnonzero(marks[known:])
+            fields, rows = [field.take(pa.array(fresh)) for field in fields], len(fresh)
+        new = [plain(column) for column in projected(self.core.projection, fields, rows)]
+        held = [*([latest] if latest.num_rows else []), *([waiting] if waiting.num_rows else [])]
+        found = [_together([*(whole(each.column(i)) for each in held), column]) for i, column in enumerate(new, 3)]
 
-        def columns(at: Ints) -> list[pa.Array]:
-            place = pa.array(at if every else numbers[at])
-            return [column.take(place) for column in all_of]
+        def columns(at: Places) -> list[pa.Array]:
+            if isinstance(at, slice):
+                return [column[at] for column in found]
+            place = pa.array(at if numbers is None else numbers[at])
+            return [column.take(place) for column in found]
 
         return columns
 
@@ -203,26 +275,47 @@ class Rated:
             self.emitted
         )
 
-    def _until(self, before: dict[str, State], batch: Batch, outputs: Due) -> State:
-        """The state of the core at the last output of a step."""
-        if not self.lazy or not len(outputs.at):
-            return before.get("shown", before["core"])
-        at, event = int(outputs.at[-1]), int(outputs.event[-1])
+    def _after(
+        self,
+        state: State,
+        cores: tuple[dict[str, State], State],
+        tables: tuple[pa.Table, pa.Table],
+        counts: tuple[int | None, int, int],
+        shown: tuple[Batch, Due],
+    ) -> State:
+        """The state after a step: the core is shown as it was at the last output of it."""
+        (before, after), (batch, outputs) = cores, shown
+        if not self.lazy:
+            return self.state({"core": after}, *tables, counts)
+        if not len(outputs.at):
+            found = self.state({"core": after, "shown": before["shown"]}, *tables, counts)
+            until = {"until": state.tables["until"]}
+            return State({**found.tables, **until}, {**found.scalars, "until": state.scalars["until"]})
+        at, event = min(int(outputs.at[-1]), after.scalars["now"]), int(outputs.event[-1])
         times = np.maximum(batch.times, before["core"].scalars["now"])
         part = batch.part(0, event + 1 if event >= 0 else int(np.searchsorted(times, at)))
-        return self.core.made(before["core"], replace(part, now=at))[0]
+        return self.state({"core": after, "shown": before["core"]}, *tables, counts, replace(part, now=at))
 
-    def _compacted(self, state: State) -> State:
-        """Groups that have emptied leave, but for those that wait and where each that there ever was is shown."""
-        if not isinstance(self.core, Folded) or self.shows in ("all", "there"):
-            return state
-        inner, waiting = state.held(), state.tables["waiting"]
+    def _compacted(self, core: State, waiting: pa.Table) -> tuple[State, pa.Table]:
+        """Groups that have emptied leave, but for those that wait."""
+        if not isinstance(self.core, Folded):
+            return core, waiting
         units = waiting["unit"].to_numpy()
-        core, numbers = self.core.compacted(inner["core"], units)
-        if numbers is None:
-            return state
-        own = {"waiting": waiting.set_column(0, "unit", pa.array(numbers[units])), "latest": state.tables["latest"]}
-        return State.holding({**inner, "core": core}, state.scalars, own)
+        core, numbers = self.core.compacted(core, units)
+        return core, waiting if numbers is None else waiting.set_column(0, "unit", pa.array(numbers[units]))
+
+
+def _intervals(made: Made, ends: Ints) -> Ints:
+    """After how many outputs each row comes, where each of these events, of those taken, brings about one."""
+    if made.interval is not None:
+        return made.interval
+    sizes = np.diff(np.concatenate([[-1], ends, [len(made.taken.times) - 1]]))
+    of_events = np.repeat(np.arange(len(sizes)), sizes)
+    return of_events if made.event is None else of_events[made.event]
+
+
+def _together(parts: Sequence[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(list(parts))
 
 
 def _table(rows: Rows, columns: Sequence[pa.Array]) -> pa.Table:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
-from rollup.engine.columns.cores.folded import Folded, folded
-from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.queued import Queued, over_stream
+from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.types import RowType
 
 
-def rated(plan: Select, kinds: Sequence[pa.DataType]) -> Rated | Firsts | str:
-    """The core of a statement over one stream with a rate, whose fields are of those types, or the first reason against."""
+def rated(plan: Select, stream: RowType) -> Rated | Firsts | str:
+    """The core of a statement over one stream with a rate, or the first reason against it."""
     pace = _pace(plan.rate)
     if isinstance(pace, str):
         return pace
     inner = replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both")
-    aggregates = plan.levels or plan.grouping is not None
-    core = folded(inner, len(kinds)) if aggregates else filter_project(inner)
+    core = over_stream(inner, stream)
     if isinstance(core, str):
         return core
     total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
@@ -37,7 +36,7 @@ def rated(plan: Select, kinds: Sequence[pa.DataType]) -> Rated | Firsts | str:
     if mode == "snapshot" and each:
         return "output snapshot of one row a row"
     if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
-        return "output snapshot over a window of keys"
+        return f"output snapshot over a window of {'batches' if isinstance(core, Queued) else 'keys'}"
     if mode == "all" and each and grouped:
         return "output all of one row a row by groups"
     shows: Shows = "everything" if each or total else "all"
@@ -50,8 +49,11 @@ def rated(plan: Select, kinds: Sequence[pa.DataType]) -> Rated | Firsts | str:
             shows = "everything"
         case _:
             pass
-    lazy = mode == "default" and isinstance(core, Folded)
-    return Rated(core, tuple(kinds), shows, *pace, total, lazy, plan.emitted)
+    lazy = mode == "default" and isinstance(core, Folded) and bool(core.calls)
+    if lazy and isinstance(core, Queued) and core.batches:
+        return "aggregates of batches that an output works out"
+    kinds = tuple(arrow(kind) for kind in stream.fields.values())
+    return Rated(core, kinds, shows, *pace, total, lazy, plan.emitted)
 
 
 def _pace(rate: Rate) -> tuple[int, int] | str:
@@ -68,6 +70,8 @@ def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int], gr
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
     if grouped and isinstance(core, Folded) and (core.window is not None or plan.emitted != "new"):
         return "output first by groups over a window, or with the remove stream"
+    if isinstance(window, TimeBatch):
+        return "output first over batches by time"
     if pace[0] and isinstance(window, Time):
         return "output first by time over a window of time"
     return Firsts(core, *pace, grouped, plan.emitted)

@@ -30,7 +30,6 @@ from rollup.engine.columns.running.adopting_folds import (
     table_of,
 )
 from rollup.engine.columns.running.adopting_rates import rated_state
-from rollup.engine.folding import Fold
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.windows.timed import Time
@@ -105,7 +104,7 @@ def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> Stat
     context = component.statements[name].context
     assert context is not None
     begun: list[tuple[int, Any, list[Any], int]] = []
-    fold = Fold(core.lines.calls)
+    fold = core.lines.fold
     for number, partition in component.contexts[context].partitions.items():
         levels, outputs = partition.instances[name].snapshot()[KEPT]
         due = outputs[-1]
@@ -125,7 +124,7 @@ def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> Stat
 
 def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> State:
     """Key and slots of each partition, as they began."""
-    context, fold = component.statements[name].context, Fold(core.lines.calls)
+    context, fold = component.statements[name].context, core.lines.fold
     assert context is not None
     begun = list[tuple[Any, list[Any]]]()
     for _, partition in sorted(component.contexts[context].partitions.items()):

@@ -12,8 +12,8 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.compiling import predicate
-from rollup.engine.folding import Fold
 from rollup.engine.row import Row
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -28,6 +28,8 @@ def folded_state(
     """The state of aggregates over a window, and the rows of the window. `wanted`: keys of groups that come first, be they empty."""
     window = kept[INPUTS][0][0] or []
     timed = isinstance(core.window, Time)
+    if isinstance(core.window, Grouped):
+        window = [row for _, inner in window for row in inner]
     stamped: list[tuple[Row, int]] = [(row, at) for row, at in window] if timed else [(row, 0) for row in window]
     test = predicate(core.where)
     stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
@@ -51,26 +53,26 @@ def folded_state(
     return State(tables, {"now": now}), rows
 
 
-def queued_state(core: Queued, kept: Any, stream: RowType, now: int) -> State:
-    """The state of a statement over a window whose rows leave in the order in which they came."""
+def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:
+    """The state of a statement over a window whose rows leave in the order in which they came; `wanted` as in `folded_state`."""
     window, state, test = kept[INPUTS][0][0], core.start(now), predicate(core.where)
     origin: int | None = None
     due: int | None = None
-    if isinstance(core.every, TimeBatch):
+    if isinstance(core.window, TimeBatch):
         window, origin, due = window
     if core.batches:
         current, last = window
         stamped, come = [(row, now) for row in (*last, *current)], len(last)
     else:
-        timed = [(row, at) for row, at in window] if isinstance(core.every, Time) else [(row, now) for row in window]
+        timed = [(row, at) for row, at in window] if isinstance(core.window, Time) else [(row, now) for row in window]
         stamped = [(row, at) for row, at in timed if test((row,), (), None)]
         come = len(stamped)
     content, groups = (state.tables[name].schema for name in ("content", "groups"))
     fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
-    found = groups_of(core, kept[KEPT][0]) if core.calls else []
+    found = groups_of(core, kept[KEPT][0], wanted) if core.calls else []
     table = _groups_table(core, found, groups)
     numbers, keys = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
-    fresh = [(key, Fold(core.calls).start(), 0) for key in keys.to_pylist()[len(found) :]]  # of rows that wait
+    fresh = [(key, core.lines.fold.start(), 0) for key in keys.to_pylist()[len(found) :]]  # of rows that wait
     table = _groups_table(core, [*found, *fresh], groups)
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
@@ -95,7 +97,7 @@ def groups_of(core: Folded, kind: Any, wanted: Sequence[Any] = ()) -> list[tuple
     else:  # one row a row: levels, representatives
         found = kind[0][0]
     there = [each for each in found if each[2] > 0 or not core.keys]  # a group that has emptied is about to go
-    known = {**{key: (key, Fold(core.calls).start(), 0) for key in wanted}, **{each[0]: each for each in there}}
+    known = {**{key: (key, core.lines.fold.start(), 0) for key in wanted}, **{each[0]: each for each in there}}
     return [(_key(core, key), slots, count) for key, slots, count in (known.values() if core.keys else there)]
 
 

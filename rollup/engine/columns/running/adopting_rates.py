@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, table_of
+from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, queued_state, table_of
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.folding import Fold
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
@@ -54,6 +54,8 @@ def rated_state(core: Rated | Firsts, instance: Instance, stream: RowType) -> tu
 def _inner(
     core: FilterProject | Folded, kept: Any, stream: RowType, now: int, wanted: Sequence[Any]
 ) -> tuple[State, pa.Table]:
+    if isinstance(core, Queued):
+        return queued_state(core, kept, stream, now, wanted), table_of((), stream)
     if isinstance(core, Folded):
         return folded_state(core, kept, stream, now, wanted)
     return core.start(now), table_of((), stream)
@@ -79,9 +81,15 @@ def _waiting(core: Rated, collected: Any, kind: Any) -> list[Waiting]:
     if core.total:
         return []
     if not isinstance(core.core, Folded) or not core.core.by_group:
-        return [(key or (), 1, out.row.values) for key, out in collected[0]]
+        come, leave = (
+            [(key or (), sign, out.row.values) for key, out in part]
+            for sign, part in zip((1, -1), collected, strict=True)
+        )
+        return come if core.emitted == "new" else come + leave
     slots = {key: each for key, each, _ in kind[0][0]}
     found = [(key, 1, _row(core.core, key, slots.get(key))) for (_, key), _ in collected]
+    if core.emitted == "new":
+        return found
     old = [(key, -1, None if out is None else out.row.values) for (_, key), out in collected]
     return [*found, *(each for each in old if each[2] is not None or core.shows == "all")]
 
@@ -100,7 +108,7 @@ def _latest(core: Rated, kind: Any, collected: Any, keys: Sequence[Any]) -> list
 
 def _row(core: Folded, key: Sequence[Any], slots: list[Any] | None) -> Sequence[Any] | None:
     """The row of a group, None where it does not fulfil `having`."""
-    fold = Fold(core.calls)
+    fold = core.lines.fold
     values = (*key, *fold.values(fold.start() if slots is None else slots))
     row = ((Row(0, values),), (), None)
     return compiled_row(core.projection.columns)(*row) if predicate(core.projection.having)(*row) else None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from rollup.core.errors import RollupError
 from rollup.engine.columns.cores.batches import Batch, Core
@@ -21,6 +22,7 @@ from rollup.engine.columns.running.inserting import SENT, Inserted, Path, togeth
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
+from rollup.engine.columns.sieve import Sieve
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
@@ -88,6 +90,7 @@ class Columns:
     def __init__(self, component: Component, type_of: TypeOf, least: int | None) -> None:
         self._component, self._type_of, self._least = component, type_of, least
         self._placing = Placing(component, type_of)
+        self.sieve = Sieve(component)
         self._known: dict[str, tuple[int, tuple[Readers, Readers]]] = {}
         self._everybody: dict[str, tuple[int, list[tuple[str, Readers]]]] = {}
 
@@ -164,8 +167,8 @@ class Columns:
         gone = all(isinstance(instances.get(name), ColumnInstance) for name in stateful)
         return events >= (min(self._least, _STATEFUL) if gone else self._least)
 
-    def send(self, stream: str, batch: Batch, rows: Callable[[], Sequence[Sequence[Any]]], timed: bool) -> Told:
-        """A batch of a stream, `timed` when the clock goes with its events; `rows` gives them as values.
+    def send(self, stream: str, batch: Batch, timed: bool) -> Told:
+        """A batch of a stream, `timed` when the clock goes with its events.
 
         Where a statement on rows refuses an event, the batch stops for everybody as it would have event by event.
         """
@@ -174,7 +177,7 @@ class Columns:
         instances = {name: self._gone(name) for _, readers in takers for name in readers.stateful}
         first = takers[0][1]
         resting = first.resting | {id(instances[name]) for name in first.stateful}
-        deliveries, stopped = self._by_rows(stream, batch, rows, timed, resting, list(instances.values()))
+        deliveries, stopped = self._by_rows(stream, batch, timed, resting, list(instances.values()))
         given, end = Given(batch, SENT, began), batch.rows
         if stopped is not None:
             given, end = replace(given, stopped=stopped), stopped.place
@@ -225,8 +228,8 @@ class Columns:
             return Given(Batch(found.columns, found.times, now, stream), found.path, began)
         kinds = self._type_of(stream)
         assert kinds is not None
-        nothing = [pa.array([], arrow(kind)) for kind in kinds.fields.values()]
-        return Given(Batch.of(nothing, [], now, stream), SENT, began)
+        nothing = Batch.nothing([arrow(kind) for kind in kinds.fields.values()], now)
+        return Given(replace(nothing, stream=stream), SENT, began)
 
     def _part(self, given: Given, name: str) -> Batch:
         """What a statement has of a batch that was stopped."""
@@ -293,7 +296,6 @@ class Columns:
         self,
         stream: str,
         batch: Batch,
-        rows: Callable[[], Sequence[Sequence[Any]]],
         timed: bool,
         resting: frozenset[int],
         instances: Sequence[ColumnInstance],
@@ -308,7 +310,7 @@ class Columns:
         runner.resting, runner.direct, runner.fired = resting, sys.maxsize, []
         try:
             if not alone:
-                stopped = self._one_by_one(stream, batch, rows(), timed, found)
+                stopped = self._one_by_one(stream, batch, timed, found)
             if timed and stopped is None:
                 runner.advance_span(batch.now)
                 self._collect(found, None, batch.times)
@@ -319,11 +321,15 @@ class Columns:
                 each.listen()
         return found, stopped
 
-    def _one_by_one(
-        self, stream: str, batch: Batch, rows: Sequence[Sequence[Any]], timed: bool, found: list[Any]
-    ) -> Stopped | None:
-        runner = self._component.runner
-        for place, (at, values) in enumerate(zip(batch.times.tolist(), rows, strict=True)):
+    def _one_by_one(self, stream: str, batch: Batch, timed: bool, found: list[Any]) -> Stopped | None:
+        """The events one by one, without those that concern nobody else."""
+        runner, kinds = self._component.runner, self._type_of(stream)
+        some = None if kinds is None else self.sieve.passing(kinds, batch.columns, runner.resting)
+        places = np.arange(batch.rows) if some is None else np.flatnonzero(some)
+        columns = batch.columns if some is None else [column.filter(some) for column in batch.columns]
+        lists = [column.to_pylist() for column in columns]
+        rows = zip(*lists, strict=True) if lists else repeat((), len(places))
+        for place, at, values in zip(places.tolist(), batch.times[places].tolist(), rows, strict=True):
             sent: Row | None = None
             try:
                 if timed:

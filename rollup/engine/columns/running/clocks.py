@@ -21,7 +21,7 @@ from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
-from rollup.engine.timers import Phase
+from rollup.engine.timers import Phase, edge
 
 
 def phase(core: Core) -> Phase:
@@ -32,10 +32,10 @@ def phase(core: Core) -> Phase:
 def dues(core: Core, state: State) -> dict[Phase, int | None]:
     """The next instants at which a core has something to do without an event."""
     match core:
-        case Rated():
-            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
-        case Firsts():
-            return {Phase.WINDOW: _due(core.core, inner_of(core, state))}
+        case Rated() | Firsts():
+            outputs = {Phase.OUTPUT: state.scalars["due"]} if isinstance(core, Rated) else {}
+            clocked = isinstance(core.core, Folded) and isinstance(core.core.window, Time | TimeBatch)
+            return {Phase.WINDOW: _due(core.core, inner_of(core, state)) if clocked else None, **outputs}
         case _:
             return {phase(core): _due(core, state)}
 
@@ -47,10 +47,8 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
-        case Queued(every=TimeBatch()):
+        case Queued(window=TimeBatch()):
             return state.scalars["due"]
-        case Queued():
-            return _leaves(core.every, state.tables["content"])
         case Folded():
             return _leaves(core.window, state.tables["content"])
         case Joined():
@@ -70,17 +68,19 @@ def _leaves(window: WindowSpec | None, held: pa.Table) -> int | None:
 
 def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
     """What is due by `now`, at `now`."""
-    nothing = Batch.of([pa.array([], kind) for kind in types], [], now)
+    nothing = Batch.nothing(types, now)
     match core:
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
+        case Rated(core=Queued(window=TimeBatch())):
+            return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Firsts(core=Folded(window=Time(span))):
             return core.step(_inside(state, now - span), nothing)
-        case Queued(every=TimeBatch()):
+        case Queued(window=TimeBatch()):
             return core.finished(*core.released(state, now))
-        case Folded(window=Time(span)) | Queued(every=Time(span)):
+        case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)
@@ -91,7 +91,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
 def _gone_on(core: Rated, state: State, now: int) -> State:
     """The clock of outputs goes on in whole spans from when it was due; nothing leaves a window by it."""
     due: int = state.scalars["due"]
-    return State(state.tables, {**state.scalars, "due": due + ((now - due) // core.span + 1) * core.span})
+    return State(state.tables, {**state.scalars, "due": edge(due, core.span, now)})
 
 
 def _inside(state: State, limit: int) -> State:
@@ -115,7 +115,7 @@ def _shown(core: KeyedTotals, state: State, now: int, nothing: Batch) -> tuple[S
     late = dues <= now
     shown = clocks.set_column(0, clocks.schema.field(0), pa.array(np.where(late, now, dues)))
     after, output = core.step(State({**state.tables, "clocks": shown}, state.scalars), nothing)
-    goes_on = np.where(late, dues + ((now - dues) // core.span + 1) * core.span, dues)
+    goes_on = np.where(late, edge(dues, core.span, now), dues)
     partitions = clocks.column("partition").to_numpy()
     order = np.lexsort((partitions, goes_on))
     clocks = pa.table({"due": goes_on[order], "partition": partitions[order]})

@@ -12,7 +12,6 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.firsts import Firsts
@@ -53,14 +52,13 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 
 def _clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
-    if isinstance(core, Rated):
-        return core.span > 0 or (isinstance(core.core, Folded) and isinstance(core.core.window, Time))
-    inner = core.core if isinstance(core, Firsts) else core
-    if isinstance(core, Queued):
-        return isinstance(core.every, TimeBatch) or (isinstance(core.every, Time) and core.by_group)
-    return isinstance(core, KeyedTotals) or (
-        isinstance(inner, Folded) and isinstance(inner.window, Time) and inner.by_group
-    )
+    if isinstance(core, Rated) and core.span > 0:
+        return True
+    inner = core.core if isinstance(core, Rated | Firsts) else core
+    if not isinstance(inner, Folded):
+        return isinstance(core, KeyedTotals)
+    timed = isinstance(inner.window, Time) and (inner.by_group or isinstance(core, Rated))
+    return timed or isinstance(inner.window, TimeBatch)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ where a statement runs never changes what it says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -74,12 +75,16 @@ class ColumnInstance(Instance):
 
     def listen(self) -> None:
         """Hear of single events."""
+        for stream, entry in self._entries:
+            self._listening.add(stream, entry)
+
+    @cached_property
+    def _entries(self) -> list[tuple[str, Entry]]:
         match self.plan.inputs:
             case (StreamInput(filter=filter),) if not isinstance(self.core, KeyedRows | Asking):
-                self._listening.add(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))
+                return [(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))]
             case _:  # events that do not pass the statement's filter begin partitions, or concern sub-queries
-                for place, stream in enumerate(self._streams):
-                    self._listening.add(stream, Entry(self, place))
+                return [(stream, Entry(self, place)) for place, stream in enumerate(self._streams)]
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """One event of the stream that the one input stands for."""
@@ -143,8 +148,9 @@ class ColumnInstance(Instance):
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
-        tables = {name: pack(table) for name, table in self.state.tables.items()}
-        return ["columns", dict(self.state.scalars), tables, pack(self.window)]
+        state = self.core.settled(self.state) if isinstance(self.core, Rated) else self.state
+        tables = {name: pack(table) for name, table in state.tables.items()}
+        return ["columns", dict(state.scalars), tables, pack(self.window)]
 
     def restore_kept(self, state: Any) -> None:
         """Go on."""

@@ -72,8 +72,6 @@ class Placing:
         if unsent:
             return f"`{unsent[0]}`, whose events nobody sends"
         context = None if deployed.context is None else self._component.contexts[deployed.context]
-        if context is not None and len(context.statements) > 1:
-            return "a context that other statements share"
         reads = self.reads(deployed)
         core = core_of(plan, reads, None if context is None else context.context)
         if plan.target is None or isinstance(core, str):

@@ -18,7 +18,6 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.folding import Fold
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
 from rollup.engine.state import State
@@ -28,10 +27,12 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
         case Rated() | Firsts():
-            inner = state.held()
+            inner = (core.settled(state) if isinstance(core, Rated) else state).held()
             shown = inner.get("shown", inner["core"])
-            if isinstance(core.core, Folded) and core.core.by_group:
+            if type(core.core) is Folded and core.core.by_group:
                 return _by_group(core.core, plan, shown, inner["core"])
+            if isinstance(core.core, Queued):
+                return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)
         case KeyedTotals():
             return _partitions(core, state, 0)
@@ -40,7 +41,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
         case Joined():
             return core.content(state)
         case Queued():
-            return _waiting(core, plan, state)
+            return _waiting(core, plan, state, state)
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
@@ -75,10 +76,10 @@ def _key(key: Any) -> tuple[Any, ...]:
     return tuple(key.values()) if isinstance(key, dict) else (key,)
 
 
-def _waiting(core: Queued, plan: Select, state: State) -> list[tuple[Any, ...]]:
-    """Of what is in the window, or not yet out of it."""
-    held, groups = core.waiting(state), state.tables["groups"]
-    inside = State({"content": core.inside(state), "groups": groups})
+def _waiting(core: Queued, plan: Select, state: State, now: State) -> list[tuple[Any, ...]]:
+    """Of what is in the window now, or not yet out of it, with the values of a state."""
+    held, groups = core.waiting(now), now.tables["groups"]
+    inside = State({"content": core.inside(state), "groups": state.tables["groups"]})
     if not core.by_group:
         return _by_row(core, plan, inside, held.select(held.column_names[2:]))
     counts = np.bincount(held.column("group").to_numpy(), minlength=groups.num_rows)
@@ -100,7 +101,7 @@ def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tu
 
 def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """The key and the values of each group; its slots are the columns from `first` on, its rows those that are held."""
-    fold = Fold(lines.calls)
+    fold = lines.fold
     columns = [column.to_pylist() for column in table.columns]
     groups: list[list[Any]] = []
     for number in range(table.num_rows):
@@ -119,8 +120,7 @@ def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) ->
 
 
 def _nothing(lines: Lines) -> tuple[Any, ...]:
-    fold = Fold(lines.calls)
-    return fold.values(fold.start())
+    return lines.fold.values(lines.fold.start())
 
 
 def _shown(columns: tuple[Expr, ...], having: Expr | None, found: list[Any]) -> list[tuple[Any, ...]]:

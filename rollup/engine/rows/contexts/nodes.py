@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, compiled_key, predicate
-from rollup.engine.index import Entry
+from rollup.engine.index import Entry, both_tests
 from rollup.engine.row import Row
 from rollup.engine.rows.contexts.conditions import (
     Condition,
@@ -18,7 +18,7 @@ from rollup.engine.rows.contexts.conditions import (
 )
 from rollup.engine.rows.contexts.levels import Categories, Hashed, Keyed, Lived
 from rollup.engine.rows.contexts.partitions import Partition, key_narrowing
-from rollup.engine.rows.inputs import Listening, both_tests, entry_of
+from rollup.engine.rows.inputs import Listening, entry_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes

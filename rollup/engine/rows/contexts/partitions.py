@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.index import Test, both_tests
 from rollup.engine.row import Row
-from rollup.engine.rows.plans import Narrow, Narrowing, Test
+from rollup.engine.rows.plans import Narrow, Narrowing
 
 if TYPE_CHECKING:
     from rollup.engine.rows.component import Component
@@ -32,15 +33,12 @@ class Partition:
     def narrow(self, stream: str) -> Narrowing:
         """What the levels of the context add to a filter over a stream."""
         equals: dict[int, Any] = {}
-        tests: list[Test] = []
+        test: Test | None = None
         for each in self._narrowings:
-            more, test = each(stream)
+            more, further = each(stream)
             equals.update(more)
-            if test is not None:
-                tests.append(test)
-        if not tests:
-            return equals, None
-        return equals, lambda row: all(test(row) for test in tests)
+            test = both_tests(test, further)
+        return equals, test
 
     @property
     def path(self) -> str:

@@ -47,6 +47,25 @@ class AppSpec:
     triggers: dict[str, int | Crontab | None] = field(default_factory=dict[str, int | Crontab | None])
 
 
+def circle(spec: AppSpec) -> list[str]:
+    """The names of streams that feed each other in a circle, in order; none where no queries make one."""
+    feeds, done = dict[str, list[str]](), set[str]()
+    for part in spec.queries:
+        for query in part.queries if isinstance(part, PartitionSpec) else (part,):
+            for stream in streams_of(query.input):
+                feeds.setdefault(stream, []).append(query.output.target)
+
+    def from_(trail: list[str]) -> list[str]:
+        for target in [each for each in feeds.get(trail[-1], ()) if each not in done]:
+            found = trail[trail.index(target) :] if target in trail else from_([*trail, target])
+            if found:
+                return found
+        done.add(trail[-1])
+        return []
+
+    return next((found for stream in feeds if (found := from_([stream]))), [])
+
+
 Emitted = Callable[[str, Sequence[Selected]], None]
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
+from rollup.engine.reals import orderable
 from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.item import RESET, Item
 from rollup.engine.rows.windows.base import Host
@@ -119,7 +120,10 @@ class Selector:
     def _sorted(made: Selected, places: Sequence[int], down: Sequence[bool]) -> Any:
         """Null comes last, in either direction."""
         values = [made.row.values[place] for place in places]
-        pairs = [((value is None) is not descending, value) for value, descending in zip(values, down, strict=True)]
+        pairs = [
+            ((value is None) is not descending, orderable(value))
+            for value, descending in zip(values, down, strict=True)
+        ]
         return sort_key(pairs, down)
 
     def snapshot(self) -> Any:

@@ -157,6 +157,7 @@ class AndState(State):
         if self.dead or child not in self.active:
             return
         place = self.active.index(child)
+        self.matcher.bounded(len(self.matches[place]))
         if quit:
             self.active[place] = None
         self.matches[place].append(match)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import compiled, compiled_key, row_test
-from rollup.engine.expressions import Expr, Field, walk
+from rollup.engine.compiling import compiled_key
+from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
-from rollup.engine.ranges import Range, intervals, paths
 from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
 from rollup.engine.rows.patterns.combining import NotState
@@ -18,6 +17,7 @@ from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
 from rollup.engine.rows.patterns.states import STATES
+from rollup.engine.rows.patterns.waiting import Waiting
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.timers import Order, Phase
 
@@ -52,7 +52,7 @@ class Matcher:
         self._places = {id(node): place for place, node in enumerate(nodes(pattern.root))}
         self._nodes = list(nodes(pattern.root))
         self._until = {id(node.until) for node in self._nodes if isinstance(node, RepeatNode)}
-        self._paths: dict[int, tuple[Range, ...]] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._functions: dict[int, Callable[[Any, Any, Any], Any]] = {}
         self._states: dict[int, State] = {}
         self._number = 0
@@ -92,9 +92,10 @@ class Matcher:
         event that may belong to a count or to what follows it belongs to what follows; else, where the text does not
         say, those that say which events they want before those that take any, and the oldest first."""
         concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
-        level = max((state.node.consume for state in concerned), default=0)
-        concerned = [state for state in concerned if state.node.consume >= level]
-        concerned.sort(key=self._turn)
+        if len(concerned) > 1:
+            level = max(state.node.consume for state in concerned)
+            concerned = [state for state in concerned if state.node.consume >= level]
+            concerned.sort(key=self._turn)
         for state in concerned:
             if not state.dead:
                 state.event(row)
@@ -142,14 +143,18 @@ class Matcher:
 
     def enlist(self, state: State) -> int:
         """The number of a new state. Raises QueryError when there are too many."""
-        if len(self._states) >= self.pattern.limit:
-            raise QueryError(
-                f"a pattern holds {self.pattern.limit} partial matches",
-                hint="bound it with timer:within, every-distinct or a limit on ->",
-            )
+        self.bounded(len(self._states))
         self._number += 1
         self._states[self._number] = state
         return self._number
+
+    def bounded(self, held: int) -> None:
+        """Raise QueryError when one more of what a pattern holds so often would be too many."""
+        if held >= self.pattern.limit:
+            raise QueryError(
+                f"a pattern holds {self.pattern.limit} partial matches",
+                hint="bound it with timer:within, every-distinct with a span of time, or a limit on ->",
+            )
 
     def discharge(self, state: State) -> None:
         """A state is over."""
@@ -157,25 +162,14 @@ class Matcher:
 
     def listen(self, state: FilterState) -> Entry:
         """Put a filter into the index, with what is bound as known values."""
-        node, bound = state.node, (*state.begin, None)
-        equals = {place: self._value(expr, bound) for place, expr in node.equals}
-        test = None if node.test is None else row_test(node.test, len(state.begin))(self._environment, state.begin)
-        if self._scope is not None:
-            equals, test = _narrowed(equals, test, self._scope(node.stream))
-        entry = Entry(self, state.id, equals, test, ways=self._ways(node, bound))
+        node = state.node
+        waiting = self._waiting.get(id(node))
+        if waiting is None:
+            waiting = self._waiting[id(node)] = Waiting(node, self.pattern.tags, self._environment)
+        narrowing = None if self._scope is None else self._scope(node.stream)
+        entry = waiting.entry(self, state.id, state.begin, narrowing)
         self.runner.indexes[node.stream].add(entry)
         return entry
-
-    def _ways(self, node: Any, bound: tuple[Any, ...]) -> tuple[tuple[int, Any, Any], ...]:
-        """The ranges of a filter, with what is bound."""
-        if node.test is None:
-            return ()
-        found = self._paths.get(id(node))
-        if found is None:
-            found = self._paths[id(node)] = paths(node.test, self.pattern.tags)
-        if not all(isinstance(bound[tag], Row) for tag in _tags(found)):
-            return ()
-        return intervals(found, lambda value: self._value(value, bound))
 
     def unlisten(self, stream: str, entry: Entry) -> None:
         """Take a filter out of the index."""
@@ -255,15 +249,6 @@ class Matcher:
         state.restore(own, [self._restored(child, state) for child in below])
         return state
 
-    def _value(self, expr: Expr, bound: tuple[Any, ...]) -> Any:
-        return self._compiled(expr)(bound, (), self._environment)
-
-    def _compiled(self, expr: Expr) -> Callable[[Any, Any, Any], Any]:
-        function = self._functions.get(id(expr))
-        if function is None:
-            function = self._functions[id(expr)] = compiled(expr)
-        return function
-
     def _deliver(self) -> None:
         found, self._found = self._found, []
         if self.pattern.discard:  # the matches of one event do not take each other away
@@ -287,23 +272,3 @@ class Matcher:
         while self._alarms and self._alarms[0][1] not in self._states:
             heapq.heappop(self._alarms)
         self.runner.timers.ask(self, self._phase, self._alarms[0][0] if self._alarms else None)
-
-
-def _tags(ranges: Sequence[Range]) -> set[int]:
-    """The tags that the bounds of ranges read."""
-    bounds = [bound for each in ranges for bound in (each.low, each.high) if bound is not None]
-    return {part.input for bound in bounds for part in walk(bound) if isinstance(part, Field)}
-
-
-def _narrowed(
-    equals: dict[int, Any],
-    test: Callable[[Row], bool] | None,
-    narrowing: tuple[Mapping[int, Any], Callable[[Row], bool] | None],
-) -> tuple[dict[int, Any], Callable[[Row], bool] | None]:
-    """A filter with what a partition adds to it."""
-    more, further = narrowing
-    if any(place in equals and equals[place] != value for place, value in more.items()):
-        return equals, lambda row: False
-    if test is None or further is None:
-        return {**equals, **more}, test or further
-    return {**equals, **more}, lambda row: further(row) and test(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class EveryState(State):
         state.parent = self
         self.active.append(state)
         if self.node.keys is not None:
-            self.seen[state] = dict(seen or {})
+            self.seen[state] = OrderedDict(seen or {})
         if watch.told and empty and isinstance(state, CountState):
             state.followed = True  # nothing has come: the next group begins with the first that does
             state.tell(False)
@@ -117,6 +118,10 @@ class EveryState(State):
         key = self.matcher.values(self.node, self.node.keys, match)
         if key in seen and (span is None or now < seen[key] + span):
             return False
+        seen.pop(key, None)  # the values stand in the order of their instants, so those that are over stand first
+        while span is not None and seen and seen[first := next(iter(seen))] + span <= now:
+            del seen[first]
+        self.matcher.bounded(len(seen))
         seen[key] = now
         return True
 
@@ -134,7 +139,7 @@ class EveryState(State):
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.active = list(children)
-        self.seen = {state: dict(seen) for state, seen in zip(self.active, own, strict=False)}
+        self.seen = {state: OrderedDict(seen) for state, seen in zip(self.active, own, strict=False)}
 
 
 class Watch:

@@ -6,7 +6,7 @@ Modes: `default` and `all` keep everything (`all` of groups: every group there e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rollup.engine.rows.selects.pergroup import PerGroup
@@ -142,41 +142,6 @@ class LastTotal:
         self._before = _restored(state)
 
 
-class AllOfGroups:
-    """The rows of the interval, and of every other group its newest row with the value it has now.
-
-    A group that lost rows shows its newest row again at that moment, once.
-    """
-
-    keeps = True
-
-    def __init__(self, kind: PerRow) -> None:
-        self._kind = kind
-        self._kept = Everything()
-        self._seen: dict[Any, None] = {}
-
-    def take(self, changes: Changes) -> None:
-        self._kept.take(changes)
-        self._kept.add(self._current(list(dict.fromkeys(changes.lost))), ())
-        self._seen.update(dict.fromkeys((*changes.gained, *changes.lost)))
-
-    def show(self) -> Shown:
-        shown = self._kept.show()
-        rest = self._current([unit for unit in self._kind.representatives() if unit not in self._seen])
-        self._seen = {}
-        return Shown([*shown.new, *rest], shown.old)
-
-    def _current(self, units: Sequence[Any]) -> list[Out]:
-        return [out for unit in units if (out := self._kind.current(unit)) is not None]
-
-    def snapshot(self) -> Any:
-        return [self._kept.snapshot(), list(self._seen)]
-
-    def restore(self, state: Any) -> None:
-        self._kept.restore(state[0])
-        self._seen = dict.fromkeys(state[1])
-
-
 class OthersOfGroups:
     """The rows of the interval, and of every group that got none its newest row with the value it has at the output."""
 
@@ -193,10 +158,12 @@ class OthersOfGroups:
 
     def show(self) -> Shown:
         shown = self._kept.show()
-        units = [unit for unit in self._kind.representatives() if unit not in self._seen]
+        rest = self._current(unit for unit in self._kind.representatives() if unit not in self._seen)
         self._seen = {}
-        rest = [out for unit in units if (out := self._kind.current(unit)) is not None]
         return Shown([*shown.new, *rest], shown.old)
+
+    def _current(self, units: Iterable[Any]) -> list[Out]:
+        return [out for unit in units if (out := self._kind.current(unit)) is not None]
 
     def snapshot(self) -> Any:
         return [self._kept.snapshot(), list(self._seen)]
@@ -204,6 +171,15 @@ class OthersOfGroups:
     def restore(self, state: Any) -> None:
         self._kept.restore(state[0])
         self._seen = dict.fromkeys(state[1])
+
+
+class AllOfGroups(OthersOfGroups):
+    """The same, but a group that lost rows shows its newest row at that moment, once."""
+
+    def take(self, changes: Changes) -> None:
+        super().take(changes)
+        self._kept.add(self._current(dict.fromkeys(changes.lost)), ())
+        self._seen.update(dict.fromkeys(changes.lost))
 
 
 class FirstOfUnits:

@@ -93,20 +93,14 @@ class PerGroup:
         if shown is None or level is None or self._stepwise:
             return rows_of(self.update(new, old))
         before = self._before(level.key, new, old) if self._leaving else []
-        came, after, held = dict[Key, Rows](), list[Row](), level.groups
-        for r in new:
-            came[level.enter(r)] = r
-        touched = dict(came) if old else came
-        for r in old:
-            key = level.leave(r)
-            if key not in came:
-                touched[key] = r
+        after = list[Row]()
+        touched = _newest({level.enter(r): r for r in new}, {level.leave(r): r for r in old})
         e.arriving = True
         for key, r in touched.items():
             row = shown(key, r)
             if row is not None:
                 after.append(row)
-            if self._ever or ((entry := held.get(key)) is not None and entry[1] > 0):
+            if self._ever or key in level:
                 self._rows[0, key] = r
             else:
                 self._rows.pop((0, key), None)
@@ -186,7 +180,7 @@ class PerGroup:
 
     def _out(self, unit: Any, r: Rows, arriving: bool) -> Out | None:
         place, key = unit
-        if self._shown is not None and not self._projector.ordered:
+        if self._shown is not None:
             self._projector.environment.arriving = arriving
             row = self._shown(key, r)
             return None if row is None else Out(row)

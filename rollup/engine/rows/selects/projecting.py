@@ -43,7 +43,6 @@ class Projector:
         self._having = predicate(projection.having) if projection.having is not None else None
         self._order = compiled_row(projection.order) if projection.order else None
         self.environment, self._make, self._projection = environment, make, projection
-        self.ordered = bool(projection.order)
 
     def out(self, r: Rows, s: Sequence[Any], arriving: bool) -> Out | None:
         """The row, None when it does not fulfil the condition."""
@@ -55,12 +54,14 @@ class Projector:
         row = whole if whole is not None else self._make(self._columns(r, s, e))
         return Out(row, self._order(r, s, e) if self._order is not None else ())
 
-    def of_group(self, groups: Groups | None, keyed: bool = False) -> OfGroup:
-        """The same without the order, as one function: the slots are the values of one level, after its key if `keyed`.
+    def of_group(self, groups: Groups | None, keyed: bool = False) -> OfGroup | None:
+        """The same as one function, None where rows are ordered: the slots are the values of one level, after its key if `keyed`.
 
         Who calls it has said whether the row arrives.
         """
         projection = self._projection
+        if projection.order:
+            return None
         having = () if projection.having is None else (projection.having,)
         keys, calls = (0, ()) if groups is None else (len(groups.level.keys) * keyed, groups.level.calls)
         bind = _of_group(Same((*having, *projection.columns)), len(having), projection.whole, keys, Same(calls))

@@ -211,11 +211,7 @@ class Outputs:
             self._show(False)
             return
         self._start_clock()
-        arrived, left = len(new), len(old)
-        for place, n in zip(
-            (INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER), (arrived, arrived, left, left), strict=True
-        ):
-            self._counts[place] += n
+        _add(self._counts, len(new), len(old))
         if self._events is not None:
             limit = self._events((), (), self._environment)
             if self._counts[INSERTED] >= limit or self._counts[REMOVED] >= limit:
@@ -275,16 +271,21 @@ class Outputs:
     def _unit_holds(self, unit: Any, known: list[Any] | None, arrived: int, left: int) -> bool:
         """Whether the condition holds for the rows of a unit."""
         counts = self._units[unit] = known or [0, 0, 0, 0, self._environment.now]
-        for place, n in zip(
-            (INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER), (arrived, arrived, left, left), strict=True
-        ):
-            counts[place] += n
+        _add(counts, arrived, left)
         if self._when is None or not self._when((), counts, self._environment):
             return False
         counts[INSERTED] = counts[REMOVED] = 0
         counts[LAST_OUTPUT] = self._environment.now
         self._assign(self._rate.then)
         return True
+
+
+def _add(counts: list[Any], arrived: int, left: int) -> None:
+    """Count rows that came and left."""
+    counts[INSERTED] += arrived
+    counts[INSERTED_EVER] += arrived
+    counts[REMOVED] += left
+    counts[REMOVED_EVER] += left
 
 
 Policy = Literal["direct", "snapshot", "first", "units", "kept", "pending"]

@@ -159,7 +159,7 @@ class PerRow:
 
     def _changes(self, rows: Iterable[Rows], arriving: bool) -> list[Change]:
         shown, key = self._shown, self._key
-        if shown is not None and not self._projector.ordered:
+        if shown is not None:
             self._projector.environment.arriving = arriving
             keyed = ((None if key is None else key(r), r) for r in rows)
             made = [(k if self.grouped else None, shown(k, r)) for k, r in keyed]
@@ -242,7 +242,7 @@ class Total:
         self._aggregation.restore(state)
 
     def _row(self, arriving: bool) -> Out | None:
-        if self._shown is not None and not self._projector.ordered:
+        if self._shown is not None:
             row = self._shown_as(arriving)
             return None if row is None else Out(row)
         return self._projector.out(self._nothing, self._aggregation.slots(self._nothing), arriving)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +11,16 @@ from rollup.core.errors import QueryError
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
-from rollup.engine.row import Delta, Row, comparable, listed
+from rollup.engine.row import NOTHING, Delta, Row, comparable, listed, together
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.keyed import Finder, Key, findable
+from rollup.engine.rows.windows.base import Kept, WindowSpec
 from rollup.engine.timers import Order, Phase
 from rollup.engine.types import Kind, RowType
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
 
-Key = tuple[Any, ...]
 Updates = Sequence[tuple[Row, Mapping[int, Any]]]
 """Rows, and their new values by place."""
 
@@ -58,7 +58,10 @@ class UniqueIndex:
 
 def updated(row: Row, values: Mapping[int, Any]) -> tuple[Any, ...]:
     """The values of a row with some of them replaced."""
-    return tuple(values.get(place, old) for place, old in enumerate(row.values))
+    found = list(row.values)
+    for place, value in values.items():
+        found[place] = value
+    return tuple(found)
 
 
 class Store(Instance, ABC):
@@ -81,14 +84,17 @@ class Store(Instance, ABC):
         """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
         return self.content()
 
-    @property
-    def keys(self) -> tuple[int, ...]:
-        """The places of the key, where the store has one."""
-        return ()
-
     @abstractmethod
     def find(self, key: Key) -> Row | None:
         """The row of a key."""
+
+    @abstractmethod
+    def by(self, places: Collection[int]) -> tuple[int, ...]:
+        """By which of some fields rows are found without looking through the store; none: by none."""
+
+    @abstractmethod
+    def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """The rows that hold these values at places that `by` has named; None: they have to be looked for."""
 
     @abstractmethod
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
@@ -134,6 +140,8 @@ class NamedWindow(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
+        self._finders: dict[tuple[int, ...], Finder] = {}
+        """What has been asked for, by its places."""
         self._untold: list[Delta] = []
         """What consumers do not know yet: the event that changed the window is still with other statements."""
 
@@ -176,19 +184,34 @@ class NamedWindow(Store):
         """A window has no keys."""
         return None
 
+    def by(self, places: Collection[int]) -> tuple[int, ...]:
+        return findable(self.spec.type, places) if self.window.told else ()
+
+    def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """Looked for while consumers do not know all, and where several are not in the order of their arrival."""
+        if self._untold:
+            return None
+        finder = self._finders.get(places)
+        if finder is None:
+            finder = self._finders[places] = Finder(places, self.window.content())
+        found = finder.having(key)
+        return found if len(found) < 2 or isinstance(self.window, Kept) else None
+
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
-        old, new = list(leaving), list(coming)
+        old, new, window = [*leaving], [*coming], self.window
         for row, values in updates:
             old.append(row)
             new.append(self.row(updated(row, values)))
         if self.unique:
             self.check(new, old)
         for row in old:
-            self.window.remove(row)
-        entered = self.window.enter(new, self.runner.now) if new else Delta((), ())
-        left = () if self.window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
-        self._moved(Delta(entered.new, [*left, *entered.old]))
+            window.remove(row)
+        entered = window.enter(new, self.environment.clock.now) if new else NOTHING
+        left = () if window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
+        if left or entered.forced:
+            entered = Delta(entered.new, [*left, *entered.old])
+        self._moved(entered)
         return Delta(new, old)
 
     def fire(self, phase: Any, now: int) -> None:
@@ -198,32 +221,30 @@ class NamedWindow(Store):
 
     def ask_timers(self) -> None:
         """The window's next instant."""
-        self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
+        if self.window.timed:
+            self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
 
     def rows(self) -> list[Row]:
         """The content."""
         return list(self.content())
 
-    def _moved(self, delta: Delta) -> Delta:
+    def _moved(self, delta: Delta) -> None:
         self.ask_timers()
         if delta:
+            for finder in self._finders.values():
+                finder.change(delta.new, delta.old)
             self.runner.deliver(self.statement, delta)
             self._untold.append(delta)
             self.runner.tell_later(self._tell)
-        return delta
 
     def _tell(self) -> None:
         """All that one event has changed is one change to a consumer."""
         told, self._untold = self._untold, []
         if not told:
             return
-        new, old = [row for each in told for row in each.new], [row for each in told for row in each.old]
-        delta = Delta(new, old, any(each.forced for each in told))
+        delta = told[0] if len(told) == 1 else together(told)
         for consumer, number in list(self.consumers):
             consumer.followed(number, delta)
-        if self.name in self.runner.indexes:  # patterns may wait for its rows
-            for row in delta.new:
-                self.runner.route(self.name, row)
 
     def kept(self) -> Any:
         """The window."""
@@ -232,6 +253,7 @@ class NamedWindow(Store):
     def restore_kept(self, state: Any) -> None:
         """The window."""
         self.window.restore(state)
+        self._finders.clear()
 
 
 class Table(Store):
@@ -250,13 +272,16 @@ class Table(Store):
         """In the order in which keys came."""
         return list(self._rows.values())
 
-    @property
-    def keys(self) -> tuple[int, ...]:
-        return self.spec.keys
-
     def find(self, key: Key) -> Row | None:
         """The row of a key."""
         return self._rows.get(key)
+
+    def by(self, places: Collection[int]) -> tuple[int, ...]:
+        return self.spec.keys if set(self.spec.keys) <= set(places) else ()
+
+    def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row]:
+        row = self._rows.get(key)
+        return () if row is None else (row,)
 
     def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
         if index.places != self.spec.keys:
@@ -265,22 +290,36 @@ class Table(Store):
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """A row that is updated keeps its number and its place."""
-        coming = [self._started(row) for row in coming]
+        coming = [self._started(row) for row in coming] if self.spec.starts else coming
         before = [row for row, _ in updates]
         after = [Row(row.id, updated(row, values)) for row, values in updates]
-        self.check([*coming, *after], [*leaving, *before])
+        new, old = [*coming, *after], [*leaving, *before]
+        stay = len(self.unique) == 1 and all(values.keys().isdisjoint(self.spec.keys) for _, values in updates)
+        if coming or not stay:  # rows that stay where they are break no key
+            self.check(new, old)
         for row in leaving:
             self._rows.pop(self._key_of(row), None)
             self._slots.pop(self._key_of(row), None)
-        for (row, _), changed in zip(updates, after, strict=True):
-            slots = self._slots.pop(self._key_of(row), None)
-            if self._key_of(row) != self._key_of(changed):
-                self._rows.pop(self._key_of(row), None)
-            self._rows[self._key_of(changed)] = changed
-            if slots is not None:
-                self._slots[self._key_of(changed)] = slots
-        self._rows.update((self._key_of(row), row) for row in coming)
-        return Delta([*coming, *after], [*leaving, *before])
+        if stay:
+            for row in after:
+                self._rows[self._key_of(row)] = row
+        else:
+            self._move(before, after)
+        for row in coming:
+            self._rows[self._key_of(row)] = row
+        return Delta(new, old)
+
+    def _move(self, before: Sequence[Row], after: Sequence[Row]) -> None:
+        """Rows in the places of others, whose aggregates they take over. One may go where another stood."""
+        places = [(self._key_of(one), self._key_of(other), other) for one, other in zip(before, after, strict=True)]
+        left = [was for was, key, _ in places if was != key]
+        slots = {was: self._slots.pop(was) for was in left if was in self._slots}
+        for was in left:
+            self._rows.pop(was, None)
+        for was, key, row in places:
+            self._rows[key] = row
+            if was in slots:
+                self._slots[key] = slots[was]
 
     def slots(self, key: Key, columns: Sequence[str], folds: Sequence[Fold]) -> list[list[Any]]:
         """The slots of aggregated columns of a row, which is made when it is not there."""
@@ -324,5 +363,5 @@ class Table(Store):
         self._slots = {key: dict(slots) for key, slots in state[1]}
 
     def _key_of(self, row: Row) -> Key:
-        key = tuple(row.values[place] for place in self.spec.keys)
+        key = tuple([row.values[place] for place in self.spec.keys])
         return comparable(key) if self._lists else key

@@ -48,6 +48,8 @@ class Window(ABC):
     """Whether each key has a window of its own."""
     reached: int | None = None
     """The time of the newest arrival, in a window that goes by a time that the rows carry."""
+    told = False
+    """Whether its content is what it has said that came, without what it has said that left or what was taken out."""
     passes_empty = True
     """Whether a delivery without rows is a change all the same; what waits for a batch or lets few in passes none on."""
 

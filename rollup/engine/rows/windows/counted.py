@@ -30,6 +30,8 @@ class Length:
 
 
 class _Length(Kept):
+    told = True
+
     def __init__(self, size: int) -> None:
         super().__init__()
         self._size = size
@@ -53,6 +55,8 @@ class KeepAll:
 
 
 class _KeepAll(Kept):
+    told = True
+
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         for row in rows:
             self.push(row)

@@ -13,6 +13,7 @@ from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Key, Window, time_of
 from rollup.engine.rows.windows.counted import Batches
 from rollup.engine.rows.windows.timed import Stamped
+from rollup.engine.timers import edge
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class _ExternalTimeBatch(Batches):
         """The next batch begins."""
         if self._origin is None:
             self._origin = at if self._begins is None else self._begins(row, at)
-        self._end = self._origin + ((at - self._origin) // self._span + 1) * self._span
+        self._end = edge(self._origin, self._span, at)
 
     def close(self) -> Delta:
         """A row has reached the end of the batch."""

@@ -25,6 +25,8 @@ class Unique:
 
 
 class _Unique(Window):
+    told = True
+
     def __init__(self, key: Key, first: bool) -> None:
         self._key, self._first = key, first
         self.passes_empty = not first
@@ -76,11 +78,16 @@ class _Grouped(Window):
 
     def __init__(self, key: Key, inner: WindowSpec, host: Host) -> None:
         self._key, self._inner, self._host = key, inner, host
+        self._timed = inner.build(host).timed
         self._places: dict[Any, int] = {}
         self._windows: list[Window] = []
         self._asked: list[int | None] = []
         self._heap: list[tuple[int, int]] = []
         """What was asked for, by instant and place; what a window no longer asks for is passed over."""
+
+    @property
+    def timed(self) -> bool:
+        return self._timed
 
     @property
     def due(self) -> int | None:
@@ -89,16 +96,23 @@ class _Grouped(Window):
         return self._heap[0][0] if self._heap else None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        if len(rows) == 1:
+            return self._entered(self._of(rows[0]), rows, now)
         new, old = list[Row](), list[Row]()
         arrived: dict[int, list[Row]] = {}
         for row in rows:
             arrived.setdefault(self._of(row), []).append(row)
         for place, own in arrived.items():
-            delta = self._windows[place].enter(own, now)
-            self._note(place)
+            delta = self._entered(place, own, now)
             new += delta.new
             old += delta.old
         return Delta(new, old)
+
+    def _entered(self, place: int, rows: Sequence[Row], now: int) -> Delta:
+        delta = self._windows[place].enter(rows, now)
+        if self._timed:
+            self._note(place)
+        return Delta(delta.new, delta.old) if delta.forced else delta
 
     def fire(self, now: int) -> Delta:
         """The window that is due first; each key's is a change of its own, so others may be due still."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sortedcontainers import SortedKeyList
 
 from rollup.engine.expressions import Expr
+from rollup.engine.reals import orderable
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.windows.base import Host, Key, Window, key_of
 
@@ -34,13 +35,14 @@ class Descending:
 
 
 def sort_key(values: Sequence[Any], descending: Sequence[bool]) -> tuple[Any, ...]:
-    """A key that sorts rows; nulls come first ascending and last descending.
+    """A key that sorts rows; nulls come first ascending and last descending, NaN behind all numbers.
 
     >>> sorted([(3,), (None,), (5,)], key=lambda values: sort_key(values, [True]))
     [(5,), (3,), (None,)]
     """
     pairs = zip(values, descending, strict=True)
-    return tuple(Descending((v is not None, v)) if down else (v is not None, v) for v, down in pairs)
+    keys = ((v is not None, orderable(v), down) for v, down in pairs)
+    return tuple(Descending((there, v)) if down else (there, v) for there, v, down in keys)
 
 
 @dataclass(frozen=True)

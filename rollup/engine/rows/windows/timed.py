@@ -14,6 +14,7 @@ from rollup.core.crontabs import Crontab
 from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.windows.base import Host, Kept, Window
 from rollup.engine.rows.windows.counted import Batches
+from rollup.engine.timers import edge
 
 
 class Stamped(Kept):
@@ -63,16 +64,26 @@ class Time:
         return _Time(self.span, self.size)
 
 
-class _Time(Stamped):
-    def __init__(self, span: int, size: int | None) -> None:
+class _Spanned(Stamped):
+    """Something is due a span after the oldest row came."""
+
+    def __init__(self, span: int) -> None:
         super().__init__()
-        self._span, self._size = span, size
+        self._span = span
 
     @property
     def due(self) -> int | None:
         for oldest in self.rows:
             return self.times[oldest] + self._span
         return None
+
+
+class _Time(_Spanned):
+    told = True
+
+    def __init__(self, span: int, size: int | None) -> None:
+        super().__init__(span)
+        self._size = size
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old = list[Row]()
@@ -98,17 +109,7 @@ class Delay:
         return _Delay(self.span)
 
 
-class _Delay(Stamped):
-    def __init__(self, span: int) -> None:
-        super().__init__()
-        self._span = span
-
-    @property
-    def due(self) -> int | None:
-        for oldest in self.rows:
-            return self.times[oldest] + self._span
-        return None
-
+class _Delay(_Spanned):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         for row in rows:
             self.stamp(row, now)
@@ -250,7 +251,7 @@ class _TimeBatch(Batches):
     def _edge(self, now: int) -> int:
         """The first edge of the raster after now."""
         origin = self._origin if self._origin is not None else now
-        return origin + ((now - origin) // self._spec.span + 1) * self._spec.span
+        return edge(origin, self._spec.span, now)
 
 
 class _EarlyTimeBatch(_TimeBatch):

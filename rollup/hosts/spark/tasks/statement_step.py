@@ -19,8 +19,8 @@ import pyarrow.ipc
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import StoreError
 from rollup.engine.state import State, packed, unpacked
-from rollup.hosts.statements.commits import Saved, rows_of, saved_in
 from rollup.program import Declaration
+from rollup.statements.committed.commits import Saved, rows_of, saved_in
 from rollup.statements.component import Component, Event, Refused, Taken
 from rollup.statements.shards import Divided, events_of_shard
 

@@ -159,9 +159,9 @@ def _lookup(
 def _moment(lowering: Lowering, source: exp.Expr, names: Names) -> tuple[exp.Expr, str] | None:
     """As of when a row asks a table that has versions, with its type: the time that FOR SYSTEM_TIME says, or the place of
     the row in the input where the table moves with that; None for a table as it is."""
-    if not isinstance(source, exp.Table) or source.name.lower() in lowering.ctes:
+    table, version = lowering.catalog.named(source, lowering.ctes), source.args.get("version")
+    if table is None:
         return None
-    table, version = lowering.catalog.table(source), source.args.get("version")
     if version is not None:
         if not table.temporal:
             raise refused(source, f"{table.name} is not declared temporal", "temporal = true in the model")

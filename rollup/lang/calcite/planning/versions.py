@@ -25,9 +25,7 @@ Names = dict[tuple[str, str], Column]
 
 def versioned(lowering: Lowering, source: exp.Expr) -> Table | None:
     """The stream of buckets that a thing of the FROM clause asks for as of a time; None when it does something else."""
-    if not isinstance(source, exp.Table) or source.args.get("version") is None:
-        return None
-    table = lowering.catalog.table(source) if source.name.lower() not in lowering.ctes else None
+    table = lowering.catalog.named(source, lowering.ctes) if source.args.get("version") is not None else None
     if table is None or not table.stream:
         return None
     if table.passed is None:

@@ -30,10 +30,10 @@ from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.lowering.rates import variable
 from rollup.lang.epl.lowering.select import assemble
 from rollup.lang.epl.lowering.streams import columns_of, lower_contained, lower_stream
-from rollup.lang.epl.lowering.targets import check_fits, target_of
-from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.targets import assigned, check_fits, name_of, target_of
+from rollup.lang.epl.lowering.values.expressions import condition
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope, Source
+from rollup.lang.epl.scope import Scope, Source, in_context
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import Item, Stream, Trigger
@@ -47,6 +47,7 @@ def _trigger(trigger: Trigger, scope: Scope) -> tuple[Input, Source]:
 
 def _store(store: sm.Store, scope: Scope) -> tuple[StoreInfo, Source]:
     info = scope.catalog.store(store.name, store)
+    in_context(info, store.name, store, scope, only=True)
     return info, Source(store.alias or store.name, info.type, windowed=True, stream=store.name, alias=store.alias)
 
 
@@ -134,15 +135,18 @@ class _Doing:
         return UpdateAction(tuple(self._set(each, merging) for each in action.assignments), where)
 
     def _set(self, assignment: sm.Assignment, merging: bool) -> Set | Reset:
-        target = assignment.target
         if assignment.value is None:
-            return self._reset(target)
+            return self._reset(assignment.target)
+        target, value = assigned(assignment, self.updating)
         column = self._column(target)
         if merging and column in self.info.keys:
             raise problem(
                 f"`{column}` is a key of the table, which a merge cannot change", assignment, "delete, insert"
             )
-        value = lower(assignment.value, self.updating)
+        if column in self.info.aggregated:
+            raise problem(
+                f"`{column}` is an aggregate, which nobody sets", assignment, f"into table, or {column}.reset()"
+            )
         check_fits(value.type, self.info.type.fields[column], column, assignment)
         return Set(self.info.type.index[column], value)
 
@@ -156,7 +160,7 @@ class _Doing:
         return Reset(column, Fold((call,)))
 
     def _column(self, target: ex.Expression) -> str:
-        name = target.name if isinstance(target, (ex.Reference, ex.Member)) else render(target)
+        name = name_of(target)
         qualified = isinstance(target, ex.Member) and render(target.of) != self.held.name
         if name not in self.info.type.fields or qualified:
             raise unknown(f"column of `{self.name}`", render(target), self.info.type.fields, target)
@@ -186,7 +190,10 @@ def lower_set(body: sm.OnSet, scope: Scope) -> SetVariables:
     trigger, source = _trigger(body.trigger, scope)
     inside = replace(scope, sources=(source,))
     found = tuple(variable(each, inside) for each in body.assignments)
-    kinds = RowType("variables", {name: scope.catalog.variables[name].type for name, _ in found})
+    plain = [
+        name for each, (name, _) in zip(body.assignments, found, strict=True) if not isinstance(each.target, ex.Index)
+    ]
+    kinds = RowType("variables", {name: scope.catalog.variables[name].type for name in plain})
     return SetVariables(trigger, kinds, found, tuple(scope.registry.lookups), tuple(scope.registry.own_inputs))
 
 
@@ -199,10 +206,10 @@ def lower_update_stream(body: sm.UpdateStream, scope: Scope) -> StreamUpdate:
     where = condition(body.where, inside) if body.where is not None else None
     sets: list[Set] = []
     for each in body.assignments:
-        name = each.target.name if isinstance(each.target, (ex.Reference, ex.Member)) else render(each.target)
-        if name not in kinds.fields or each.value is None:
+        target, value = assigned(each, inside)
+        name = name_of(target)
+        if name not in kinds.fields:
             raise unknown(f"property of `{body.type}`", name, kinds.fields, each)
-        value = lower(each.value, inside)
         check_fits(value.type, kinds.fields[name], name, each)
         sets.append(Set(kinds.index[name], value))
     registry = scope.registry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rollup.core.descriptions import descendants
 from rollup.engine.expressions import Expr, Field
 from rollup.engine.rows.contexts.conditions import (
     AfterCondition,
@@ -27,6 +28,8 @@ from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.semantics import HASHES
 from rollup.lang.epl.tree import contexts as cx
 from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.streams import FilterSource, Stream, Trigger
 
 
 def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, ContextInfo]:
@@ -41,6 +44,8 @@ def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, Co
         lowering = _Level(name, catalog, info)
         levels.append((name, lowering.lower(form)))
         lowering.declare(len(body.levels) == 1, isinstance(levels[-1][1], Lived))
+    if len(levels) > 1:
+        info.keys.clear()  # only the keys of a context without levels make groups of what selects them
     return Context(body.name, tuple(levels)), info
 
 
@@ -56,6 +61,30 @@ def seen_as(
         return None
     stream = model if model in streams else streams[0]
     return stream, tuple(kinds.index.get(column) for column in catalog.types[stream].fields)
+
+
+def check_context(statement: sm.Statement, context: Context, catalog: Catalog) -> None:
+    """Raise PlanError where a statement hears no stream by whose events the partitions of its context are told apart.
+
+    Named windows and tables that it follows are no streams; a pattern over a named window hears its inserts.
+    """
+    nodes, body = list(descendants(statement.body)), statement.body
+    followed = {id(each.source) for each in nodes if isinstance(each, (Stream, Trigger))}
+    heard = {
+        each.type
+        for each in nodes
+        if isinstance(each, FilterSource) and not (each.type in catalog.stores and id(each) in followed)
+    }
+    if isinstance(body, (sm.CreateWindow, sm.UpdateStream)) and body.type is not None:
+        heard.add(body.type)
+    for name, level in context.levels:
+        streams = _streams(level)
+        if heard and streams and heard.isdisjoint(streams):
+            what = f"context {name} has partitions of {' and '.join(streams)}, and this reads {' and '.join(sorted(heard))}"
+            raise problem(what, statement, f"name {min(heard)} in the context too, or leave `context {name}` out")
+        if isinstance(level, (Keyed, Hashed)) and isinstance(body, sm.CreateWindow) and body.columns:
+            what = f"a row of columns of its own belongs to no partition of context {name}"
+            raise problem(what, statement, f"create window … as {streams[0]}")
 
 
 def _streams(level: Level) -> list[str]:

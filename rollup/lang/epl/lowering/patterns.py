@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollup.engine.conjunctions import conjunction, conjuncts
-from rollup.engine.expressions import Expr, Field, RowOf, walk
+from rollup.engine.expressions import Expr, Field, RowOf, inputs_read, walk
 from rollup.engine.rows.patterns import algebra as al
 from rollup.engine.types import INT, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
@@ -146,7 +146,7 @@ class _Patterns:
 
     def _check_order(self, node: st.EventAtom, tests: Sequence[Expr], own: int) -> None:
         """A filter begins to wait with what stands before it: of a later tag it would never know anything."""
-        read = {each.input for test in tests for each in walk(test) if isinstance(each, (Field, RowOf))}
+        read = inputs_read(tests)
         for tag, (place, _, _) in self.tags.items():
             if place in read - {own} and place >= self._before[id(node)]:
                 raise problem(f"`{tag}` stands after the filter that asks for it", node, "a=A -> b=B(id = a.id)")
@@ -176,6 +176,8 @@ class _Patterns:
 
     def _distinct(self, node: st.EveryDistinct) -> al.Node:
         values, life = list(node.values), None
+        if not values:
+            raise problem("`every-distinct` needs what tells matches apart", node, "every-distinct(a.id)")
         if len(values) > 1 and (isinstance(values[-1], (ex.Period, ex.Constant))):
             life = span(values.pop(), self.scope, "the life of a value")
         inside = self._inside()
@@ -186,7 +188,7 @@ class _Patterns:
     def _key(self, node: ex.Expression, scope: Scope, own: set[int]) -> Expr:
         """What tells matches of `every-distinct` apart; `own` are the tags of its own part of the pattern."""
         found = key(node, scope)
-        read = {each.input for each in walk(found) if isinstance(each, (Field, RowOf))}
+        read = inputs_read([found])
         if not read:
             raise problem(f"`{render(node)}` names no property of a tag", node, "every-distinct(a.id)")
         if not read <= own:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from rollup.engine.expressions import Expr, Field, RowOf, walk
+from rollup.engine.expressions import Expr, Slot, inputs_read, walk
 from rollup.engine.rows.plans import StoreInput, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.windows.counted import KeepAll
@@ -13,7 +14,7 @@ from rollup.engine.types import BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, key
-from rollup.lang.epl.scope import Scope
+from rollup.lang.epl.scope import Collected, Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import Stream
@@ -42,10 +43,13 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     where = condition(query.where, inner) if query.where is not None else None
     keys = tuple(key(value, inner) for grouping in query.group_by for value in grouping.values)
     calls, slots = collect([item.value for item in query.items] + [query.having], inner, 0, keys)
+    folded = tuple(each.call for each in calls)
+    if folded and not keys:
+        inner = replace(inner, sources=(*scope.sources, replace(source, optional=True)))  # there may be no row
     selecting = replace(inner, slots=slots)
     having = condition(query.having, selecting) if query.having is not None else None
     columns, names = columns_of(query.items, selecting)
-    folded = tuple(each.call for each in calls)
+    _check_columns(query, columns, calls, len(scope.sources), bool(keys))
     whole = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     asked = Subquery(number, mode, tuple(columns), where, keys, folded, having, whole)
     if isinstance(found, StreamInput) and found.window is None:
@@ -56,15 +60,31 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     return Ask(len(registry.lookups) - 1, _type(columns, names, mode))
 
 
+def _check_columns(
+    query: sm.Query, columns: Sequence[Expr], calls: Sequence[Collected], own: int, grouped: bool
+) -> None:
+    """Raise PlanError where one column of a sub-query is of all rows and another of one, or `*` is not the only one."""
+    if len(query.items) > 1 and any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items):
+        raise problem("`*` stands alone in a sub-query", query, "name the columns")
+    for each in calls:
+        if any(place < own for place in inputs_read([*each.call.args, each.call.where])):
+            raise problem(f"`{each.text}` adds up a property of the outer statement", query, "add it up outside")
+    adds = [any(isinstance(each, Slot) for each in walk(column)) for column in columns]
+    reads = [inputs_read([column]) for column in columns]
+    alone = not grouped and any(adds) and any(read and not added for read, added in zip(reads, adds, strict=True))
+    if alone or (adds and adds[0] and any(own in read for read in reads)):
+        raise problem(
+            "a sub-query has a column that is of no single row beside aggregates", query, "first(x), or group by it"
+        )
+
+
 def _unbounded(input: StreamInput, asked: Subquery, stream: Stream, outer: int) -> StreamInput:
     """The input of a sub-query over a stream without a window: one that aggregates all that has come, or asks whether
     anything has. Its aggregates are kept up without the rows where they ask for nothing else."""
     parts = [asked.where, asked.having, *asked.columns, *asked.keys]
     parts += [part for call in asked.calls for part in (*call.args, call.where)]
-    inside = [each for part in parts if part is not None for each in walk(part)]
-    alone = not any(isinstance(each, (Field, RowOf)) and each.input < outer for each in inside)
-    rows = [each for part in (*asked.columns, asked.having) if part is not None for each in walk(part)]
-    aggregated = bool(asked.calls) and not any(isinstance(each, (Field, RowOf)) for each in rows)
+    alone = not any(place < outer for place in inputs_read(parts))
+    aggregated = bool(asked.calls) and not inputs_read([*asked.columns, asked.having])
     if not alone or not (aggregated or (asked.mode == "exists" and asked.whole)):
         raise problem("a sub-query over a stream needs a window", stream, "Stream#lastevent, Stream#keepall")
     return input if stands_alone(asked, input, outer) else replace(input, window=KeepAll())

@@ -10,7 +10,7 @@ from rollup.engine.rows.plans import Input, StoreInput
 from rollup.engine.rows.selects.rates import Rate, Setting
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.targets import check_fits
+from rollup.lang.epl.lowering.targets import assigned, check_fits
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
@@ -70,13 +70,10 @@ def settings(assignments: Sequence[sm.Assignment], scope: Scope) -> tuple[Settin
 
 def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
     """The variable of an assignment and its value. Raises PlanError for constants and names that are none."""
-    target = assignment.target
+    target, value = assigned(assignment, scope)
     if not isinstance(target, ex.Reference) or target.name not in scope.catalog.variables:
         raise unknown("variable", render(target), scope.catalog.variables, assignment)
     if scope.catalog.variables[target.name].constant:
         raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
-    if assignment.value is None:
-        raise problem("an assignment needs its value", assignment)
-    value = lower(assignment.value, scope)
     check_fits(value.type, scope.catalog.variables[target.name].type, target.name, assignment)
     return target.name, value

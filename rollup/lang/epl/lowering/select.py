@@ -7,14 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, walk
+from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, inputs_read, walk
 from rollup.engine.operators import OF_KEY
 from rollup.engine.rows.plans import (
     ContextValue,
     Earlier,
     Finish,
     Input,
-    PatternInput,
     Previous,
     Select,
     StoreInput,
@@ -34,11 +33,13 @@ from rollup.lang.epl.lowering.targets import as_declared, table_target
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, criterion, lower
 from rollup.lang.epl.lowering.values.filtering import check_filter
+from rollup.lang.epl.naming import asked_by
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, Sets, aggregates
 from rollup.lang.epl.scope import walk as parts
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
+from rollup.lang.epl.tree.node import Node
 from rollup.lang.epl.tree.streams import Item, Stream
 
 
@@ -58,8 +59,10 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
         if join.kind in ("right", "full"):
             sources[:place] = [replace(source, optional=True) for source in sources[:place]]
     inside = replace(scope, sources=tuple(sources), outer=0)
-    for join in query.joins:
-        _check_on(join.on, inside)
+    if query.joins:
+        checking = replace(inside, registry=deepcopy(scope.registry))
+        for join in query.joins:
+            _check_on(join.on, checking)
     sides = [Side() for _ in query.streams[1:]]
     sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
     join = JoinSpec(tuple(sides), only, alone) if sides else None
@@ -79,7 +82,7 @@ def _check_on(on: ex.Expression | None, scope: Scope) -> None:
     sides = (on.left, on.right) if isinstance(on, ex.Comparison) and on.operator == "=" else ()
     if not sides or not all(isinstance(side, (ex.Reference, ex.Member, ex.Index)) for side in sides):
         raise problem("`on` says that two properties are equal", on, "other conditions stand in `where`")
-    read = [{each.input for each in walk(lower(side, scope)) if isinstance(each, (Field, RowOf))} for side in sides]
+    read = [inputs_read([lower(side, scope)]) for side in sides]
     if read[0] == read[1]:
         raise problem("`on` compares a stream with itself", on, "properties of two streams")
 
@@ -87,16 +90,17 @@ def _check_on(on: ex.Expression | None, scope: Scope) -> None:
 def _is_filter(where: ex.Expression, found: Input) -> bool:
     """Whether `where` says what events a statement wants: without a window, and without sub-queries."""
     bare = isinstance(found, StreamInput) and found.window is None and not found.unnest
-    queries = (ex.Subquery, ex.Exists, ex.InQuery, ex.Quantified)
-    return bare and not any(isinstance(each, queries) for each in parts(where))
+    return bare and all(asked_by(each) is None for each in parts(where))
 
 
 def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, list[Input]]:
     """Without a window `where` is a filter: `prior` counts the rows that pass."""
     found = inputs[0]
-    if where is None or len(inputs) > 1 or not isinstance(found, StreamInput) or found.window is not None:
+    if where is None or len(inputs) > 1 or not found.prior or any(isinstance(each, Ask) for each in walk(where)):
         return where, inputs
-    if not found.prior or found.unnest or any(isinstance(each, Ask) for each in walk(where)):
+    if isinstance(found, StoreInput):
+        return None, [replace(found, condition=where if found.condition is None else All((found.condition, where)))]
+    if not isinstance(found, StreamInput) or found.window is not None or found.unnest:
         return where, inputs
     test = where if found.filter.test is None else All((found.filter.test, where))
     return None, [replace(found, filter=replace(found.filter, test=test))]
@@ -110,8 +114,6 @@ def _all_alone(query: sm.Query, streams: Sequence[Stream]) -> bool:
 
 def _only(streams: Sequence[Stream]) -> int | None:
     found = [place for place, stream in enumerate(streams) if stream.unidirectional]
-    if found and len(streams) == 1:
-        raise problem("`unidirectional` stands only in a join", streams[0])
     if len(found) > 1:
         hint = "one of them, or all of a full outer join"
         raise problem("only one stream of a join can be unidirectional", streams[found[1]], hint)
@@ -141,7 +143,7 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     scope = replace(scope, filling=query.insert is not None and query.insert.table)
     bare = replace(scope, slots=None, no_aggregates="in where")
     where = condition(query.where, bare) if query.where is not None else None
-    _no_queries([value for each in query.group_by for value in each.values], "group by")
+    _no_queries(query.group_by, "group by")
     if query.output is not None and query.output.when is not None:
         _no_queries([query.output.when], "output when")
     dimensions, sets = grouping_sets(query.group_by, replace(bare, no_aggregates="in group by"))
@@ -151,7 +153,7 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     whole = len(query.items) == 1 and isinstance(query.items[0].value, ex.Star) and join is None and not shape.per_group
     projection = Projection(shape.columns, shape.having, shape.order, whole)
     registry = scope.registry
-    inputs = [_with_prior(each, registry.priors.get(place, 0)) for place, each in enumerate(inputs)]
+    inputs = [replace(each, prior=registry.priors.get(place, 0)) for place, each in enumerate(inputs)]
     where, inputs = _filtered(where, inputs)
     own = [level for level in shape.own]
     default = Level(dimensions, shape.calls)
@@ -179,10 +181,6 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     )
 
 
-def _with_prior(found: Input, prior: int) -> Input:
-    return replace(found, prior=prior) if prior and isinstance(found, (StreamInput, PatternInput)) else found
-
-
 # what kind of rows
 
 
@@ -205,7 +203,8 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
     wildcard = any(isinstance(item.value, (ex.Star, ex.StreamStar)) for item in query.items)
     own_keys = {key for level in by_group.own for key in level.keys}
     if dimensions:
-        _check_having(query, by_group.shape.having, dimensions)
+        if by_group.shape.aggregated:
+            _check_having(query, by_group.shape.having, dimensions)
         fits = not wildcard and not remaining and own_keys <= set(dimensions)
         if not fits and len(sets) > 1:
             at = query.items[0]
@@ -288,9 +287,9 @@ def _check_order(query: sm.Query, scope: Scope) -> None:
         _no_queries([each.value], "order by")
 
 
-def _no_queries(nodes: Sequence[ex.Expression], where: str) -> None:
+def _no_queries(nodes: Sequence[Node], where: str) -> None:
     for each in parts(tuple(nodes)):
-        if isinstance(each, (ex.Subquery, ex.Exists, ex.InQuery)):
+        if asked_by(each) is not None:
             raise problem(f"a sub-query cannot stand in `{where}`", each, "select it, and go on from its name")
 
 

@@ -22,7 +22,7 @@ from rollup.lang.epl.lowering.values.names import field_of
 from rollup.lang.epl.lowering.windows import ordered, windows
 from rollup.lang.epl.naming import column_name
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Registry, Scope, Source
+from rollup.lang.epl.scope import Registry, Scope, Source, in_context
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import streams as st
 
@@ -103,8 +103,7 @@ def _store(
         raise problem(f"`{source.type}`: {what}", stream.views[0], "leave the # out")
     if source.contained:
         raise problem(f"contained events of `{source.type}` are not supported", source.contained[0])
-    if info.context is not None and (scope.context is None or scope.context.name != info.context):
-        raise problem(f"`{source.type}` is in context {info.context}", source, f"context {info.context} select …")
+    in_context(info, source.type, source, scope)
     found = StoreInput(source.type, conjunction(tests), follow=info.kind == "window")
     return found, Source(name, kinds, windowed=True, stream=source.type, alias=stream.alias)
 

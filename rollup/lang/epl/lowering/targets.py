@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rollup.engine.expressions import Expr
+from rollup.core.errors import QueryError
+from rollup.engine.expressions import Call, Expr
 from rollup.engine.folding import AggregateCall
+from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import TableTarget, Target
 from rollup.engine.types import RowType
 from rollup.lang.epl.accessing import RANKED
@@ -104,6 +106,39 @@ def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Targe
     arriving = insert.selector in (None, "istream", "irstream")
     leaving = insert.selector in ("rstream", "irstream")
     return Target(insert.target, columns, arriving, leaving), known
+
+
+def name_of(target: ex.Expression) -> str:
+    """The name of the column or variable that an assignment sets."""
+    return target.name if isinstance(target, (ex.Reference, ex.Member)) else render(target)
+
+
+def assigned(assignment: sm.Assignment, scope: Scope) -> tuple[ex.Expression, Expr]:
+    """What an assignment sets, and its value: of `list[place] = x` the whole list, with x at that place."""
+    target = assignment.target
+    if assignment.value is None:
+        raise problem("an assignment needs its value", assignment)
+    value = lower(assignment.value, scope)
+    if not isinstance(target, ex.Index):
+        return target, value
+    whole, places = lower(target.of, scope), [lower(each, scope) for each in target.keys]
+    if whole.type.element is None or len(places) != 1 or not places[0].type.integral:
+        raise problem(f"`{render(target)}` is no element of a list", target, "list[0] = x")
+    check_fits(value.type, whole.type.element, render(target), assignment)
+    return target.of, Call(_WITH_ELEMENT, (whole, places[0], value), whole.type)
+
+
+def _with_element(values: list[Any] | None, place: int | None, value: Any) -> list[Any] | None:
+    if values is None or place is None:
+        return values
+    if not 0 <= place < len(values):
+        raise QueryError(
+            f"a list of {len(values)} has no place {place}", hint=f"0 to {len(values) - 1}" if values else "it is empty"
+        )
+    return [*values[:place], value, *values[place + 1 :]]
+
+
+_WITH_ELEMENT = Operator("with element", _with_element, strict=False)
 
 
 def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:

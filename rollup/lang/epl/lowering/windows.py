@@ -43,7 +43,7 @@ def windows(
         found = _View(view, scope)
         if derived is not None:
             raise problem(f"nothing can follow #{derived.name}", view, "it gives one row of values")
-        if view.name == "groupwin" and (groups or parts or derived):
+        if view.name == "groupwin" and (groups or parts):
             raise problem("#groupwin stands first, once", view, "#groupwin(a, b)#length(10)")
         if view.name == "groupwin":
             groups.append(found.keys(1, None))
@@ -55,7 +55,7 @@ def windows(
             raise unknown("window", view.name, [*_WINDOWS, *DERIVED, "groupwin"], view)
     if groups and not parts and derived is None:
         raise problem("#groupwin needs a window behind it", views[0], "#groupwin(key)#length(10)")
-    combined = _combined(parts, retain)
+    combined = _combined(parts, retain, views)
     if derived is not None:
         keys = tuple(node for view in views if view.name == "groupwin" for node in view.arguments)
         combined, kinds = derived_window(derived, combined or counted.KeepAll(), scope, keys)
@@ -65,9 +65,11 @@ def windows(
     return combined, kinds
 
 
-def _combined(parts: Sequence[WindowSpec], retain: str | None) -> WindowSpec | None:
+def _combined(parts: Sequence[WindowSpec], retain: str | None, views: Sequence[View]) -> WindowSpec | None:
     if len(parts) < 2:
         return parts[0] if parts else None
+    if retain != "union" and sum(isinstance(part, BATCHES) for part in parts) > 1:
+        raise problem("two windows of batches close at different times", views[-1], "one of them, or retain-union")
     return Union(tuple(parts)) if retain == "union" else Intersection(tuple(parts))
 
 

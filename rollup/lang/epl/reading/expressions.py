@@ -104,10 +104,10 @@ class ReadExpressions(Transformer[Token, Any]):
         sign, operand = parts
         if isinstance(operand.at, Enclosed) or isinstance(operand, (ex.Case, ex.Array, ex.New, ex.Exists)):
             hint = "0 - (…), or the sign inside the parentheses"
-            raise SyntaxProblem(f"`{sign}` before what is no value", line=meta.line, column=meta.column, hint=hint)
+            raise problem_at(f"`{sign}` before what is no value", meta, hint)
         if sign.type == "PLUS" and not isinstance(operand, ex.Constant):
             hint = "leave it out"
-            raise SyntaxProblem("`+` before what is no number", line=meta.line, column=meta.column, hint=hint)
+            raise problem_at("`+` before what is no number", meta, hint)
         return operand if sign.type == "PLUS" else ex.Sign(operand, at=place(meta))
 
     def compare(self, meta: Meta, parts: Parts) -> ex.Expression:
@@ -240,12 +240,8 @@ class ReadExpressions(Transformer[Token, Any]):
 
     def crontab(self, meta: Meta, parts: Parts) -> ex.Crontab:
         if not 5 <= len(parts) <= 7:
-            raise SyntaxProblem(
-                f"a crontab has five to seven fields, not {len(parts)}",
-                line=meta.line,
-                column=meta.column,
-                hint="minute, hour, day of month, month, day of week [, second [, time zone]]",
-            )
+            hint = "minute, hour, day of month, month, day of week [, second [, time zone]]"
+            raise problem_at(f"a crontab has five to seven fields, not {len(parts)}", meta, hint)
         return ex.Crontab(tuple(parts), at=place(meta))
 
     def cron_any(self, meta: Meta, parts: Parts) -> ex.Expression:
@@ -269,6 +265,12 @@ class ReadExpressions(Transformer[Token, Any]):
 
     def cron_weekday(self, meta: Meta, parts: Parts) -> ex.Expression:
         return ex.CronWeekday(parts[0], at=place(meta))
+
+
+def problem_at(message: str, meta: Meta, hint: str) -> SyntaxProblem:
+    """What is wrong where a rule begins, and the cure."""
+    at = place(meta)
+    return SyntaxProblem(message, line=at.line, column=at.column, hint=hint)
 
 
 def stream_name(of: ex.Expression) -> str:

@@ -47,7 +47,7 @@ _NAMES = {
     "OLD_VIEW": ".win:…",
     "TIMER": "timer:…",
     "ARRAY": "[]",
-    "SCHEMA_OPTION": "inherits, copyfrom, starttimestamp, endtimestamp",
+    "SCHEMA_OPTION": "copyfrom, starttimestamp, endtimestamp",
     "IMPORTED": "a name",
 }
 _NUMBERS = {"LONG", "FLOAT", "DOUBLE", "HEX"}

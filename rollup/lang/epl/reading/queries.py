@@ -7,9 +7,8 @@ from typing import Any
 from lark import v_args
 from lark.tree import Meta
 
-from rollup.core.errors import SyntaxProblem
 from rollup.lang.epl.reading.clause import Clause, clauses, others
-from rollup.lang.epl.reading.expressions import Parts, has, nodes, place, token
+from rollup.lang.epl.reading.expressions import Parts, has, nodes, place, problem_at, token
 from rollup.lang.epl.reading.streams import ReadStreams
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.streams import Join, Stream
@@ -161,12 +160,6 @@ def query_of(found: dict[str, Any], meta: Meta) -> sm.Query:
         if name in found
     }
     return sm.Query(items, streams, joins, selector=selector, distinct=distinct, at=place(meta), **kept)
-
-
-def problem_at(message: str, meta: Meta, hint: str) -> SyntaxProblem:
-    """What is wrong where a rule begins, and the cure."""
-    at = place(meta)
-    return SyntaxProblem(message, line=at.line, column=at.column, hint=hint)
 
 
 v_args(meta=True)(ReadQueries)  # in place: as a decorator it would hide the type of the class

@@ -9,8 +9,8 @@ from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.epl.reading.clause import Clause, clauses, others
-from rollup.lang.epl.reading.expressions import Parts, has, nodes, place, token
-from rollup.lang.epl.reading.queries import ReadQueries, problem_at
+from rollup.lang.epl.reading.expressions import Parts, has, nodes, place, problem_at, token
+from rollup.lang.epl.reading.queries import ReadQueries
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.node import Position

@@ -399,7 +399,7 @@ class Statement(Node):
     @property
     def name(self) -> str | None:
         """What `@name` says."""
-        found = [annotation.value for annotation in self.annotations if annotation.name.lower() == "name"]
+        found = [annotation.value for annotation in self.annotations if annotation.word == "name"]
         return str(found[-1]) if found else None
 
 

@@ -17,11 +17,17 @@ class Annotation(Node):
     values: tuple[tuple[str, AnnotationValue], ...] = ()
 
     @property
+    def word(self) -> str:
+        """The name in lower case, without the package of Esper's own annotations."""
+        return self.name.removeprefix(_PACKAGE).lower()
+
+    @property
     def value(self) -> AnnotationValue | None:
         """The lone value, None when there is none."""
         return dict(self.values).get("value")
 
 
+_PACKAGE = "com.espertech.esper.common.client.annotation."
 AnnotationValue = int | float | str | bool | None | Annotation | tuple["AnnotationValue", ...]
 
 

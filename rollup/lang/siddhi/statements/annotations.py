@@ -10,13 +10,21 @@ from rollup.engine.rows.deliveries.partitions import Purge
 from rollup.engine.types import RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.kinds import keyable
-from rollup.plan.annotations import DOCUMENTATION, check_query
+from rollup.plan.annotations import DOCUMENTATION, check_app, check_query, check_stream
 from rollup.plan.app import Annotation
-from rollup.plan.retention import period
+from rollup.plan.retention import enabled, period
 
 _OF_TABLES = ("primarykey", "index")
 _OF_THREADS = "synchronized"
 """Of a query: a single thread at a time is in it, as is always so here."""
+
+
+def check_alone(app: tree.App) -> None:
+    """Raise PlanError for what an app that is no part of a job says of its streams, or of the whole, in vain."""
+    check_app([_plain(given) for given in app.annotations], ())
+    for made in app.statements:
+        if isinstance(made, tree.Definition) and made.kind == "stream":
+            check_stream(made.name, _own(made.annotations))
 
 
 def check_definition(made: tree.Definition) -> None:
@@ -34,9 +42,21 @@ def check_queries(annotations: tuple[tree.Annotation, ...]) -> None:
     check_query(given for given in _own(annotations) if given.name.lower() != _OF_THREADS)
 
 
+def check_names(app: tree.App) -> None:
+    """Raise PlanError where two queries have one name, `@info(name='q')`."""
+    named = dict[str, tree.Query]()
+    for statement in app.statements:
+        parts = statement.queries if isinstance(statement, tree.Partition) else (statement,)
+        for query in (part for part in parts if isinstance(part, tree.Query)):
+            for given in (_plain(each) for each in query.annotations if each.name.lower() == "info"):
+                name = given.values.get("name")
+                if name is not None and named.setdefault(name, query) is not query:
+                    raise given.refuse(f"two queries are called {name!r}", "a name each, or none")
+
+
 def _own(annotations: tuple[tree.Annotation, ...]) -> list[Annotation]:
     """Those that are not about the whole app."""
-    return [_plain(given) for given in annotations if not given.name.lower().startswith("app:")]
+    return [_plain(given) for given in annotations if not given.name.startswith("app:")]
 
 
 def _plain(given: tree.Annotation) -> Annotation:
@@ -54,7 +74,7 @@ def purge(made: tree.Partition) -> Purge | None:
                 "@purge of a partition says how often keys are looked at, and how long one may be idle",
                 "@purge(enable='true', interval='5 sec', idle.period='1 min')",
             )
-        if given.values.get("enable", "true").lower() == "true":
+        if enabled(given):
             found = Purge(*(_length(given, given.values[name]) for name in ("interval", "idle.period")))
     return found
 

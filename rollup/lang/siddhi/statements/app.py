@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,16 +11,21 @@ from rollup.core.errors import QueryError
 from rollup.core.nesting import nests
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
-from rollup.engine.rows.deliveries.app import DeliveryApp
+from rollup.engine.rows.deliveries.app import DeliveryApp, circle
+from rollup.engine.rows.deliveries.inputs import Content
 from rollup.engine.rows.deliveries.item import Item
 from rollup.engine.rows.deliveries.selecting import Selected, Selector
+from rollup.engine.rows.runner import Runner
 from rollup.engine.state import State
 from rollup.engine.types import DataType, RowType
 from rollup.lang.fitting import fitting
 from rollup.lang.siddhi.statements import tree
-from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, condition
+from rollup.lang.siddhi.statements.annotations import check_alone
+from rollup.lang.siddhi.statements.binding import Input, Scope, attributes_of, condition
 from rollup.lang.siddhi.statements.lowering import lower, lower_change, lower_selection
 from rollup.lang.siddhi.statements.reader import read_app, read_request
+from rollup.lang.siddhi.statements.semantics import TYPES, text_of
+from rollup.plan.app import StreamDef
 
 
 class Emitted(NamedTuple):
@@ -40,10 +45,15 @@ class SiddhiApp:
     """
 
     @nests
-    def __init__(self, text: str, start: int = 0) -> None:
+    def __init__(self, text: str, start: int = 0, of_job: bool = False) -> None:
+        """Begin at an instant, in ms; `of_job`: the streams' annotations are read by the job that it is a part of.
+
+        Raises SyntaxProblem or PlanError with the place of what cannot run.
+        """
         app = read_app(text)
+        if not of_job:
+            check_alone(app)
         self.spec = lower(app)
-        self.playback = any(annotation.name == "app:playback" for annotation in app.annotations)
         self._emitted: list[Emitted] = []
         self._fields: dict[str, list[tuple[str, DataType]]] = {}
         self._app = DeliveryApp(self.spec, self._note, start)
@@ -56,15 +66,11 @@ class SiddhiApp:
     @property
     def stores(self) -> Mapping[str, Mapping[str, DataType]]:
         """The tables and shared windows, with the types of their columns."""
-        return {
-            name: {column: kind for column, kind in rows.fields.items() if column != TIME}
-            for name, rows in self.spec.stored.items()
-        }
+        return {name: attributes_of(rows) for name, rows in self.spec.stored.items()}
 
     def stored(self, name: str) -> list[tuple[Any, ...]]:
         """The rows that a table or shared window holds."""
-        content = self._app.stored(name)
-        width = len(self.stores[name])
+        content, width = self._app.stored(name), len(attributes_of(self._rows_of(name)))
         return [] if content is None else [row.values[:width] for row in content()]
 
     def send(self, stream: str, rows: Sequence[Sequence[Any]], at: int | None = None) -> None:
@@ -75,16 +81,29 @@ class SiddhiApp:
         """
         rows = [self._fitting(stream, row) for row in rows]
         if at is not None:
-            self._app.advance(at)
-        self._app.send(stream, rows, self._app.runner.now if at is None else at)
+            self.jump(at)
+        self._ended(lambda: self._app.send(stream, rows, self._app.runner.now if at is None else at))
 
     def advance(self, to: int) -> None:
         """The clock goes on to `to`, in ms, through every instant at which something is due."""
-        self._app.runner.advance_span(to)
+        self._ended(lambda: self._app.runner.advance_span(to))
 
     def jump(self, to: int) -> None:
         """The clock goes to `to`, in ms, at once, as an event of that time moves it: what is due fires late."""
-        self._app.advance(to)
+        self._ended(lambda: self._app.advance(to))
+
+    def _ended(self, work: Callable[[], None]) -> None:
+        """Work that ends. Raises QueryError where queries feed each other and none of them stops."""
+        try:
+            work()
+        except RecursionError:
+            path = circle(self.spec)
+            if not path:
+                raise
+            raise QueryError(
+                f"an event goes round and there is no end: {' -> '.join([*path, path[0]])}",
+                hint="a filter lets it out, [v < 100], or one of the queries inserts into another stream",
+            ) from None
 
     @property
     def now(self) -> int:
@@ -109,21 +128,15 @@ class SiddhiApp:
     def _asked(self, request: tree.Request) -> pa.Table:
         content = self._app.stored(request.table)
         if content is None:
-            raise QueryError(f"{request.table!r} is neither a table nor a window").at(*request.place)
-        names = tuple(name for name in (request.alias, request.table) if name is not None)
-        scope = Scope([Input(names, self._rows_of(request.table))], [])
-        test = None if request.on is None else condition(request.on, scope, "on")
-        selection, columns = lower_selection(request.selection, scope, "current")
-        passes, environment = predicate(test), self._app.runner.environment
-        items = [Item((row,), False, self.now) for row in content() if passes((row,), (0,), environment)]
-        made = Selector(selection, self._app.runner).select([items])
-        return _table([each.row for each in made], columns)
+            known = f"there are {', '.join(self.spec.stored) or 'none'}"
+            raise QueryError(f"{request.table!r} is neither a table nor a window", hint=known).at(*request.place)
+        return _answered(request, self._rows_of(request.table), content, self._app.runner)
 
     def _changed(self, request: tree.ChangeRequest) -> pa.Table:
         selection, output, columns = lower_change(request, self.spec.stored, self.spec.tables)
         self._app.writer(output)(Selector(selection, self._app.runner).select([[Item((), False, self.now)]]))
-        fields = columns or self._rows_of(output.target).fields
-        return _table([], {name: kind for name, kind in fields.items() if name != TIME})
+        fields = RowType("", columns) if columns else self._rows_of(output.target)
+        return _table([], attributes_of(fields))
 
     def snapshot(self) -> State:
         """The whole state: named tables and scalars."""
@@ -150,8 +163,36 @@ class SiddhiApp:
         if rows is None:
             known = ", ".join([*self.spec.streams, *self.spec.stored])
             raise QueryError(f"stream {stream!r} is not defined", hint=f"defined are {known}")
-        found = self._fields[stream] = [(name, kind) for name, kind in rows.fields.items() if name != TIME]
+        found = self._fields[stream] = list(attributes_of(rows).items())
         return found
+
+
+@nests
+def asked(text: str, table: StreamDef, rows: Callable[[], pa.Table], now: int) -> pa.Table:
+    """The answer to an on-demand query, at an instant in ms, of a table that an app of any language has kept; `rows` are
+    read when the text is right.
+
+    Raises SyntaxProblem or PlanError with the place, and QueryError for a text that would change the table.
+    """
+    request = read_request(text)
+    if isinstance(request, tree.ChangeRequest):
+        raise QueryError(f"a question only reads {table.name}", hint=f"from {table.name} on … select …")
+    kinds = RowType(table.name, {name: TYPES[kind] for name, kind in table.attributes.items()})
+    runner = Runner(now, depth_first=True)
+    return _answered(request, kinds, lambda: [runner.row(tuple(row.values())) for row in rows().to_pylist()], runner)
+
+
+def _answered(request: tree.Request, kinds: RowType, content: Content, runner: Runner) -> pa.Table:
+    """What a request selects of rows."""
+    names = tuple(name for name in (request.alias, request.table) if name is not None)
+    scope = Scope([Input(names, kinds)], [])
+    test = None if request.on is None else condition(request.on, scope, "on")
+    selection, columns = lower_selection(request.selection, scope, "current")
+    passes, environment = predicate(test), runner.environment
+    now = environment.clock.now
+    items = [Item((row,), False, now) for row in content() if passes((row,), (0,), environment)]
+    made = Selector(selection, runner).select([items])
+    return _table([each.row for each in made], columns)
 
 
 def _table(rows: Iterable[Row], columns: dict[str, DataType]) -> pa.Table:
@@ -164,8 +205,4 @@ def _column(values: list[Any], kind: DataType) -> pa.Array:
     """A column of its type; objects as text."""
     if kind.arrow is not None:
         return pa.array(values, kind.arrow)
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
-
-
-def _text(value: Any) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple | list) else str(value)
+    return pa.array([None if value is None else text_of(value) for value in values], pa.string())

@@ -81,7 +81,7 @@ def number(node: tree.Expression, what: str) -> int:
     """A whole number that the text says. Raises PlanError for anything else."""
     if isinstance(node, tree.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return node.value
-    raise PlanError(f"{what} must be a whole number in the text").at(*node.place)
+    raise PlanError(f"{what} must be a whole number in the text", hint="5, or 5 sec for a time").at(*node.place)
 
 
 def _bind(node: tree.Expression, scope: Scope) -> Expr:
@@ -150,7 +150,9 @@ def _unknown(node: tree.Name, scope: Scope, ambiguous: bool) -> PlanError:
     wanted = f"{node.stream}.{node.attribute}" if node.stream else str(node.attribute)
     known = [f"{i.names[0]}.{name}" for i in scope.inputs for name in i.type.fields if not name.startswith("__")]
     what = "is ambiguous" if ambiguous else "is not known"
-    return PlanError(f"attribute {wanted!r} {what}", hint=f"known are {', '.join([*scope.aliases, *known])}")
+    return PlanError(
+        f"attribute {wanted!r} {what}", hint=f"known are {', '.join([*scope.aliases, *known]) or 'none here'}"
+    )
 
 
 def _operation(node: tree.Operation, scope: Scope) -> Expr:
@@ -216,7 +218,8 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
         raise PlanError(f"unknown function {node.name!r}", hint=f"known are {', '.join(sorted(known))}")
     taken(node, scalar, arguments)
     result = scalar.result if isinstance(scalar.result, DataType) else scalar.result([a.type for a in arguments])
-    return Call(scalar.operator, arguments, result)
+    made = Call(scalar.operator, arguments, result)
+    return fitted(made) if scalar.leaves else made
 
 
 _Entry = TypeVar("_Entry")
@@ -330,3 +333,8 @@ def row_type(name: str, attributes: Sequence[tuple[str, Type]]) -> RowType:
 
 TIME = "__time"
 """The field, last of every row, that holds the event's time."""
+
+
+def attributes_of(rows: RowType) -> dict[str, DataType]:
+    """The attributes of rows with their types, without the event's time."""
+    return {name: kind for name, kind in rows.fields.items() if name != TIME}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollup.core.errors import PlanError
 from rollup.engine.types import DOUBLE
 from rollup.lang.siddhi.statements import tree
-from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind
+from rollup.lang.siddhi.statements.binding import Input, Scope, attributes_of, bind
 from rollup.lang.siddhi.statements.names import Names
 
 Added = Mapping[str, tree.Expression]
@@ -23,7 +23,7 @@ def spelled_out(made: tree.Query, names: Names) -> tree.Query:
     if not isinstance(stream, tree.Stream) or all(each.kind != "function" for each in stream.handlers):
         return made
     rows = names.rows(stream)
-    scope, fields = Scope([Input((stream.name,), rows)]), [name for name in rows.fields if name != TIME]
+    scope, fields = Scope([Input((stream.name,), rows)]), list(attributes_of(rows))
     added, handlers = dict[str, tree.Expression](), list[tree.Handler]()
     for handler in stream.handlers:
         expression = _within(handler.expression, added)
@@ -73,13 +73,9 @@ def _selected(made: tree.Selection, added: Added, fields: list[str]) -> tree.Sel
     items = made.items or tuple(tree.Item(tree.Name(name, None, None, (1, 1)), None) for name in (*fields, *added))
     return replace(
         made,
-        items=tuple(tree.Item(_within(item.expression, added), _name(item)) for item in items),
+        items=tuple(tree.Item(_within(item.expression, added), item.name) for item in items),
         group_by=tuple(_within(each, added) for each in made.group_by),
     )
-
-
-def _name(item: tree.Item) -> str | None:
-    return item.alias or (item.expression.attribute if isinstance(item.expression, tree.Name) else None)
 
 
 def _within(node: tree.Expression, added: Added) -> tree.Expression:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rollup.core.errors import PlanError
 from rollup.engine.expressions import Call, Const, Expr
-from rollup.engine.types import ANY, NULL, STRING, DataType, RowType
+from rollup.engine.types import ANY, NULL, STRING, DataType
 from rollup.lang.siddhi.statements import semantics, tree
 
 _CURE = "convert(x, 'string')"
@@ -18,10 +18,9 @@ def keyable(kind: DataType, node: tree.Expression | tree.Annotation, what: str) 
         raise PlanError(f"{what} is an object, by which rows are not told apart", hint=_CURE).at(*node.place)
 
 
-def keyable_row(row: RowType, node: tree.Expression) -> None:
-    """Raise PlanError when a row has an attribute by which it cannot be told apart from others."""
-    for name, kind in row.fields.items():
-        keyable(kind, node, name)
+def keyed(value: Expr) -> Expr:
+    """What rows are told apart by: an object is known by its text."""
+    return Call(semantics.AS_TEXT, (value,), STRING) if value.type == ANY else value
 
 
 def ordered(kind: DataType, node: tree.Expression, what: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rollup.core.crontabs import Crontab
 from rollup.core.errors import PlanError, RollupError
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
@@ -18,11 +19,11 @@ from rollup.engine.rows.deliveries.selecting import Selection
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import BOOL, LONG, STRING, DataType, RowType
 from rollup.lang.siddhi.statements import semantics, tree
-from rollup.lang.siddhi.statements.annotations import check_definition, check_queries, primary_key, purge
-from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, bind, condition, number, row_type
+from rollup.lang.siddhi.statements.annotations import check_definition, check_names, check_queries, primary_key, purge
+from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, attributes_of, bind, condition, number, row_type
 from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.functions import spelled_out
-from rollup.lang.siddhi.statements.kinds import alike, assigned, keyable, ordered
+from rollup.lang.siddhi.statements.kinds import alike, assigned, keyed, ordered
 from rollup.lang.siddhi.statements.names import Names, qualified
 from rollup.lang.siddhi.statements.patterns import lower_pattern
 from rollup.lang.siddhi.statements.windows import window
@@ -31,6 +32,7 @@ from rollup.plan.types import Type
 
 def lower(app: tree.App) -> AppSpec:
     """The engine's app. Raises PlanError with the place of what cannot run."""
+    check_names(app)
     names, tables, shared, queries = Names(), dict[str, tuple[int, ...]](), dict[str, SharedSpec](), list[Any]()
     for statement in app.statements:
         if isinstance(statement, tree.Definition):
@@ -42,10 +44,16 @@ def lower(app: tree.App) -> AppSpec:
             queries.append(_partition(statement, names))
     stored = {**names.tables, **names.shared}
     ticking = [each for each in app.statements if isinstance(each, tree.Definition) and each.kind == "trigger"]
-    triggers = {each.name: crontab(each.at, each.place) if each.at is not None else each.every for each in ticking}
+    triggers = {each.name: _ticks(each) for each in ticking}
     return AppSpec(
         {**names.streams, **names.inner}, stored, tables, shared, tuple(queries), tuple(names.asks), triggers
     )
+
+
+def _ticks(made: tree.Definition) -> int | Crontab | None:
+    if made.every == 0:
+        raise PlanError(f"{made.name} ticks at every 0 ms, without end", hint="at every 1 sec").at(*made.place)
+    return crontab(made.at, made.place) if made.at is not None else made.every
 
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:
@@ -88,8 +96,7 @@ def _partition(made: tree.Partition, names: Names) -> PartitionSpec:
             raise PlanError(f"{key.stream} has two keys", hint="one key a stream").at(*made.place)
         scope = Scope([Input((key.stream,), rows)])
         if key.value is not None:
-            values[key.stream] = bind(key.value, scope)
-            keyable(values[key.stream].type, key.value, f"the key of {key.stream}")
+            values[key.stream] = keyed(bind(key.value, scope))
         else:
             ranges[key.stream] = tuple((condition(test, scope, "a range"), label) for test, label in key.ranges)
     queries = tuple(_query(query, names) for query in made.queries)
@@ -104,18 +111,20 @@ def _query(made: tree.Query, names: Names) -> QuerySpec:
     source, inputs = _input(made.input, names)
     scope = Scope(inputs, [], ask=lambda node, inside: _ask(node, inside, names))
     selection, columns = lower_selection(made.selection, scope, made.output.kind)
-    rate = None
-    if made.rate is not None:
-        if not (made.rate.events or made.rate.span):
-            raise PlanError("output every 0 gives nothing", hint="output every 1 events").at(*made.output.place)
-        rate = Rate(made.rate.mode, made.rate.events, made.rate.span, bool(selection.group_by))
-        if rate.mode == "snapshot" and made.output.kind == "expired":
-            raise PlanError("a snapshot is of what is in, not of what has left", hint="insert into …").at(
-                *made.output.place
-            )
-        if rate.mode == "snapshot":
-            selection = _all_rows(selection)
+    rate = None if made.rate is None else _rate(made.rate, made.output, bool(selection.group_by))
+    if rate is not None and rate.mode == "snapshot":
+        selection = _all_rows(selection)
     return QuerySpec(source, selection, rate, _output(made.output, columns, names))
+
+
+def _rate(made: tree.Rate, output: tree.Output, grouped: bool) -> Rate:
+    if not (made.events or made.span):
+        raise PlanError("output every 0 gives nothing", hint="output every 1 events").at(*output.place)
+    if made.mode == "snapshot" and made.span is None:
+        raise PlanError("a snapshot is taken by time", hint="output snapshot every 1 sec").at(*output.place)
+    if made.mode == "snapshot" and output.kind == "expired":
+        raise PlanError("a snapshot is of what is in, not of what has left", hint="insert into …").at(*output.place)
+    return Rate(made.mode, made.events, made.span, grouped)
 
 
 def _all_rows(selection: Selection) -> Selection:
@@ -128,7 +137,7 @@ def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Sele
     items = made.items or _all_items(scope)
     columns = dict[str, Expr]()
     for item in items:
-        name = item.alias or (item.expression.attribute if isinstance(item.expression, tree.Name) else None)
+        name = item.name
         if name is None:
             raise PlanError("a column that is no attribute needs a name", hint="as name").at(*item.expression.place)
         if name in columns:
@@ -158,9 +167,7 @@ def _not_fields(columns: dict[str, Expr], scope: Scope) -> dict[str, Expr]:
 def _key(node: tree.Expression, scope: Scope, named: Scope) -> Expr:
     calls, named.calls = named.calls, None
     try:
-        found = bind(node, named)
-        keyable(found.type, node, "what is grouped by")
-        return found
+        return keyed(bind(node, named))
     finally:
         named.calls = calls
 
@@ -314,8 +321,7 @@ def _check_fits(made: tree.Output, given: RowType, known: RowType) -> None:
     wanted, got = list(known.fields.values()), list(given.fields.values())
     fits = list(given.fields) == list(known.fields) and all(map(alike, got, wanted))
     if not fits:
-        columns = [f"{name} {kind}" for name, kind in given.fields.items() if name != TIME]
-        defined = [f"{name} {kind}" for name, kind in known.fields.items() if name != TIME]
+        columns, defined = ([f"{name} {kind}" for name, kind in attributes_of(rows).items()] for rows in (given, known))
         raise PlanError(
             f"the query selects ({', '.join(columns)}), but {made.target} is defined as ({', '.join(defined)})"
         ).at(*made.place)
@@ -350,6 +356,6 @@ def _check_columns(made: tree.Output, given: RowType, table: RowType) -> None:
     for name, kind in given.fields.items():
         wanted = table.fields.get(name)
         if wanted is None or not alike(kind, wanted):
-            columns = ", ".join(f"{each} {of}" for each, of in table.fields.items() if each != TIME)
+            columns = ", ".join(f"{each} {of}" for each, of in attributes_of(table).items())
             problem = f"the query selects {name} {kind}, but {made.target} has the columns {columns}"
             raise PlanError(problem, hint="as name").at(*made.place)

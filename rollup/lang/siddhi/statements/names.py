@@ -21,10 +21,6 @@ class Names:
     """Streams of partitions that have been read: no other query knows them."""
     asks: list[tuple[str, Expr]] = field(default_factory=list[tuple[str, Expr]])
 
-    def name(self, stream: tree.Stream) -> str:
-        """The name that the engine knows a stream by."""
-        return qualified(stream)
-
     def rows(self, stream: tree.Stream) -> RowType:
         """The rows of what a query reads. Raises PlanError with the known names."""
         name = qualified(stream)
@@ -36,5 +32,5 @@ class Names:
 
 
 def qualified(stream: tree.Stream) -> str:
-    """The name of a stream; an inner one has its sign."""
+    """The name that the engine knows a stream by; an inner one has its sign."""
     return f"#{stream.name}" if stream.inner else stream.name

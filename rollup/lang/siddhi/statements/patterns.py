@@ -40,8 +40,11 @@ class Lowered:
         return Input(names, rows, optional=True, many=basic.count is not None)
 
     def filter(self, basic: tree.Basic) -> FilterNode:
-        """The filter of an element; its condition sees all bound events, and its own event without a name, or by the name
-        of the element: of a counted one the name alone is the event, with a number those that came before it."""
+        """The filter of an element. Its condition sees all bound events, and its own event without a name, or by the name
+        of the element: of a counted one the name alone is the event, with a number those that came before it. Raises
+        PlanError for a silence of no time."""
+        if basic.span == 0:
+            raise PlanError("`not … for` takes a time longer than none", hint="for 1 sec").at(*basic.stream.place)
         rows = self._names.rows(basic.stream)
         own = Input((basic.stream.name, *((basic.name,) if basic.name else ())), rows)
         scope = Scope([*self.inputs, own], preferred=len(self.inputs))
@@ -49,7 +52,7 @@ class Lowered:
         if len(tests) < len(basic.stream.handlers):
             raise PlanError("a window or a stream function cannot stand in a pattern").at(*basic.stream.place)
         test: Expr | None = None if not tests else tests[0] if len(tests) == 1 else All(tuple(tests))
-        return FilterNode(self._names.name(basic.stream), self._tags.get(id(basic)), test=test)
+        return FilterNode(qualified(basic.stream), self._tags.get(id(basic)), test=test)
 
     def node(self, step: tree.Step, last: bool, first: bool) -> Node:
         """The engine's node of a step; `last`: nothing follows, so a count is over at its least."""
@@ -80,7 +83,7 @@ class Lowered:
             return AbsentNode(found, basic.span, again=first)
         if basic.count is None:
             return found
-        low, high = basic.count
+        low, high = _count(basic)
         return CountNode(found, low, low if last else high)
 
     def _operand(self, basic: tree.Basic) -> Node:
@@ -97,11 +100,11 @@ class Lowered:
             case tree.Basic(absent=True, span=int(span)):
                 return Step((), silence=span, never=(self.filter(step),))
             case tree.Basic(absent=False):
-                low, high = step.count or (1, 1)
+                low, high = _count(step)
                 return Step((self.filter(step),), low, high, step.count is not None)
             case _:
                 problem = "a sequence takes events, `and` and `or` of events, `not … for`, and counts"
-                raise PlanError(problem, hint="use a pattern with ->")
+                raise PlanError(problem, hint="use a pattern with ->").at(*_basics(step)[0].stream.place)
 
     def _logical_step(self, left: tree.Basic, right: tree.Basic, word: str) -> Step:
         present = tuple(self.filter(each) for each in (left, right) if not each.absent)
@@ -117,6 +120,14 @@ class Lowered:
         both = bool(present) and spans != {None} and word == "and"
         count = 2 if both else 1
         return Step(present, count, count, together=both, never=never, silence=spans.pop())
+
+
+def _count(basic: tree.Basic) -> tuple[int, int | None]:
+    """How many events an element is, from the least to the most. Raises PlanError where that is none at all."""
+    low, high = basic.count or (1, 1)
+    if high is not None and high < max(low, 1):
+        raise PlanError(f"a count from {low} to {high} is of no event", hint="<2>, <1:3>, <2:>").at(*basic.stream.place)
+    return low, high
 
 
 def _absent(node: Node) -> bool:

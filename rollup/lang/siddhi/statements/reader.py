@@ -13,6 +13,7 @@ from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.reading import read
+from rollup.lang.siddhi.mistakes import cure_of_statement, told
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
 from rollup.plan.types import Type, parse_type
@@ -67,17 +68,11 @@ _REFUSED = {
 
 
 def _explained(text: str, problem: UnexpectedInput) -> SyntaxProblem:
-    place = problem.pos_in_stream if problem.pos_in_stream is not None else len(text)
-    ended = place < 0 or place >= len(text)
-    before = text if ended else text[:place]
-    found = "end of the text" if ended else repr(text[place:].split(None, 1)[0][:20])
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    place = problem.pos_in_stream or 0
     for word, (what, cure) in _REFUSED.items():
-        if not ended and re.match(word, text[place:], re.IGNORECASE):
-            return SyntaxProblem(f"{what} not supported", line=line, column=column, hint=cure)
-    expected = getattr(problem, "expected", None) or getattr(problem, "allowed", None) or ()
-    words = sorted(str(name).lower() for name in expected if not str(name).startswith("__"))[:12]
-    return SyntaxProblem(f"unexpected {found}", line=line, column=column, hint=f"expected {', '.join(words)}")
+        if re.match(word, text[max(place, 0) :], re.IGNORECASE):
+            return SyntaxProblem(f"{what} not supported", line=problem.line, column=problem.column, hint=cure)
+    return told(text, problem, _grammar(), cure_of_statement)
 
 
 class Clause(tuple[str, Any]):
@@ -198,10 +193,10 @@ class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, 
         return tree.Every(parts[0])
 
     def group(self, meta: Meta, parts: list[Any]) -> tree.Group:
-        return tree.Group(tuple(part for part in parts if not isinstance(part, Clause)))
+        return tree.Group(tuple(parts))
 
     def strict_group(self, meta: Meta, parts: list[Any]) -> tree.Group:
-        return tree.Group(tuple(part for part in parts if not isinstance(part, Clause)), strict=True)
+        return tree.Group(tuple(parts), strict=True)
 
     def within(self, meta: Meta, parts: list[Any]) -> Clause:
         return Clause(("span", parts[0].value))
@@ -354,7 +349,7 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         return key, str(parts[-1])[1:-1]
 
     def annotation(self, meta: Meta, parts: list[Any]) -> tree.Annotation:
-        name = parts[0] if parts[1] is None else f"{parts[0]}:{parts[1]}"
+        name = parts[0] if parts[1] is None else f"{parts[0]}:{parts[1]}".lower()
         values = tuple(part for part in parts[2:] if isinstance(part, tuple))
         nested = tuple(part for part in parts[2:] if isinstance(part, tree.Annotation))
         return tree.Annotation(name, values, nested, place_of(meta))

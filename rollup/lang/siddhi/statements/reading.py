@@ -97,11 +97,7 @@ class ReadExpressions(Transformer[Token, Any]):
     def call(self, meta: Meta, parts: list[Any]) -> tree.Function:
         return tree.Function(parts[0], tuple(part for part in parts[1:] if part is not None), place_of(meta))
 
-    def compare(self, meta: Meta, parts: list[Any]) -> tree.Operation:
-        sign = "==" if str(parts[1]) == "=" else str(parts[1])
-        return tree.Operation(sign, (parts[0], parts[2]), place_of(meta))
-
-    def arithmetic(self, meta: Meta, parts: list[Any]) -> tree.Operation:
+    def operation(self, meta: Meta, parts: list[Any]) -> tree.Operation:
         return tree.Operation(str(parts[1]), (parts[0], parts[2]), place_of(meta))
 
     def is_null(self, meta: Meta, parts: list[Any]) -> tree.Operation:

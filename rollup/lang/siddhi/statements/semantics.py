@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
+from rollup.engine import reals
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
@@ -66,16 +67,11 @@ def _convert(value: Any, target: str) -> Any:
 def _whole(low: int, high: int) -> Callable[[Any], int | None]:
     def cut(value: Any) -> int | None:
         if isinstance(value, float):
-            return max(low, min(high, math.trunc(value))) if math.isfinite(value) else _beyond(value, low, high)
+            return 0 if math.isnan(value) else math.trunc(max(low, min(high, value)))
         number = int(value) if not isinstance(value, str) or _WHOLE.fullmatch(value) else None
         return number if number is not None and low <= number <= high else None
 
     return cut
-
-
-def _beyond(value: float, low: int, high: int) -> int:
-    """What is left of an infinite number, or of none."""
-    return 0 if math.isnan(value) else high if value > 0 else low
 
 
 def _fraction(value: Any) -> float:
@@ -122,6 +118,8 @@ class Scalar:
     most: int | None
     takes: str = ""
     """What each argument is: a number, a text, or anything."""
+    leaves: bool = False
+    """Whether the result may be beyond its type."""
 
 
 def _numbers(types: list[DataType]) -> DataType:
@@ -146,6 +144,16 @@ def _members(value: Any) -> tuple[Any, ...] | None:
         return None
 
 
+def text_of(value: Any) -> str:
+    """The text of any value; a list is written [1, a], an object {k=1}."""
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(text_of, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{text_of(key)}={text_of(of)}' for key, of in value.items())}}}"
+    return _CONVERT["string"](value)
+
+
+AS_TEXT = Operator("as a text", text_of)
 AS_SET = Operator("as a set", _members)
 ORDERED = {"min", "max", "minforever", "maxforever"}
 COUNTED = {"distinctcount"}
@@ -163,32 +171,26 @@ def _first(types: list[DataType]) -> DataType:
     return types[0]
 
 
-def _math(name: str, function: Callable[..., Any], arguments: int = 1) -> tuple[str, Scalar]:
-    def guarded(*values: Any) -> Any:
-        try:
-            return function(*values)
-        except (ValueError, OverflowError, ZeroDivisionError):
-            return None
-
-    return f"math:{name}", Scalar(Operator(f"math:{name}", guarded), DOUBLE, arguments, arguments, "number")
+def _math(name: str, function: Callable[..., float], arguments: int = 1) -> tuple[str, Scalar]:
+    return f"math:{name}", Scalar(Operator(f"math:{name}", function), DOUBLE, arguments, arguments, "number")
 
 
 FUNCTIONS: Mapping[str, Scalar] = {
     "maximum": Scalar(op.MAXIMUM, _numbers, 1, None),
     "minimum": Scalar(op.MINIMUM, _numbers, 1, None),
-    "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1, "number"),
+    "math:abs": Scalar(Operator("abs", "abs({0})"), _first, 1, 1, "number", leaves=True),
     **dict(
         (
-            _math("ceil", lambda x: float(math.ceil(x))),
-            _math("floor", lambda x: float(math.floor(x))),
-            _math("round", lambda x: float(math.floor(x + 0.5))),
-            _math("sqrt", math.sqrt),
-            _math("exp", math.exp),
-            _math("ln", math.log),
-            _math("cos", math.cos),
-            _math("sin", math.sin),
+            _math("ceil", reals.finite(math.ceil)),
+            _math("floor", reals.finite(math.floor)),
+            _math("round", reals.finite(lambda x: math.floor(x + 0.5))),
+            _math("sqrt", reals.root),
+            _math("exp", reals.exponential),
+            _math("ln", reals.logarithm(math.log)),
+            _math("cos", reals.circular(math.cos)),
+            _math("sin", reals.circular(math.sin)),
             _math("toRadians", math.radians),
-            _math("power", lambda x, y: float(x) ** y, 2),
+            _math("power", reals.power, 2),
         )
     ),
     "UUID": Scalar(Operator("uuid", lambda: str(uuid4()), strict=False), STRING, 0, 0),

@@ -179,6 +179,11 @@ class Item:
     expression: Expression
     alias: str | None
 
+    @property
+    def name(self) -> str | None:
+        """What the column is called; None where nothing says it."""
+        return self.alias or (self.expression.attribute if isinstance(self.expression, Name) else None)
+
 
 @dataclass(frozen=True)
 class Ordering:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, RollupError
 from rollup.engine import operators as op
 from rollup.engine.expressions import Call, Expr, Field
 from rollup.engine.folding import AggregateCall
@@ -20,7 +20,7 @@ from rollup.engine.types import BOOL, LONG, STRING, RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
 from rollup.lang.siddhi.statements.calendars import crontab
-from rollup.lang.siddhi.statements.kinds import keyable, keyable_row, ordered
+from rollup.lang.siddhi.statements.kinds import keyable, keyed, ordered
 from rollup.lang.siddhi.statements.reader import read_expression
 from rollup.plan.types import Type
 
@@ -36,12 +36,19 @@ class Arguments:
         """A whole number or a time."""
         return number(self.call.arguments[place], f"argument {place + 1} of {self.call.name}")
 
+    def span(self, place: int) -> int:
+        """A time that is longer than none."""
+        found = self.number(place)
+        if found < 1:
+            raise self.problem(place, "is a time longer than none", "1 sec")
+        return found
+
     def count(self, place: int) -> int:
         """A number of rows."""
         node = self.call.arguments[place]
         if isinstance(node, tree.Constant) and node.type is Type.INT:
             return self.number(place)
-        raise PlanError(f"argument {place + 1} of {self.call.name} is an int, a number of rows").at(*node.place)
+        raise self.problem(place, "is an int, a number of rows")
 
     def given(self, place: int) -> int | None:
         """A whole number or a time, where it is there."""
@@ -61,7 +68,7 @@ class Arguments:
         value = node.value if isinstance(node, tree.Constant) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
             return float(value)
-        raise PlanError(f"argument {place + 1} of {self.call.name} is a number above 0, at most 1").at(*node.place)
+        raise self.problem(place, "is a number above 0, at most 1")
 
     def is_flag(self, place: int) -> bool:
         """Whether true or false stands there."""
@@ -75,7 +82,12 @@ class Arguments:
         node = self.call.arguments[place]
         if isinstance(node, tree.Constant) and isinstance(node.value, bool):
             return node.value
-        raise PlanError(f"argument {place + 1} of {self.call.name} is true or false").at(*node.place)
+        raise self.problem(place, "is true or false")
+
+    def problem(self, place: int, what: str, hint: str | None = None) -> RollupError:
+        """An argument that is not what it should be."""
+        wrong = PlanError(f"argument {place + 1} of {self.call.name} {what}", hint=hint)
+        return wrong.at(*self.call.arguments[place].place)
 
 
 def _sorted(given: Arguments) -> WindowSpec:
@@ -106,7 +118,7 @@ def _time_batch(given: Arguments) -> WindowSpec:
     """`timeBatch(span[, start][, early])`."""
     early = len(given.call.arguments) - 1
     early = early if early and (early == 2 or given.is_flag(early)) else 3
-    return TimeBatch(given.number(0), given.given(1) if early != 1 else None, each=True, early=given.flag(early))
+    return TimeBatch(given.span(0), given.given(1) if early != 1 else None, each=True, early=given.flag(early))
 
 
 def _event_time(given: Arguments) -> Expr:
@@ -119,7 +131,7 @@ def _event_time(given: Arguments) -> Expr:
 
 def _external_time_batch(given: Arguments) -> WindowSpec:
     """`externalTimeBatch(time, span[, start][, timeout][, stamp])`: the start may be an attribute of the first row."""
-    time, span = _event_time(given), given.number(1)
+    time, span = _event_time(given), given.span(1)
     start = given.call.arguments[2] if len(given.call.arguments) > 2 else None
     origin = given.value(2) if isinstance(start, tree.Name) else given.given(2)
     if len(given.call.arguments) <= 3:
@@ -201,13 +213,11 @@ def _keys(given: Arguments, start: int) -> tuple[Expr, ...]:
     keys = given.values(start)
     for key, node in zip(keys, given.call.arguments[start:], strict=True):
         keyable(key.type, node, f"a key of {given.call.name}")
-    if not keys:
-        keyable_row(given.row, given.call)
     return keys or _whole(given.row)
 
 
 def _whole(row: RowType) -> tuple[Expr, ...]:
-    return tuple(Field(0, place, kind) for place, kind in enumerate(list(row.fields.values())[:-1]))
+    return tuple(keyed(Field(0, place, kind)) for place, kind in enumerate(list(row.fields.values())[:-1]))
 
 
 def window(call: tree.Function, row: RowType) -> WindowSpec:

@@ -12,7 +12,7 @@ from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.aggregates.known import COUNT
 from rollup.engine.aggregates.known import rate as RATE
 from rollup.engine.aggregates.known import rate_by as RATE_BY
-from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Now, RowOf, Slot, walk
+from rollup.engine.expressions import Ask, Call, Const, Expr, Now, Slot, inputs_read, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Previous
 from rollup.engine.types import ANY, DECIMAL, DOUBLE, FLOAT, INT, DataType, Kind
@@ -85,6 +85,8 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         return _rate(node, plain, where, scope)
     if name not in AGGREGATES:
         raise unknown("aggregate", node.name, AGGREGATING, node)
+    if node.distinct and any(isinstance(each, ex.Star) for each in plain):
+        raise problem("`distinct` tells values apart, not rows", node, f"{name}(distinct x)")
     if len(plain) == 1 and isinstance(plain[0], (ex.Star, ex.StreamStar)) and name in ("count", "countever"):
         return AggregateCall(_function(name, scope), (), where=where)
     if name in ("count", "countever") and not plain:
@@ -104,7 +106,7 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     elif name in _ORDERED or node.distinct:
         for arg in args[:1]:
             ordered(arg.type, node, render(plain[0]))
-    if name in ("stddev", "avedev") and args and args[0].type == DECIMAL:
+    if name in ("stddev", "avedev", "median") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
     function = OF_FLOATS.get(name) if args and args[0].type == FLOAT else None
     return AggregateCall(function or _function(name, scope), args, node.distinct, where)
@@ -168,7 +170,9 @@ def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
     value = _value(plain[0], scope)
     if name in ("first", "last") and not windowed:
         return AggregateCall(AGGREGATES[f"{name}ever"], (value,), where=where)
-    streams = {each.input for each in walk(value) if isinstance(each, (Field, RowOf)) and each.input >= scope.outer}
+    streams = {input for input in inputs_read([value]) if input >= scope.outer}
+    if name == "window" and not scope.filling and not all(scope.sources[place].windowed for place in streams):
+        raise problem("`window` needs a window on the stream", node, "Stream#length(10)")
     if len(scope.sources) - scope.outer > 1 and len(streams) == 1 and name != "nth":
         row = scope.row(streams.pop())
         return AggregateCall(kept(name, place, True), (Call(IDENTITY, (row,), ANY), value), where=where)
@@ -187,7 +191,7 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
     if not _windowed(scope) and not name.endswith("ever") and name != "sorted":
         name += "ever"  # nothing leaves
     joined = len(scope.sources) - scope.outer > 1
-    streams = {each.input for key in keys for each in walk(key) if isinstance(each, (Field, RowOf))}
+    streams = inputs_read(keys)
     inputs = sorted(place for place in streams if place >= scope.outer) if joined else [scope.outer]
     if len(inputs) != 1:
         raise problem(f"`{render(node)}` sorts by properties of one stream", node)

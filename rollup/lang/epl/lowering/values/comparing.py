@@ -7,7 +7,9 @@ from functools import cache
 from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
+from rollup.engine.types import BOOL
 
 
 def _among(value: Any, values: Any) -> bool | None:
@@ -18,8 +20,20 @@ def _among(value: Any, values: Any) -> bool | None:
     return None if value is None else op.member(value, *found)
 
 
+def between(value: Expr, bounds: tuple[Expr, Expr], closed: tuple[bool, bool], negated: bool) -> Expr:
+    """Whether a value is in a range, or out of it; where the bounds are literals in order, comparisons that indexes know."""
+    low, high = bounds
+    simple = isinstance(value, Field) and value.type.numeric and low.type.numeric and high.type.numeric
+    if simple and isinstance(low, Const) and isinstance(high, Const) and low.value <= high.value:
+        above = Call(op.GREATER_EQUAL if closed[0] else op.GREATER, (value, low), BOOL)
+        below = Call(op.LESS_EQUAL if closed[1] else op.LESS, (value, high), BOOL)
+        known, inside = Call(op.NOT_NULL, (value,), BOOL), (above, below)
+        return All((known, Call(op.NOT, (All(inside),), BOOL)) if negated else (known, *inside))
+    return Call(_within(*closed, negated), (value, low, high), BOOL)
+
+
 @cache
-def within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
+def _within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
     """Whether a value is in a range, or out of it, whichever of its bounds is the greater.
 
     A value that is null is neither in nor out; nothing is in a range that has null for a bound.

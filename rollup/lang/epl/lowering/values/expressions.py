@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 
 from rollup.core.errors import PlanError
 from rollup.engine import operators as op
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now, inputs_read
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, quantifier, within
+from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, between, quantifier
 from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
@@ -143,7 +143,7 @@ class _Lowering(LowerNames):
             raise problem(f"`{render(node.value)}` is null, which lies between nothing", node)
         if any(side.type.kind is Kind.NULL for side in (low, high)):
             return Const(False, BOOL)
-        return Call(within(node.low_closed, node.high_closed, node.negated), (value, low, high), BOOL)
+        return between(value, (low, high), (node.low_closed, node.high_closed), node.negated)
 
     def _like(self, node: ex.Like) -> Expr:
         parts = [node.value, node.pattern, *([node.escape] if node.escape else [])]
@@ -244,7 +244,7 @@ class _Lowering(LowerNames):
             return self._aggregate(node)
         name = node.name.lower()
         known: dict[str, Callable[[ex.Call], Expr]] = {
-            "current_timestamp": lambda node: Now(),
+            "current_timestamp": self._now,
             "istream": lambda node: self.scope.registry.ask(Arriving(), BOOL),
             "coalesce": self._coalesce,
             "cast": self._cast,
@@ -257,6 +257,7 @@ class _Lowering(LowerNames):
             "max": self._extreme,
             "typeof": self._type_name,
             "instanceof": self._instance,
+            "event_identity_equals": self._same_event,
             "grouping": self._grouping,
             "grouping_id": self._grouping,
         }
@@ -268,6 +269,11 @@ class _Lowering(LowerNames):
         if declared is not None:
             return self._declared(node, declared.body)
         raise unknown("function", node.name, [*known, *HASHES, *self.scope.catalog.expressions, "sum", "count"], node)
+
+    def _now(self, node: ex.Call) -> Expr:
+        if node.arguments:
+            raise problem("`current_timestamp` takes nothing", node, "current_timestamp()")
+        return Now()
 
     def _aggregate(self, node: ex.Call) -> Expr:
         slots = self.scope.slots
@@ -352,16 +358,16 @@ class _Lowering(LowerNames):
         return self.scope.registry.ask(Earlier(place, offset, value), value.type)
 
     def _stream_of(self, value: Expr, node: ex.Call) -> int:
-        from rollup.engine.expressions import Field, RowOf, walk
-
-        places = {each.input for each in walk(value) if isinstance(each, (Field, RowOf))}
+        places = inputs_read([value])
         if len(places) != 1:
             raise problem(f"`{render(node)}` needs a property of one stream", node)
         return places.pop()
 
 
 def _widened(value: Expr, kind: DataType) -> Expr:
-    """A whole number as a double where values of several types meet."""
+    """A whole number as a double, and any number as a BigDecimal, where values of several types meet."""
+    if kind == DECIMAL and value.type.numeric and value.type != DECIMAL:
+        return Call(op.TO_DECIMAL, (value,), kind)
     whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
     return Call(op.TO_DOUBLE, (value,), kind) if whole else value
 

@@ -8,12 +8,12 @@ from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
-from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local
+from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, Function
+from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.render import render
@@ -83,6 +83,8 @@ class LowerMethods:
         found, result, wants = function
         counted(node, wants, len(values))
         fitting(node, wants, ANY, values)
+        if found is TO_TEXT and values[0].type.kind is Kind.FLOAT:
+            found = op.WORDS[Kind.FLOAT]
         return Call(found, values, result([value.type for value in values]))
 
     def _list_method(self, node: ex.Call, value: Expr) -> Expr:
@@ -143,6 +145,14 @@ class LowerMethods:
         fits = value.type.kind in (Kind.ANY, *(kind.kind for kind in kinds)) or ANY in kinds
         return All((Const(fits, BOOL), Call(op.NOT_NULL, (value,), BOOL)))
 
+    def _same_event(self, node: ex.Call) -> Expr:
+        """Whether two rows are one event, and not two of the same values."""
+        values = self._arguments(node, 2, "event_identity_equals(a, b)")
+        rows = [value.type.row for value in values]
+        if rows[0] is None or rows[0] is not rows[1] or not all(isinstance(v, (RowOf, Local)) for v in values):
+            raise problem(f"`{render(node)}` needs two streams of one type", node, "event_identity_equals(a, b)")
+        return Call(_SAME_EVENT, values, BOOL)
+
     def _kind(self, node: ex.Expression) -> DataType:
         """The type that a name or a text says, with or without its package."""
         text = str(node.value) if isinstance(node, ex.Constant) else dotted(node)
@@ -182,12 +192,16 @@ class LowerMethods:
         return self._all(node.arguments)
 
     def _new(self, node: ex.New) -> Expr:
+        for place, (name, value) in enumerate(node.fields):
+            if any(name == other for other, _ in node.fields[:place]):
+                raise problem(f"`new` has `{name}` twice", value, "each name once")
         values = self._all([value for _, value in node.fields])
         kinds = RowType("new", {name: value.type for (name, _), value in zip(node.fields, values, strict=True)})
         return Call(ROW, values, kinds.data_type)
 
 
 ROW = Operator("row", lambda *values: Row(0, values), strict=False)
+_SAME_EVENT = Operator("same event", "({0}.id == {1}.id)")
 _THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
 _NONE = Operator("no values", lambda: [], strict=False)
 

@@ -15,6 +15,7 @@ from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import FIELDS
 from rollup.lang.epl.lowering.values.methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
+from rollup.lang.epl.scope import in_context, reads_nothing
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Node
 
@@ -71,7 +72,9 @@ class LowerNames(LowerMethods):
         if name in scope.catalog.stores and scope.catalog.stores[name].kind == "table":
             return self._table_row(node, name, ())
         declared = scope.declaration(name)
-        if declared is not None and (declared.alias or not isinstance(declared.body, ex.Lambda)):
+        if declared is not None and not isinstance(declared.body, ex.Lambda):
+            if not declared.alias:
+                reads_nothing(node, declared.body, scope)
             return self.lower(declared.body)
         if name.lower() == "current_timestamp":
             return Now()
@@ -145,6 +148,7 @@ class LowerNames(LowerMethods):
         if info.kind != "table" or len(keys) != len(info.keys):
             wanted = f"{name}[{', '.join(info.keys)}]" if info.keys else name
             raise problem(f"`{name}` has {len(info.keys)} key(s), not {len(keys)}", node, wanted)
+        in_context(info, name, node, self.scope)
         values = self._all(keys)
         for key, value in zip(info.keys, values, strict=True):
             kind = info.type.fields[key]

@@ -12,6 +12,7 @@ next start: the record comes first, sinks after it, and the next record only whe
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.errors import StoreError
 from rollup.core.packing import pack, unpack
 from rollup.engine.state import NODES, State, packed, unpacked
+from rollup.plan.app import StreamDef
+from rollup.statements.compiled import Part
 from rollup.statements.flow import States
 from rollup.stores.faults import point
 
@@ -55,7 +58,10 @@ class Commits:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._records = RecordFolder(folder)
+        cure = (
+            f"remove the newest commit-….json of {folder} to go back to the one before, from which streams come again"
+        )
+        self._records = RecordFolder(folder, f"{cure}; or the folder, to begin all statements anew")
 
     def numbers(self) -> list[int]:
         """Those that are kept, in order."""
@@ -68,6 +74,10 @@ class Commits:
             self._records.create()
             return Saved()
         return self._read(record)
+
+    def identity(self, number: int) -> tuple[int, ...]:
+        """Differs between two commits, also where statements begun anew have come to the same number."""
+        return self._records.identity(number)
 
     def read(self, number: int) -> Saved:
         """A commit that is kept. Raises FileNotFoundError when it is gone, StoreError when it is damaged."""
@@ -91,6 +101,14 @@ class Commits:
         point("statements.record")
         if saved.number % 16 == 0:
             self._records.tidy()
+
+
+def fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
+    """Of all that a state depends on: the text, and the attributes and keys of the streams that it names."""
+    named = [streams[name] for name in sorted(part.names.reads | part.names.writes) if name in streams]
+    said = [" ".join(part.section.text.split()), *(f"{each.name} {dict(each.attributes)}" for each in named)]
+    said += [f"{each.name} by {', '.join(each.table)}" for each in named if each.table is not None]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
 def rows_of(saved: Saved) -> pa.Table:

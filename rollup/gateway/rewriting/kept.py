@@ -1,0 +1,186 @@
+"""Named windows and tables of statements before a PostgreSQL store: tables beside the store's own, filled when asked for.
+
+Whoever asks gets what the last commit of the statements left, and all that have ever been asked for go on together, in one
+transaction: so what one statement reads is of one commit, also while another endpoint before the same store fills them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import psycopg2
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.core.untyped import pc
+from rollup.gateway.rewriting.catalog import PG_TYPES, kept_note, name, text
+from rollup.lang.sql.within import mentions
+from rollup.plan.app import StreamDef
+from rollup.statements.committed.kept import Kept
+from rollup.stores.postgres.copy import READ_SIZE, CopyRows
+from rollup.stores.sql.options import StoreOptions
+from rollup.stores.sql.types import check_name
+
+log = logging.getLogger(__name__)
+
+BOOK = "rollup_kept"
+"""Which tables are ours, and the commit that each is filled from: `line`, the line of commits, and `number`."""
+_COLUMNS = (
+    "select a.attname, format_type(a.atttypid, a.atttypmod) from pg_attribute a"
+    " where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped order by a.attnum"
+)
+
+
+class _Filled(NamedTuple):
+    """The commit that a table is filled from; no number for one that nobody has asked for."""
+
+    line: str | None
+    number: int | None
+
+
+class KeptTables:
+    """The tables. `taken` are names that others give to tables of the database, as sinks do."""
+
+    def __init__(self, kept: Kept, store: StoreOptions, row_limit: int, taken: Collection[str] = ()) -> None:
+        self.kept, self._store, self._row_limit, self._taken = kept, store, row_limit, frozenset(taken)
+        self._shown: dict[str, StreamDef] = {}
+        self._line: str | None = None
+        self._lock = threading.Lock()
+
+    def needs(self, sql: str) -> bool:
+        """Whether a text may read one of them, also by a statement that was prepared before."""
+        return bool(self._shown) and (bool(self._mentioned(sql)) or mentions(sql, ["execute"]))
+
+    def prepare(self) -> None:
+        """Make the tables, empty at first; those of statements that have gone go. Raises StoreError or ConfigError.
+
+        A name that the database has already is somebody else's, and is left alone.
+        """
+        if not self.kept.tables:
+            return
+        with self._writing() as cursor:
+            cursor.execute(
+                f"create table if not exists {BOOK} (name text primary key, line text, number bigint)",
+            )
+            book = self._book(cursor)
+            for each in self.kept.tables.values():
+                self._make(cursor, each, book)
+
+    def refresh(self, sql: str) -> None:
+        """Fill those that a text reads, and all that have been asked for before, from the last commit.
+
+        Raises NoCommitError, StoreError, or QueryError for one that holds more rows than may be read.
+        """
+        with self._lock:
+            number = self.kept.newest()
+            line, wanted = self.kept.line(number), self._mentioned(sql)
+            with self._writing() as cursor:
+                book = {key: filled for key, filled in self._book(cursor).items() if key in self._shown}
+                self._refuse_others(book, line)
+                asked = wanted | {key for key, filled in book.items() if filled.number is not None}
+                if any(not _has(book.get(key), line, number) for key in asked):
+                    for key in sorted(asked):
+                        self._fill(cursor, key, _Filled(line, number), key in wanted)
+            self._line = line
+
+    def _mentioned(self, sql: str) -> set[str]:
+        return {key for key in self._shown if mentions(sql, [key, key.replace('"', '""')])}
+
+    def _make(self, cursor: Any, kept: StreamDef, book: Mapping[str, _Filled]) -> None:
+        for each in (kept.name, *kept.attributes):
+            check_name(each, f"of {kept.name}:", "postgresql")
+        place, columns = name(kept.name), {column: PG_TYPES[kind] for column, kind in kept.attributes.items()}
+        cursor.execute(_COLUMNS, (place,))
+        there = dict(cursor.fetchall())
+        if kept.name in self._taken or (there and kept.name not in book):
+            log.warning("the database has a table %s of its own: the one of the statements is not shown", kept.name)
+            return
+        if there != columns:
+            cursor.execute(f"drop table if exists {place}")
+            cursor.execute(f"create table {place} ({', '.join(f'{name(c)} {kind}' for c, kind in columns.items())})")
+            cursor.execute(f"comment on table {place} is {text(kept_note(kept))}")
+            cursor.execute(
+                f"insert into {BOOK} values (%s) on conflict (name) do update set line = null, number = null",
+                (kept.name,),
+            )
+        self._shown[kept.name] = kept
+
+    def _refuse_others(self, book: Mapping[str, _Filled], line: str) -> None:
+        """Two apps in one schema would fill one table by turns."""
+        for key, filled in book.items():
+            if self._line is not None and filled.line not in (None, self._line, line):
+                raise StoreError(
+                    f"statements of another app fill the table {key} of this database too",
+                    hint="give each app a schema of its own, or other names",
+                )
+
+    def _fill(self, cursor: Any, key: str, filled: _Filled, wanted: bool) -> None:
+        """The rows of a commit in the place of the older ones, which those who read now go on to see."""
+        place = name(key)
+        cursor.execute(f"delete from {place}")
+        assert filled.number is not None
+        try:
+            rows = readable_rows(self.kept, key, filled.number, self._row_limit)
+            cursor.copy_expert(f"copy {place} from stdin (format binary)", CopyRows(rows), READ_SIZE)
+        except RollupError:
+            if wanted:
+                raise
+            filled = _Filled(None, None)  # whoever asks for it next is told
+        cursor.execute(f"update {BOOK} set line = %s, number = %s where name = %s", (*filled, key))
+
+    def _book(self, cursor: Any) -> dict[str, _Filled]:
+        """What the tables are filled from; until the transaction ends nobody else fills them."""
+        cursor.execute(f"lock table {BOOK} in share row exclusive mode")
+        cursor.execute(f"select name, line, number from {BOOK}")
+        return {key: _Filled(line, number) for key, line, number in cursor.fetchall()}
+
+    @cached_property
+    def _engine(self) -> sa.Engine:
+        return sa.create_engine(self._store.url, pool_size=1, pool_pre_ping=True)
+
+    @contextmanager
+    def _writing(self) -> Generator[Any]:
+        """A transaction of the store's own user."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection.connection.cursor()
+        except (SQLAlchemyError, psycopg2.Error) as problem:
+            said = str(problem.args[0] if problem.args else problem).strip().splitlines()[0]
+            raise StoreError(
+                f"the named windows and tables cannot be written into {self._store.shown}: {said}",
+                hint="the user of the store's url fills their tables",
+            ) from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if "_engine" in self.__dict__:
+            self._engine.dispose()
+
+
+def _has(filled: _Filled | None, line: str, number: int) -> bool:
+    """Whether a table holds a commit, or a later one that another endpoint has read."""
+    return filled is not None and filled.line == line and filled.number is not None and filled.number >= number
+
+
+def readable_rows(kept: Kept, shown: str, number: int, row_limit: int) -> pa.Table:
+    """The rows of one after a commit, as PostgreSQL can hold them. Raises QueryError when there are too many."""
+    rows = kept.rows(shown, number)
+    if rows.num_rows > row_limit:
+        raise QueryError(
+            f"{shown} holds {rows.num_rows} rows, and {row_limit} may be read", hint="raise `row_limit` in [serve]"
+        )
+    return pa.table([without_zeros(column) for column in rows.columns], names=rows.column_names)
+
+
+def without_zeros(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as PostgreSQL can hold it, which is without the character zero."""
+    if not pa.types.is_string(values.type) or not pc.any(pc.match_substring(values, "\0")).as_py():
+        return values
+    return pc.replace_substring(values, "\0", "\ufffd")
