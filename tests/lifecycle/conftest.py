@@ -97,10 +97,12 @@ def rollup() -> Callable[..., tuple[int, str]]:
 
     def run(*arguments: object) -> tuple[int, str]:
         found = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+        code, said = found.exit_code, found.output
         if isinstance(found.exception, RollupError):
-            return 2, f"{found.output}rollup: {found.exception}"
-        if found.exception is not None and not isinstance(found.exception, SystemExit):
+            code, said = 2, f"{said}rollup: {found.exception}"
+        elif found.exception is not None and not isinstance(found.exception, SystemExit):
             raise found.exception
-        return found.exit_code, found.output
+        print(f"rollup {' '.join(map(str, arguments))}: {code}\n{said}")  # shown where a test fails
+        return code, said
 
     return run

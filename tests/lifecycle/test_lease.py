@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from threading import Semaphore
 from typing import IO, Any
@@ -439,3 +440,23 @@ def test_a_lease_whose_folder_was_removed_is_not_taken_for_anothers(tmp_path: Pa
         lease.check()
     assert not isinstance(refused.value, FencedError)
     lease.release()
+
+
+def test_a_database_that_is_away_for_a_moment_gets_the_lease_back_all_the_same(
+    new_place: Callable[[], LeasePlace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that goes on, as a scheduler's does, would count as its holder for as long as it lives."""
+    place = new_place()
+    first, newest, tries = Lease(place, "run"), place.newest, count()
+
+    def away() -> int:
+        if not next(tries):
+            raise ConnectionLost("sorry, too many clients already")
+        return newest()
+
+    assert first.take()
+    monkeypatch.setattr(place, "newest", away)
+    first.release()
+    second = Lease(new_place(), "change")
+    assert second.holder() is None and second.take()
+    second.release()

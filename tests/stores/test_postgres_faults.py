@@ -20,20 +20,24 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
+import rollup.stores.postgres.database as postgres_store
 import rollup.stores.sql.store as sql
+from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
 from rollup.stores.databases import store_of
 from rollup.stores.memory import MemoryStore
 from rollup.stores.postgres.server import PgServer, free_port
 from tests.stores.conftest import Backup, NewUrl, execute
-from tests.stores.samples import FIRST, answers, app, batches, host
+from tests.stores.samples import FIRST, SELECT, added, answers, app, batches, host
 
 pytestmark = pytest.mark.postgres
 TEXT = app("@BufferSize('2')")
 EVENTS = batches(17, 5, 20)
 JOB = """
 import sys
+from rollup.program import compile_app
 from rollup.stores.databases import store_of
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
@@ -207,6 +211,7 @@ def test_an_old_job_that_was_paused_cannot_write_after_another_took_over(new_url
 PAUSED = """
 import os, signal, sys
 import rollup.stores.sql.store as sql
+from rollup.program import compile_app
 from rollup.stores.databases import store_of
 from tests.stores.test_postgres_faults import EVENTS, TEXT, feed
 from tests.stores.samples import host
@@ -309,3 +314,38 @@ def test_a_deadlock_or_a_busy_table_is_tried_again(new_url: NewUrl) -> None:
     job.send("S", EVENTS[0])
     assert job.pipelines["Agg"].number == 1
     other.close()
+
+
+def test_a_table_that_stays_busy_is_said_with_who_uses_it(new_url: NewUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = new_url()
+    job = host(TEXT, lambda a, e: store_of(a, e, url))
+    later = app("@BufferSize('2')", f"{SELECT}, max(i) as most")
+    store = store_of(compile_app(later).aggregations["Agg"], ColumnEngine(), url, patience=0.3)
+    columns = added(job, store.aggregation)
+    monkeypatch.setattr(postgres_store, "_WRITE", postgres_store._WRITE.replace("10s", "200ms"))
+    other = psycopg2.connect(url, application_name="a long report")
+    other.cursor().execute('select count(*) from "Agg_OPEN"')
+    used = f"used by process {other.info.backend_pid} of the server"
+    with pytest.raises(
+        StoreError, match=rf"Agg: evolve: .*{used} \(a long report, idle in transaction: .*end what hol"
+    ):
+        store.evolve(columns, [])
+    other.close()
+    store.evolve(columns, [])
+    assert execute(url, 'select "AGG_MAX_i" from "Agg_OPEN"') == []
+
+
+def test_a_server_with_as_many_clients_as_it_takes_is_waited_for(new_url: NewUrl) -> None:
+    url = urlsplit(new_url())
+    role = f"few_{os.getpid()}"
+    execute(url.geturl(), f"create role {role} superuser login password 'few' connection limit 1")
+    few = url._replace(netloc=f"{role}:few@{url.hostname}:{url.port}").geturl()
+    job = host(TEXT, lambda a, e: store_of(a, e, few))
+    store = job.pipelines["Agg"].store
+    assert isinstance(store, sql.SqlStore) and isinstance(store.database, postgres_store.PostgresDatabase)
+    other = psycopg2.connect(few)  # while its role is a superuser, of which no limit counts
+    execute(url.geturl(), f"alter role {role} nosuperuser; grant {url.username} to {role}")
+    store.database.engine.dispose()
+    threading.Timer(1.0, other.close).start()
+    job.send("S", EVENTS[0])
+    assert other.closed and job.pipelines["Agg"].number == 1

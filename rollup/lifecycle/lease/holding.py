@@ -28,6 +28,8 @@ TIMEOUT = 10.0
 """Seconds without a heartbeat after which a lease may be taken over."""
 _PATIENCE = 60
 """Seconds that a database is waited for."""
+_PARTING = 5
+"""And when a lease is given back: a process that goes on would be taken for its holder for as long as it lives."""
 _GIVEN_BACK = ("", "{}")
 """What a lease that was given back says, in a database and in a file."""
 
@@ -203,9 +205,12 @@ class Lease:
         if self._thread is not None:
             self._thread.join()
         with suppress(Exception):  # our process ends, and no reason may keep it from that
-            if self.number and self.place.newest() == self.number:
-                self.place.blank(self.number)
+            patiently(f"{self.name}: lease", _PARTING, self._give_back)
         self.number = self._newest = 0
+
+    def _give_back(self) -> None:
+        if self.number and self.place.newest() == self.number:
+            self.place.blank(self.number)
 
     def _keep(self) -> None:
         self._stop.clear()

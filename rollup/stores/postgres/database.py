@@ -26,7 +26,7 @@ from rollup.stores.postgres.prepare import Preparation
 from rollup.stores.postgres.text import decode_rows, encode, encode_rows, encoded
 from rollup.stores.sql.ddl import Tables, relation, stored_relations
 from rollup.stores.sql.rows import described, to_arrow
-from rollup.stores.sql.session import AlreadyThere, ConnectionLost, OutOfRange, Range, Record, lost
+from rollup.stores.sql.session import LOCKED, AlreadyThere, ConnectionLost, Locked, OutOfRange, Range, Record, lost
 from rollup.stores.sql.types import column_type, quoted, type_name
 
 _KEPT = 1000
@@ -42,6 +42,14 @@ _OTHERS = (
     " and mode = 'RowExclusiveLock' and pid <> pg_backend_pid()"
 )
 """Whoever writes commit records now holds this lock to the end of its transaction."""
+_HOLDERS = (
+    "select distinct on (pid) pid, coalesce(nullif(application_name, ''), usename), lower(state), query"
+    " from pg_locks join pg_stat_activity using (pid) where locktype = 'relation' and granted"
+    " and relation = any(select to_regclass(each) from unnest(%s) as each)"
+    " and pg_locks.database = (select oid from pg_database where datname = current_database())"
+    " and pid <> pg_backend_pid() order by pid limit 3"
+)
+"""Sessions in whose transaction a table of ours is used; who may not see another's, sees that it is there."""
 
 
 def name(text: str) -> str:
@@ -116,12 +124,26 @@ class PostgresDatabase:
             _rolled_back(connection)
         except (psycopg2.Error, DBAPIError, PoolTimeout) as problem:
             raised = translate(self.tables.aggregation, problem, pooled)
+            if isinstance(raised, Locked):
+                raised = Locked(f"{raised}; {self._holders(pooled)}")
             if isinstance(raised, ConnectionLost) and pooled is not None:
                 pooled.invalidate()
             raise raised from None
         finally:
             if pooled is not None and pooled.is_valid:
                 _give_back(pooled)
+
+    def _holders(self, pooled: Any) -> str:
+        """Who uses the tables, in words."""
+        tables = [self.tables.quote(each) for each in self.tables.all()]
+        try:
+            _rolled_back(pooled.driver_connection)
+            with pooled.driver_connection.cursor() as cursor:
+                cursor.execute(_HOLDERS, (tables,))
+                found = [f"process {pid} of the server ({who}, {state}: {query})" for pid, who, state, query in cursor]
+        except psycopg2.Error:
+            found = []
+        return f"the tables are used by {' and '.join(found) or 'another session, which is gone now'}"
 
 
 def _rolled_back(connection: Any) -> None:
@@ -148,8 +170,8 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
     gone = pooled is not None and (
         not pooled.is_valid or pooled.driver_connection is None or pooled.driver_connection.closed
     )
-    if gone or lost(code, str(origin)):
-        return ConnectionLost(text)
+    if gone or lost(code, text):
+        return (Locked if code == LOCKED else ConnectionLost)(text)
     if isinstance(origin, psycopg2.errors.UniqueViolation):
         return AlreadyThere(text)
     if isinstance(origin, (psycopg2.errors.UndefinedTable, psycopg2.errors.UndefinedColumn)):

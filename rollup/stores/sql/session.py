@@ -16,12 +16,17 @@ from rollup.core.errors import StoreError
 from rollup.retrieval.questions import Question
 
 Result = TypeVar("Result")
-_LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "55P03"}
-"""Server going down or coming up, a conflict or a lock to try again, a server that is a standby now; and class 08."""
+LOCKED = "55P03"
+"""What PostgreSQL says of a lock that another session has not let go of in time."""
+_LOST = {"57P01", "57P02", "57P03", "40001", "40P01", "25006", "53300", LOCKED}
+"""Server going down or coming up, a conflict or a lock to try again, a server that is a standby now, or has as many
+clients as it takes; and class 08."""
 _AWAY = re.compile(
     "refused|could not connect|server closed|starting up|shutting down|not yet accepting|recovery mode|timeout expired"
-    "|terminat|reset by peer|SSL SYSCALL|EOF"
+    "|terminat|reset by peer|SSL SYSCALL|EOF|too many (clients|connections)|connection slots are reserved|could not fork"
 )
+_MEANWHILE = "tuple concurrently"
+"""Begins what PostgreSQL says, as an internal error, of a table whose entry in its catalog another has just written."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,10 @@ class ConnectionLost(Exception):
     """The database is gone or restarting; whether the last transaction was committed is not known."""
 
 
+class Locked(ConnectionLost):
+    """Another session has kept a lock for as long as one is waited for; the transaction was rolled back."""
+
+
 class OutOfRange(Exception):
     """A number that the database cannot compute."""
 
@@ -170,7 +179,9 @@ def lost(code: str, text: str) -> bool:
     >>> lost("57P01", ""), lost("", "connection refused"), lost("28P01", "password authentication failed")
     (True, True, False)
     """
-    return code in _LOST or code.startswith("08") or (not code and _AWAY.search(text) is not None)
+    if not code:
+        return _AWAY.search(text) is not None
+    return code in _LOST or code.startswith("08") or text.startswith(_MEANWHILE)
 
 
 def gone(table: str) -> StoreError:
@@ -206,6 +217,10 @@ def patiently(what: str, patience: float, action: Callable[[], Result]) -> Resul
             return action()
         except ConnectionLost as problem:
             if time.monotonic() + pause > deadline:
+                if isinstance(problem, Locked):
+                    raise StoreError(
+                        f"{what}: {problem}", hint="nothing was changed; end what holds it, and go on"
+                    ) from None
                 raise StoreError(
                     f"{what}: the database does not answer: {problem}",
                     hint="nothing was lost; start again when it does",
