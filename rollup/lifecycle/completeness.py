@@ -22,9 +22,9 @@ def remarks(conf: Conf, program: Program, text: str) -> list[str]:
     from rollup.lifecycle.replay.compare import readable
     from rollup.retrieval.plan_cache import Planner
 
-    if is_question(text) and asked_name(text) not in program.aggregations:
-        return []  # a named window or table of statements
     if is_question(text):
+        if asked_name(text) not in program.aggregations:
+            return []  # a named window or table of statements
         ask = Planner(dict(program.aggregations)).ask(text)
         return notes(pages[ask.aggregation.name], ask)
     return [

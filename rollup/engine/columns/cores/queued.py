@@ -127,12 +127,10 @@ class Queued(Folded):
         changes, due = self._changes(scalars, taken, times)
         return self._through(State(state.tables, {**scalars, "due": due}), taken, times, changes)
 
-    def released(self, state: State, now: int) -> tuple[State, Made]:
-        """A batch that is due is let out, late."""
+    def released(self, state: State, taken: Taken) -> tuple[State, Made]:
+        """A batch that is due is let out, late, and no event comes."""
         assert isinstance(self.window, TimeBatch)
-        content, come, origin = state.tables["content"], state.scalars["come"], state.scalars["origin"]
-        nothing = tuple(pa.array([], arrow(kind)) for kind in self.type.fields.values())
-        taken = Taken(nothing, np.empty(0, np.int64), np.empty(0, np.int64), now, True)
+        content, come, origin, now = state.tables["content"], state.scalars["come"], state.scalars["origin"], taken.now
         one = [np.array([each], np.int64) for each in (now, TIMER, content.num_rows, come)]
         due = edge(origin, self.window.span, now) if content.num_rows > come else None
         after = State(state.tables, {**state.scalars, "now": max(state.scalars["now"], now), "due": due})

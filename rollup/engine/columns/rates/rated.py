@@ -175,7 +175,7 @@ class Rated:
         """What the core makes of a batch; when the clock is due then, and its outputs before."""
         taken, due = self.core.taken(core, batch), state.scalars["due"]
         if isinstance(self.core, Queued):
-            after, made = self.core.released(core, batch.now) if released else self.core.made(core, taken)
+            after, made = self.core.released(core, taken) if released else self.core.made(core, taken)
             changed = taken.times if made.moves is None else made.moves.at
             return after, made, *self._ticks(due, changed, taken.now, ticks)
         due, instants = self._ticks(due, taken.times, taken.now, ticks)

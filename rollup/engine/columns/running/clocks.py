@@ -79,7 +79,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
         case Firsts(core=Folded(window=Time(span))):
             return core.step(_inside(state, now - span), nothing)
         case Queued(window=TimeBatch()):
-            return core.finished(*core.released(state, now))
+            return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)
         case KeyedTotals():
