@@ -89,6 +89,14 @@ class FilterIndex:
         """How many entries."""
         return self._entries
 
+    @property
+    def only(self) -> Entry | None:
+        """The entry, where there is one alone."""
+        if self._entries != 1:
+            return None
+        buckets = [self._others, *(bucket for lookup in self._lookups.values() for bucket in lookup.values())]
+        return next(entry for bucket in buckets for entry in bucket.entries)
+
     def add(self, entry: Entry) -> None:
         """Events that pass from now on."""
         self.number += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from rollup.engine.columns.running.telling import Place, Told
 from rollup.engine.dividing import from_outside
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
+from rollup.engine.rows.pipelines.running import Pipeline, Pipelines
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
 from rollup.engine.types import DataType, Kind, RowType
@@ -33,6 +34,8 @@ _LEAST = 256
 _TOGETHER = 1 << 16
 """So many events of a table are one batch, so that what they deliver together stays bounded."""
 _TOLD_TOGETHER = 1000
+_SEVERAL = 8
+"""So many events are told sooner through a pipeline than one by one."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Engine:
         self._component = Component(start)
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
+        self._pipelines = Pipelines(self._component)
         self._hearing = Hearing(self._deployer.types)
 
     @property
@@ -194,14 +198,29 @@ class Engine:
         taken = events if some is None else events.where(some)
         at = times if times is None or some is None else times[np.asarray(some)]
         timed = zip(taken.rows(runner.row), repeat(None) if at is None else at.tolist(), strict=False)
+        several = len(taken) >= _SEVERAL
         try:
             for _ in range(0, len(taken), AT_A_TIME):
+                some, pipeline = islice(timed, AT_A_TIME), self._pipelines.of(stream) if several else None
                 with uncollected():
-                    runner.send_each(stream, islice(timed, AT_A_TIME), _TOLD_TOGETHER, self._tell)
+                    if pipeline is None or not self._through(pipeline, some):
+                        runner.send_each(stream, some, _TOLD_TOGETHER, self._tell)
             if times is not None and len(times):
                 runner.advance_span(int(times[-1]))
         finally:
             self._tell()
+
+    def _through(self, pipeline: Pipeline, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
+        """Events through a pipeline; False: the rest of them has to go another way."""
+        try:
+            return pipeline.send_each(events)
+        finally:
+            if self._component.runner.deliveries:
+                pipeline.deliver()
+                self._tell()
+            else:
+                self._hearing.tell_tapes(pipeline.tapes, pipeline.times)
+                pipeline.clear()
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.

@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
+from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.telling import Heap, Told
 from rollup.engine.row import Row
+from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.types import DataType, Kind, RowType
 
@@ -93,6 +95,18 @@ class Hearing:
         for each in left.merged(named):
             if not self._only_tables((_name(each),)):
                 self._tell(self._heard(each))
+
+    def tell_tapes(self, tapes: Sequence[Tape], times: Sequence[int]) -> None:
+        """What events at those instants have brought."""
+        for tape in tapes if self._only_tables([tape.statement for tape in tapes]) else ():
+            if tape.rows:
+                arrived = _of_tape(tape, self._of(tape.statement), np.array(times, np.int64))
+                for name in (None, tape.statement):
+                    self._give(self._tables.get(name, []), arrived)
+            tape.clear()
+        left = merged(tapes, times)
+        if left:
+            self.tell(Told([((0, 0, 0), each) for each in left], [], np.empty(0, np.int64)))
 
     def _called(self, told: Told) -> bool:
         """Whether a function that takes rows hears any of it."""
@@ -217,9 +231,19 @@ def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
     )
     at = pa.array(np.array([each.at for each in deliveries], np.int64).repeat(2).repeat(many))
     sign = pa.array(np.array([1, -1] * len(deliveries), np.int8).repeat(many))
+    return Arrived(statement, at, sign, _table(rows, kinds))
+
+
+def _of_tape(tape: Tape, kinds: RowType, times: Ints) -> Arrived:
+    places, signs, rows = zip(*tape.rows, strict=True)
+    statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), _dictionary((tape.statement,)))
+    sign = pa.array(np.array(signs, np.int8))
+    return Arrived(statement, pa.array(times[np.array(places)]), sign, _table(rows, kinds))
+
+
+def _table(rows: Sequence[Sequence[Any]], kinds: RowType) -> pa.Table:
     values = zip(zip(*rows, strict=True), kinds.fields.values(), strict=True)
-    table = pa.table([_column(_values(found, kind), kind) for found, kind in values], names=list(kinds.fields))
-    return Arrived(statement, at, sign, table)
+    return pa.table([_column(_values(found, kind), kind) for found, kind in values], names=list(kinds.fields))
 
 
 def _declared(kinds: RowType, rows: pa.Table) -> bool:

@@ -39,6 +39,10 @@ class ByKey:
         self._places: tuple[int, ...] | None = None
         self._key: Evaluate = compiled_row(())
 
+    def finds(self, store: Keyed) -> bool:
+        """Whether the store finds the rows that may fulfil the condition."""
+        return bool(store.by(self._equals.keys()))
+
     def rows(self, store: Keyed, r: Rows, e: Environment) -> Sequence[Row] | None:
         """The rows that may fulfil the condition; None: any of them may."""
         if self._places is None:

@@ -122,6 +122,9 @@ class PerRow:
         shown, e = self._shown, self._projector.environment
         if shown is None or self._remember:
             return rows_of(self.update(new, old))
+        if self.plain and not self._leaving:
+            e.arriving = True
+            return [row for r in new if (row := shown(None, r)) is not None], []
         came, left = _keys(self._enter, new), _keys(self._leave, old)
         before: list[Row] = []
         if self._leaving and old:
@@ -189,6 +192,7 @@ class Total:
         self._nothing: Rows = (None,) * width
         level = aggregation.only
         self._shown = projector.of_group(level) if level is not None and not level.level.keys else None
+        self._moves = None if level is None else (level.enter, level.leave)
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         before = self._row(False) if self._leaving else None
@@ -203,7 +207,14 @@ class Total:
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
         before = self._shown_as(False) if self._leaving else None
-        self._aggregation.change(new, old)
+        if self._moves is None:
+            self._aggregation.change(new, old)
+        else:
+            enter, leave = self._moves
+            for r in new:
+                enter(r)
+            for r in old:
+                leave(r)
         after = self._shown_as(True)
         return [] if after is None else [after], [] if before is None else [before]
 

@@ -140,6 +140,7 @@ class NamedWindow(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
+        self._timed_window = self.window.timed
         self._finders: dict[tuple[int, ...], Finder] = {}
         """What has been asked for, by its places."""
         self._untold: list[Delta] = []
@@ -199,40 +200,54 @@ class NamedWindow(Store):
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
-        old, new, window = [*leaving], [*coming], self.window
+        old, new = [*leaving], [*coming]
         for row, values in updates:
             old.append(row)
             new.append(self.row(updated(row, values)))
+        self._moved(self.exchanged(new, old))
+        return Delta(new, old)
+
+    def exchanged(self, new: Sequence[Row], old: Sequence[Row]) -> Delta:
+        """Rows come and others are taken out; what changes for listeners and consumers, whom the caller has to tell.
+
+        Raises QueryError when a unique index forbids it; nothing has changed then.
+        """
+        window = self.window
         if self.unique:
             self.check(new, old)
         for row in old:
             window.remove(row)
         entered = window.enter(new, self.environment.clock.now) if new else NOTHING
-        left = () if window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
-        if left or entered.forced:
+        if old or entered.forced:
+            left = () if window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
             entered = Delta(entered.new, [*left, *entered.old])
-        self._moved(entered)
-        return Delta(new, old)
+        return self._noted(entered)
 
     def fire(self, phase: Any, now: int) -> None:
         """The window's timer."""
         while self.alive and self.window.due is not None and self.window.due <= now:
-            self._moved(self.window.fire(now))
+            self._moved(self._noted(self.window.fire(now)))
 
     def ask_timers(self) -> None:
         """The window's next instant."""
-        if self.window.timed:
+        if self._timed_window:
             self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
 
     def rows(self) -> list[Row]:
         """The content."""
         return list(self.content())
 
-    def _moved(self, delta: Delta) -> None:
-        self.ask_timers()
-        if delta:
+    def _noted(self, delta: Delta) -> Delta:
+        """The window has changed: what is found by key, and the next instant."""
+        if self._finders:
             for finder in self._finders.values():
                 finder.change(delta.new, delta.old)
+        if self._timed_window:
+            self.ask_timers()
+        return delta
+
+    def _moved(self, delta: Delta) -> None:
+        if delta:
             self.runner.deliver(self.statement, delta)
             self._untold.append(delta)
             self.runner.tell_later(self._tell)
@@ -308,6 +323,10 @@ class Table(Store):
         for row in coming:
             self._rows[self._key_of(row)] = row
         return Delta(new, old)
+
+    def replace(self, row: Row) -> None:
+        """A row in the place of the one with its key and its number; no unique index concerns what is other about it."""
+        self._rows[self._key_of(row)] = row
 
     def _move(self, before: Sequence[Row], after: Sequence[Row]) -> None:
         """Rows in the places of others, whose aggregates they take over. One may go where another stood."""

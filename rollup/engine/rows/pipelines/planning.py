@@ -1,0 +1,118 @@
+"""Which streams have a pipeline: those of whose events one statement hears, and what it does is the same for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rollup.engine.rows.acting import MergeInstance
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.instance import Instance, plain
+from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.pipelines.merging import against, merging
+from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, inserting, of_stream
+from rollup.engine.rows.pipelines.tapes import Tape
+from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.stores.named import NamedWindow, Store, Table
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The way of a stream's events; `filtered`: not all of them concern the statement; `store`: what it changes."""
+
+    take: Take
+    filtered: bool
+    tapes: tuple[Tape, ...]
+    store: Store | None = None
+
+
+def planned(component: Component, stream: str) -> Planned | None:
+    """The pipeline of a stream; None where there is none."""
+    runner = component.runner
+    entry = runner.indexes[stream].only
+    if entry is None or runner.changes.get(stream):
+        return None
+    match entry.receiver:
+        case SelectInstance() as instance if type(instance) is SelectInstance and _here(instance, component):
+            return _select(instance, component)
+        case MergeInstance() as instance if _here(instance, component):
+            return _merge(instance, component)
+        case _:
+            return None
+
+
+def _here(instance: Instance, component: Component) -> bool:
+    return instance.alive and instance.partition is component.root
+
+
+def _select(instance: SelectInstance, component: Component) -> Planned | None:
+    plan, tape = instance.plan, Tape(instance.name)
+    (input, *others), target = plan.inputs, plan.target
+    if others or not isinstance(input, StreamInput) or not _straight(instance):
+        return None
+    change = follow(instance, tape)
+    if target is None:
+        return Planned(of_stream(instance, change), _filtered(input), (tape,))
+    alone = plan.grouping is None or len(plan.grouping.sets) == 1
+    single = plain(input) and alone and plan.emitted == "new"
+    found = _window(component, target.name) if single and target.arriving and not target.leaving else None
+    if found is None:
+        return None
+    told, tapes = found
+    return Planned(inserting(instance, change, told), _filtered(input), (tape, *tapes), told.store)
+
+
+def _merge(instance: MergeInstance, component: Component) -> Planned | None:
+    plan, tape = instance.plan, Tape(instance.name)
+    if not plain(plan.trigger) or component.context_of(plan.store) is not None:
+        return None
+    store = component.store(plan.store, component.root)
+    keys = store.spec.keys if isinstance(store, Table) else ()
+    if against(plan, keys) is not None or not (plan.always or ByKey(plan.where, 1).finds(store)):
+        return None
+    if isinstance(store, Table):
+        return (
+            Planned(merging(instance, store, tape), _filtered(plan.trigger), (tape,), store)
+            if len(store.unique) == 1
+            else None
+        )
+    found = _window(component, plan.store)
+    if found is None:
+        return None
+    told, (own, *rest) = found
+    return Planned(merging(instance, told, tape), _filtered(plan.trigger), (own, tape, *rest), store)
+
+
+def _window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | None:
+    """What happens to a named window, with its tape and those of all who follow it; None where not all of them can."""
+    if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
+        return None
+    store = component.store(name, component.root)
+    if not isinstance(store, NamedWindow) or not store.window.told or store.window.timed:
+        return None
+    tapes, consumers = [Tape(store.statement)], list[Follow]()
+    for consumer, _ in store.consumers:
+        if type(consumer) is not SelectInstance or not _here(consumer, component):
+            return None
+        match consumer.plan.inputs:
+            case (StoreInput(condition=None, prior=0),) if _straight(consumer) and consumer.plan.target is None:
+                tapes.append(Tape(consumer.name))
+                consumers.append(follow(consumer, tapes[-1]))
+            case _:
+                return None
+    return Told(store, tapes[0], consumers), tapes
+
+
+def _straight(instance: SelectInstance) -> bool:
+    """Whether what a change makes is known from the change, and leaves with it."""
+    plan, window = instance.plan, instance.inputs[0].window
+    if plan.lookups or plan.own_inputs or plan.join is not None or plan.into is not None:
+        return False
+    whole = plan.rate == Rate() and plan.finish == Finish() and instance.outputs.direct
+    return whole and not instance.inputs[0].remembers and (window is None or not window.timed)
+
+
+def _filtered(input: Input) -> bool:
+    return not isinstance(input, StreamInput) or bool(input.filter.equals) or input.filter.test is not None

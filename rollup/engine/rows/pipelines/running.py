@@ -1,0 +1,93 @@
+"""The pipelines of a component: which streams have one, and their events through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.pipelines.planning import Planned, planned
+from rollup.engine.rows.pipelines.tapes import merged
+from rollup.engine.rows.runner import Runner
+
+
+class Pipelines:
+    """Those of a component, each made when its stream is asked for."""
+
+    def __init__(self, component: Component) -> None:
+        self._component = component
+        self._known: dict[str, tuple[tuple[int, int, int], Pipeline | None]] = {}
+
+    def of(self, stream: str) -> Pipeline | None:
+        """The pipeline of a stream; None where its events have to be told one by one."""
+        index = self._component.runner.indexes[stream]
+        stamp = self._component.changed, index.number, len(index)
+        known = self._known.get(stream)
+        if known is None or known[0] != stamp or (known[1] is not None and not known[1].holds):
+            known = self._known[stream] = (stamp, self._made(stream))
+        return known[1]
+
+    def _made(self, stream: str) -> Pipeline | None:
+        plan = planned(self._component, stream)
+        return None if plan is None else Pipeline(self._component.runner, stream, plan)
+
+
+class Pipeline:
+    """Everything that the events of one stream cause: one statement, and the named window that it changes with all who follow
+    it. Between `send_each` and `taken` what was delivered is on the tapes, unless a timer was due meanwhile.
+    """
+
+    def __init__(self, runner: Runner, stream: str, plan: Planned) -> None:
+        self._runner, self._stream, self._plan = runner, stream, plan
+        self._stamp = self._now()
+        self.tapes = plan.tapes
+        """One a statement, in the order in which they deliver for one event."""
+        self.times: list[int] = []
+        """The instants of the events that are on the tapes."""
+
+    def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
+        """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
+        event that was taken last."""
+        runner, take, times = self._runner, self._plan.take, self.times
+        clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
+        filtered, make = self._plan.filtered, runner.row
+        for values, at in events:
+            if at is not None:
+                if at < clock.now or timers.may_be_due(at):
+                    self.deliver()
+                    runner.advance_span(at)
+                    if not self.holds:
+                        runner.send(self._stream, values)
+                        return False
+                else:
+                    clock.now = at
+            row = make(values)
+            if filtered and not index.matches(row):
+                continue
+            times.append(clock.now)
+            if not take(len(times) - 1, row):
+                times.pop()
+                self.deliver()
+                runner.route(self._stream, row)
+        return True
+
+    @property
+    def holds(self) -> bool:
+        """Whether those whom the events concern are the same as when the pipeline was made."""
+        return self._stamp == self._now()
+
+    def _now(self) -> tuple[int, ...]:
+        index, store = self._runner.indexes[self._stream], self._plan.store
+        own = () if store is None else (len(store.consumers), len(store.unique), store.name in self._runner.indexes)
+        return index.number, len(index), *own
+
+    def deliver(self) -> None:
+        """What is on the tapes becomes deliveries like others."""
+        self._runner.deliveries += merged(self.tapes, self.times)
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing is on the tapes."""
+        self.times.clear()
+        for tape in self.tapes:
+            tape.clear()

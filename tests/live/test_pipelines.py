@@ -1,0 +1,193 @@
+"""Batches through a pipeline against the same events one by one, which are told from statement to statement.
+
+Deliveries are compared one by one with their order, between timers that fire meanwhile, refused events and restarts; and what
+stores and statements hold at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollup.core.errors import QueryError
+from rollup.live import Arrived, Engine
+
+SCHEMA = """
+create schema S(k string, n int, v double);
+create schema R(k string);
+@name('clock') select count(*) as c from R output snapshot every 70 msec;
+"""
+TABLE = "create table T(k string primary key, v double, c int);"
+FOLLOWED = """
+@name('sum') select sum(v) as s from W;
+@name('groups') select irstream k, count(*) as c, sum(v) as s from W group by k having count(*) > 1;
+@name('left') select rstream v from W where n > 1;
+@name('all') select * from W;
+"""
+MERGE = """
+@name('merge') on S(v > 5) as s merge W as w where w.k = s.k and s.n = w.n
+  when matched and s.v > 90 then delete
+  when matched and s.v > 8 then update set v = w.v + s.v, n = s.n, v = w.v * 2 + initial.v
+  when not matched and s.v < 70 then insert select *
+  when not matched then insert select s.k as k, 7 as n, s.v as v;
+"""
+MODULES = {
+    "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
+    "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
+    + FOLLOWED,
+    "unique": "@name('W') create window W#unique(k) as (v double, k string, n int); "
+    "@name('in') insert into W select k, v from S having v > 2; " + FOLLOWED,
+    "counted": "@name('W') create window W#length(4) as (k string, n long, v double); "
+    "@name('in') insert into W select k, count(*) as n, sum(v) as v from S group by k; " + FOLLOWED,
+    "total": "@name('W') create window W#length(4) as (n long, s double); "
+    "@name('in') insert into W select count(*) as n, sum(v) as s from S having sum(v) > 4; @name('sum') select sum(s) as s from W",
+    "merge W": "@name('W') create window W#unique(k, n) as S; " + MERGE + FOLLOWED,
+    "merge all": "@name('W') create window W#keepall as S; " + MERGE + FOLLOWED,
+    "merge last": "@name('W') create window W#length(4) as S; " + MERGE + FOLLOWED,
+    "indexed": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
+    "@name('in') insert into W select * from S; " + FOLLOWED,
+    "merge T": TABLE
+    + "@name('merge') on S(v > 4) as s merge T as t where t.k = s.k when matched and s.v > 90 then delete "
+    "when matched then update set v = t.v + s.v, c = t.c + 1, v = t.v + t.c + initial.c "
+    "when not matched and s.n > 0 then insert select s.k as k, s.v as v, 1 as c",
+    "some of T": TABLE
+    + "@name('merge') on S as s merge T as t where t.k = s.k and t.c < 3 when matched then update set "
+    "c = t.c + 1 when not matched then insert select s.k as k, s.v as v, 0 as c",
+    "into T": TABLE + "@name('merge') on S as s merge T insert select s.k as k, s.v as v, s.n as c",
+    "update T": TABLE + "insert into T select k, 1.5 as v, 1 as c from R; "
+    "@name('update') on S(n = 1) as s update T as t set v = s.v where t.k = s.k",
+    "delete T": TABLE + "insert into T select k, 1.5 as v, 1 as c from R; @name('delete') on S as s delete from T as t "
+    "where t.k = s.k",
+    "select": "@name('groups') select irstream k, sum(v) as s from S(v > 2)#length(3) group by k having sum(v) > 3",
+    "ever": "@name('ever') select k, count(*) as c, sum(v) as s from S group by k",
+    "batch": "@name('batch') select irstream sum(v) as s, count(*) as c from S#length_batch(3)",
+    "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
+}
+_EVENT = st.fixed_dictionaries(
+    {
+        "k": st.sampled_from(["a", "b", "c", None]),
+        "n": st.one_of(st.none(), st.integers(0, 2)),
+        "v": st.sampled_from([1.0, 3.5, 6.1, 30.2, 40.3, 80.7, 95.9]),
+    }
+)
+_EVENTS = st.lists(_EVENT, min_size=8, max_size=30)
+
+
+def _engine(text: str) -> Engine:
+    engine = Engine(columns=None)
+    engine.deploy(SCHEMA + text)
+    engine.send("R", {"k": "a"})
+    engine.send("R", {"k": "b"})
+    return engine
+
+
+def _said(engine: Engine) -> list[Any]:
+    return [(each.statement, each.at, each.new, each.old) for each in engine.heard()]
+
+
+def _sent(engine: Engine, events: list[dict[str, Any]], at: list[int], together: bool) -> list[Any]:
+    """What the events bring, as one batch or one by one; what comes after one that is refused is not taken."""
+    try:
+        for begin, end in [(0, len(events))] if together else [(i, i + 1) for i in range(len(events))]:
+            engine.send("S", events[begin:end], at=at[begin:end])
+    except QueryError as problem:
+        return [*_said(engine), str(problem)]
+    return _said(engine)
+
+
+def _left(engine: Engine) -> list[Any]:
+    stores = sorted(engine.stores)
+    names = sorted(placed.statement for placed in engine.plan())
+    return [*(engine.query(f"select * from {name}") for name in stores), *(engine.rows(name) for name in names)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.DataObject) -> None:
+    whole, single = _engine(MODULES[name]), _engine(MODULES[name])
+    now = 0
+    for _ in range(data.draw(st.integers(1, 3))):
+        events = data.draw(_EVENTS)
+        at = [now := now + data.draw(st.sampled_from([0, 1, 30])) for _ in events]
+        assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
+        assert _left(whole) == _left(single)
+        if data.draw(st.booleans()):
+            whole, single = (
+                Engine.restored(whole.snapshot(), columns=None),
+                Engine.restored(single.snapshot(), columns=None),
+            )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_these_modules_have_a_pipeline(name: str) -> None:
+    engine = _engine(MODULES[name])
+    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
+    assert pipelines.of("S") is not None
+
+
+APART = {
+    "a condition of what follows": "create window W#length(3) as S; insert into W select * from S; select sum(v) as s from W(v > 3)",
+    "a join": "create window W#length(3) as S; insert into W select * from S; "
+    "select a.v as x from W as a, S#length(2) as b where a.k = b.k",
+    "several that hear": "create window W#length(3) as S; insert into W select * from S; select * from S",
+    "a pattern over the window": "create window W#length(3) as S; insert into W select * from S; "
+    "select a.v as v from pattern [every a=W]",
+    "windows of time": "create window W#time(10 msec) as S; insert into W select * from S",
+    "what leaves": "create window W#length(3) as S; insert rstream into W select rstream * from S#length(2)",
+    "a rate": "select k, v from S output last every 3 events",
+    "an order": "select k, v from S#length(3) order by v",
+    "a sub-query": TABLE
+    + "on S as s merge T as t where t.k = s.k and s.n > (select count(*) from R) when not matched then "
+    "insert select s.k as k, s.v as v, 1 as c",
+    "several actions": TABLE
+    + "on S as s merge T as t where t.k = s.k when matched then update set v = 1.0 then delete",
+    "no key": TABLE + "on S as s merge T as t where t.v < s.v when matched then delete",
+    "a set key": TABLE + "on S as s update T as t set k = 'x' where t.k = s.k",
+}
+
+
+@pytest.mark.parametrize("why", APART)
+@settings(max_examples=3, deadline=None)
+@given(events=_EVENTS)
+def test_what_has_none_goes_one_by_one(why: str, events: list[dict[str, Any]]) -> None:
+    whole, single = _engine(APART[why]), _engine(APART[why])
+    pipelines = whole._pipelines  # pyright: ignore[reportPrivateUsage]
+    assert pipelines.of("S") is None
+    at = list(range(len(events)))
+    assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
+
+
+def test_what_is_deployed_later_is_told_too() -> None:
+    engine = _engine(MODULES["length"])
+    events = [{"k": "a", "n": 1, "v": float(i)} for i in range(10)]
+    engine.send("S", events)
+    engine.deploy("@name('later') select max(v) as m from W")
+    engine.heard()
+    engine.send("S", events)
+    greatest = [each.new for each in engine.heard() if each.statement == "later"]
+    assert greatest == [[{"m": m}] for m in (9.0, 9.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
+
+
+def test_tables_of_a_pipeline_are_its_deliveries() -> None:
+    engine, other = _engine(MODULES["merge W"]), _engine(MODULES["merge W"])
+    found = list[Arrived]()
+    engine.listen_arrow(found.append)
+    events = [{"k": "ab"[i % 2], "n": i % 3, "v": float(i)} for i in range(40)]
+    engine.send("S", events, at=range(40))
+    other.send("S", events, at=range(40))
+    wanted = dict[str, list[Any]]()
+    for each in other.heard():
+        for sign, rows in ((1, each.new), (-1, each.old)):
+            wanted.setdefault(each.statement, []).extend((each.at, sign, row) for row in rows)
+    told = dict[str, list[Any]]()
+    for each in found:
+        rows = zip(
+            each.statement.to_pylist(), each.at.to_pylist(), each.sign.to_pylist(), each.rows.to_pylist(), strict=True
+        )
+        for statement, at, sign, row in rows:
+            told.setdefault(statement, []).append((at, sign, row))
+    assert told == wanted
