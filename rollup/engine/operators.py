@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -125,17 +125,6 @@ def divide_ieee(a: float, b: float) -> float:
     return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-_DECIMAL34 = Context(prec=34, rounding=ROUND_HALF_EVEN)
-
-
-def divide_decimal(a: Decimal, b: Decimal) -> Decimal | None:
-    """Division of decimals to 34 digits, half even; by zero null."""
-    try:
-        return _DECIMAL34.divide(a, b)
-    except (InvalidOperation, ZeroDivisionError):
-        return None
-
-
 def like(text: str, pattern: str, escape: str | None = None) -> bool:
     """SQL's LIKE: `%` any text, `_` any one sign.
 
@@ -171,7 +160,6 @@ DIVIDE_CUT = Operator("/ cut", divide_cut)
 DIVIDE_NULL = Operator("/ null by zero", divide_null)
 _NO_NUMBER = "({1} == 0) & (({0} == 0) | ({0} != {0}))"  # whose sign the processor would choose
 DIVIDE_IEEE = Operator("/ ieee", divide_ieee, numpy=f"np.where({_NO_NUMBER}, np.nan, np.true_divide({{0}}, {{1}}))")
-DIVIDE_DECIMAL = Operator("/ decimal", divide_decimal)
 REMAINDER = Operator("%", remainder_cut)
 FIT_INT = Operator("fits int", fit(INT_MIN, INT_MAX))
 FIT_LONG = Operator("fits long", fit(LONG_MIN, LONG_MAX))
@@ -200,7 +188,6 @@ OF_KEY = Operator("of a key", listed)
 LIKE = Operator("like", like)
 CONCAT = Operator("||", "({0} + {1})")
 TO_DOUBLE = Operator("to double", "float({0})", numpy="{0}.astype('f8')")
-TO_DECIMAL = Operator("to decimal", lambda value: value if isinstance(value, Decimal) else Decimal(str(value)))
 TO_STRING = Operator("to string", "str({0})")
 GET = Operator(
     "get",

@@ -12,15 +12,16 @@ from sortedcontainers import SortedList
 
 from rollup.core.json_line import json_line
 from rollup.core.sketches import QUANTILES
+from rollup.engine import decimals
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
-from rollup.engine.operators import divide_decimal, single
+from rollup.engine.operators import single
 from rollup.engine.reals import orderable, ordered_value
 
 
 def mean(total: Any, n: int) -> Any:
-    """The mean of a sum: decimals to 34 digits, all else a double."""
-    return divide_decimal(total, Decimal(n)) if isinstance(total, Decimal) else total / n
+    """The mean of a sum: of decimals one, all else a double."""
+    return decimals.divide(total, Decimal(n)) if isinstance(total, Decimal) else total / n
 
 
 def middle(values: Sequence[float]) -> float | None:
@@ -140,6 +141,8 @@ def _text(value: Any) -> str:
 HELPERS: Mapping[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,  # a power of one half is another double in compiled loops
     "single": single,
+    "add_decimals": decimals.add,
+    "subtract_decimals": decimals.subtract,
     "sorted_list": SortedList,
     "orderable": orderable,
     "ordered_value": ordered_value,

@@ -55,17 +55,6 @@ BITS: dict[str, Operator] = {
 }
 
 
-def _decimal_remainder(a: Decimal, b: Decimal) -> Decimal | None:
-    """The remainder; null by zero, and where the whole quotient has more digits than are kept."""
-    try:
-        return a % b
-    except InvalidOperation:
-        return None
-
-
-DECIMAL_REMAINDER = Operator("% of decimals", _decimal_remainder)
-
-
 def _matches(value: str, pattern: str) -> bool | None:
     """Whether the whole text is of the pattern; of a pattern that is none nothing is known."""
     try:
@@ -135,6 +124,18 @@ OF_FLOATS: dict[str, agg.Aggregate] = {
     "avg": replace(agg.AVG, name="avg of floats", **_IN_FLOATS),
 }
 """Of 32-bit floats: each addition is one of theirs."""
+_IN_DECIMALS = {
+    "enter": "{n} += 1; {total} = add_decimals({total}, {x})",
+    "leave": "{n} = max({n} - 1, 0); {total} = subtract_decimals({total}, {x}) if {n} else 0",
+    "merge": "{n} += {o_n}; {total} = add_decimals({total}, {o_total})",
+}
+_DECIMAL_SUM = replace(agg.SUM, name="sum of decimals", **_IN_DECIMALS)
+OF_DECIMALS: dict[str, agg.Aggregate] = {
+    "sum": _DECIMAL_SUM,
+    "total": _DECIMAL_SUM,
+    "avg": replace(agg.AVG, name="avg of decimals", **_IN_DECIMALS),
+}
+"""Of decimals: every digit is kept."""
 AGGREGATES: dict[str, agg.Aggregate] = {
     "count": replace(agg.COUNT, leave="{n} -= {n} > 0"),
     "sum": agg.SUM,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rollup.engine import decimals
 from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
@@ -22,7 +23,7 @@ _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
 _ASKED = {each.name for each in (op.IS_NULL, op.NOT_NULL, op.TO_DOUBLE)}
 _ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE)}
-_OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, op.DIVIDE_DECIMAL)}
+_OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, decimals.DIVIDE)}
 """Divisions that Arrow makes at the ends of 64 bits otherwise than Python."""
 _INT = -op.INT_MIN
 _MIXED = {op.REMAINDER.name}

@@ -22,7 +22,7 @@ from rollup.lang.epl.lowering.values.expressions import condition, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
-from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_FLOATS
+from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_DECIMALS, OF_FLOATS
 from rollup.lang.epl.tree import expressions as ex
 
 
@@ -108,8 +108,8 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
             ordered(arg.type, node, render(plain[0]))
     if name in ("stddev", "avedev", "median") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
-    function = OF_FLOATS.get(name) if args and args[0].type == FLOAT else None
-    return AggregateCall(function or _function(name, scope), args, node.distinct, where)
+    exact = {FLOAT: OF_FLOATS, DECIMAL: OF_DECIMALS}.get(args[0].type, {}) if args else {}
+    return AggregateCall(exact.get(name) or _function(name, scope), args, node.distinct, where)
 
 
 def _function(name: str, scope: Scope) -> Aggregate:

@@ -7,9 +7,11 @@ An element of which a condition knows nothing stays, as in the reference: `where
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from itertools import count, takewhile
 from typing import Any
 
+from rollup.engine import decimals
 from rollup.engine.aggregates import helpers
 from rollup.engine.row import Row
 
@@ -61,12 +63,16 @@ def _distinct(values: Any, of: Of | None = None) -> list[Any]:
 
 def _mean(values: Any, of: Of | None = None) -> Any:
     found = _known(values, of)
-    return helpers.mean(sum(found), len(found)) if found else None
+    return helpers.mean(_total(found), len(found)) if found else None
 
 
 def _sum(values: Any, of: Of | None = None) -> Any:
     found = _known(values, of)
-    return sum(found) if found else None
+    return _total(found) if found else None
+
+
+def _total(values: Any) -> Any:
+    return decimals.total(values) if isinstance(values[0], Decimal) else sum(values)
 
 
 def _best(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,7 +139,7 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str, str]] = {
     "selectfrom": (_known, "mapped", "of"),
     "arrayof": (lambda values, of=None: _mapped(values, of), "mapped", "of?"),
     "sumof": (_sum, "value", "numbers?"),
-    "average": (_mean, "double", "numbers?"),
+    "average": (_mean, "mean", "numbers?"),
     "min": (_best(min), "value", "orders?"),
     "max": (_best(max), "value", "orders?"),
     "minby": (_best_by(min), "element", "orders"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from rollup.core.errors import PlanError
+from rollup.engine import decimals
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now, inputs_read
 from rollup.engine.operators import Operator
@@ -18,7 +19,7 @@ from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
-from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, DECIMAL_REMAINDER, HASHES, REGEXP
+from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, REGEXP
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Enclosed
 
@@ -52,7 +53,7 @@ class _Lowering(LowerNames):
         if isinstance(call, ex.Call) and call.of is None and self.scope.declaration(call.name) is None:
             raise problem(f"`-` before `{render(call)}`", node, f"0 - {render(call)}")
         value = self._number(node.operand)
-        return Call(op.NEGATE, (value,), value.type)
+        return Call(decimals.NEGATE if value.type == DECIMAL else op.NEGATE, (value,), value.type)
 
     def _number(self, node: ex.Expression) -> Expr:
         value = self.lower(node)
@@ -77,10 +78,9 @@ class _Lowering(LowerNames):
         kind = _widest(left, right)
         if kind.kind is Kind.DECIMAL:
             left, right = (
-                v if v.type.kind is Kind.DECIMAL else Call(op.TO_DECIMAL, (v,), DECIMAL) for v in (left, right)
+                v if v.type.kind is Kind.DECIMAL else Call(CASTS[Kind.DECIMAL], (v,), DECIMAL) for v in (left, right)
             )
-            found = {"/": op.DIVIDE_DECIMAL, "%": DECIMAL_REMAINDER}.get(node.operator) or ARITHMETIC[node.operator]
-            return Call(found, (left, right), DECIMAL)
+            return Call(decimals.ARITHMETIC[node.operator], (left, right), DECIMAL)
         if node.operator == "/":
             return Call(op.DIVIDE_IEEE, (left, right), DOUBLE)
         found = Call(ARITHMETIC[node.operator], (left, right), kind)
@@ -367,7 +367,7 @@ class _Lowering(LowerNames):
 def _widened(value: Expr, kind: DataType) -> Expr:
     """A whole number as a double, and any number as a BigDecimal, where values of several types meet."""
     if kind == DECIMAL and value.type.numeric and value.type != DECIMAL:
-        return Call(op.TO_DECIMAL, (value,), kind)
+        return Call(CASTS[Kind.DECIMAL], (value,), kind)
     whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
     return Call(op.TO_DOUBLE, (value,), kind) if whole else value
 

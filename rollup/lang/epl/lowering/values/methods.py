@@ -11,7 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
-from rollup.engine.types import ANY, BOOL, DOUBLE, INT, STRING, DataType, Kind, RowType
+from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
@@ -113,6 +113,7 @@ class LowerMethods:
         inner = arguments[-1].type if arguments else element
         return {
             "list": whole, "element": element, "int": INT, "bool": BOOL, "double": DOUBLE, "value": inner,
+            "mean": DECIMAL if inner == DECIMAL else DOUBLE,
             "mapped": DataType(Kind.LIST, element=inner), "first": inner, "map": DataType(Kind.ANY, element=inner),
             "groups": DataType(Kind.ANY, element=DataType(Kind.LIST, element=inner if len(arguments) > 1 else element)),
         }[result]  # fmt: skip
