@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from rollup.checkpoint.checksums import named, sealed, unsealed, verified
-from rollup.core.errors import FencedError, StoreError
+from rollup.core.errors import FencedError, StoreError, refused_by_system
 
 _RETIRED = "retired.json"
 _DIGITS = 12
@@ -127,7 +127,10 @@ class RecordFolder:
             ) from None
 
     def _closed(self, path: Path, problem: OSError) -> StoreError:
-        return StoreError(f"cannot read {path}: {problem.strerror}", hint="who asks, and the job, need to read it")
+        hint = "who asks, and the job, need to read it"
+        return refused_by_system(f"cannot read {path}", problem, hint) or StoreError(
+            f"cannot read {path}: {problem.strerror}", hint=hint
+        )
 
     def made(self, number: int) -> float:
         """When a record appeared, seconds since the epoch; now when it has been tidied away."""
@@ -207,9 +210,10 @@ class RecordFolder:
             raise self._unreadable(name, problem) from None
 
     def _unreadable(self, name: str, problem: Exception) -> StoreError:
-        return StoreError(
-            f"{'open rows' if self._cure is None else 'the state'} {self.folder / name} cannot be read: {_said(problem)}",
-            hint=self._cure or "`rollup recover` rebuilds them",
+        what = f"{'open rows' if self._cure is None else 'the state'} {self.folder / name} cannot be read"
+        said = problem.strerror or problem if isinstance(problem, OSError) else problem
+        return refused_by_system(what, problem) or StoreError(
+            f"{what}: {said}", hint=self._cure or "`rollup recover` rebuilds them"
         )
 
     def retired(self) -> frozenset[str]:
@@ -218,6 +222,8 @@ class RecordFolder:
             content = (self.folder / _RETIRED).read_bytes()
         except FileNotFoundError:
             return frozenset()
+        except OSError as problem:
+            raise self._closed(self.folder / _RETIRED, problem) from None
         try:
             before = content.startswith(b"[")  # as it was before there were checksums
             return frozenset(map(str, json.loads(content) if before else unsealed(content, ["columns"])["columns"]))
@@ -258,11 +264,6 @@ class RecordFolder:
     def path(self, number: int) -> Path:
         """Where the record of a commit is."""
         return self.folder / f"commit-{number:0{_DIGITS}d}.json"
-
-
-def _said(problem: Exception) -> str:
-    """What a problem is, without the path that stands before it."""
-    return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
 
 
 def identity(path: Path) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -75,6 +77,10 @@ class StoreError(RollupError):
     """The store refuses, is missing or damaged; the message says which part and what to do."""
 
 
+class SystemFault(StoreError):
+    """The operating system refuses a file now; that says nothing of what is in it, so nobody may take it for damage."""
+
+
 class FencedError(StoreError):
     """Another job committed to this aggregation: this one must stop, and has written nothing that is visible."""
 
@@ -93,6 +99,43 @@ class StoppedError(RollupError):
 
 class SourceError(RollupError):
     """A source that cannot be read now, though nothing says that its content is at fault: the batch is tried again."""
+
+
+def said_by_system(problem: BaseException) -> str | None:
+    """What the operating system refused, in its words, when an error of Python's or of a library's tells of that; None for
+    one that is about what a file holds, or that it is not there.
+
+    >>> said_by_system(PermissionError(13, "Permission denied")), said_by_system(FileNotFoundError(2, "No such file"))
+    ('Permission denied', None)
+    >>> said_by_system(ValueError("Unable to open file /t/0.json: Too many open files (os error 24)"))
+    'Too many open files'
+    """
+    number = errno.ENOMEM if isinstance(problem, MemoryError) else getattr(problem, "errno", None)
+    if number is None:
+        said = str(problem).strip()
+        numbered = _OS_ERROR.search(said)
+        ending = (each for each in _REFUSALS if said.endswith(f": {os.strerror(each)}"))
+        number = int(numbered[1]) if numbered else next(ending, None)
+    return os.strerror(number) if number in _REFUSALS else None
+
+
+def refused_by_system(
+    what: str, problem: BaseException, hint: str = "nothing says that it is damaged: again once the system allows it"
+) -> SystemFault | None:
+    """The error that says what could not be done ("cannot read t") when the system is why; None when it is not."""
+    said = said_by_system(problem)
+    return None if said is None else SystemFault(f"{what}: {said}", hint=hint)
+
+
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_REFUSALS = frozenset(
+    {
+        *(errno.EPERM, errno.EACCES, errno.EROFS),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EBUSY),
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+        *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT),
+    }
+)
 
 
 def said_by_duckdb(problem: Exception) -> str:

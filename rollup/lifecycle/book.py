@@ -16,7 +16,7 @@ from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.records import replace_durably
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 
 _NAME = "book.json"
 _HISTORY = 100
@@ -69,6 +69,9 @@ class Book:
             return Page(raw.get("declaration"), **plain, history=tuple(raw.get("history", ())))
         except FileNotFoundError:
             return Page()
+        except OSError as problem:
+            what = f"cannot read {path}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
         except (ValueError, TypeError, AttributeError) as problem:
             hint = (
                 "remove it: the declaration is then taken as it stands, and what retention removed is no longer known"

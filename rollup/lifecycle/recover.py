@@ -12,7 +12,7 @@ from rollup.checkpoint.records import RecordFolder
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, SystemFault
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.query_log import beyond, query_of
 from rollup.lifecycle.book import Book, folder
@@ -47,7 +47,7 @@ class Recovered:
 
 
 def look(records: RecordFolder) -> Found:
-    """Read every record and the open rows that it names."""
+    """Read every record and the open rows that it names. Raises SystemFault where the system refuses one now."""
     whole, damaged = list[int](), dict[int, str]()
     for number in records.numbers():
         try:
@@ -55,6 +55,8 @@ def look(records: RecordFolder) -> Found:
             for name in record.open.values():
                 records.read_rows(name)
             whole.append(number)
+        except SystemFault:
+            raise  # what cannot be read now is not damaged
         except StoreError as problem:
             damaged[number] = problem.message
     return Found(tuple(whole), damaged)

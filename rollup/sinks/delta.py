@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, said_by_system
 from rollup.engine.flows.keyed import last_of
 from rollup.sinks.base import AGAIN
 
@@ -39,7 +39,7 @@ class DeltaSink:
                 write_deltalake(str(self.path), rows, mode="append", commit_properties=once)
         except (DeltaError, OSError) as problem:
             verb = "merge" if self._key else "append"
-            said = problem.strerror or problem if isinstance(problem, OSError) else problem
+            said = said_by_system(problem) or problem
             raise StoreError(
                 f"cannot {verb} the rows of {self._name} to the table {self.path}: {said}", hint=AGAIN
             ) from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def logged(entry: Path, checkpoint: Path, batch: int) -> Any:
     try:
         return json.loads(entry.read_text().strip().split("\n")[-1])
     except (OSError, ValueError) as problem:
-        raise unsaid(checkpoint, batch, problem) from None
+        refused = refused_by_system(f"cannot read {entry}", problem)
+        raise refused or unsaid(checkpoint, batch, problem) from None
 
 
 def unsaid(checkpoint: Path, batch: int, problem: object) -> StoreError:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system, said_by_system
 from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
 
@@ -47,32 +47,35 @@ class DeadLetters:
                 table.optimize.compact()
                 table.vacuum(retention_hours=1, enforce_retention_duration=False, dry_run=False)
         except (DeltaError, OSError) as problem:
-            raise StoreError(f"cannot write dead letters to {self.path}: {problem}") from None
+            raise self._unwritten(problem) from None
 
     def forget(self, query: str, batch: int) -> None:
         """Remove the letters of a query's batches after one, which will be read again. Raises StoreError."""
-        if not DeltaTable.is_deltatable(str(self.path)):
-            return
-        table = self._table()
-        if (table.transaction_version(query) or 0) <= batch:
-            return
         marked = CommitProperties(app_transactions=[Transaction(query, batch)])
         try:
-            table.delete(f"query = '{query}' and batch > {batch}", commit_properties=marked)
+            if not DeltaTable.is_deltatable(str(self.path)):
+                return
+            table = self._table()
+            if (table.transaction_version(query) or 0) > batch:
+                table.delete(f"query = '{query}' and batch > {batch}", commit_properties=marked)
         except (DeltaError, OSError) as problem:
-            raise StoreError(f"cannot write dead letters to {self.path}: {problem}") from None
+            raise self._unwritten(problem) from None
 
     def read(self) -> pa.Table:
         """All letters, `SCHEMA`."""
-        if not DeltaTable.is_deltatable(str(self.path)):
-            return SCHEMA.empty_table()
         try:
+            if not DeltaTable.is_deltatable(str(self.path)):
+                return SCHEMA.empty_table()
             return DeltaTable(str(self.path)).to_pyarrow_table().cast(SCHEMA)
         except (DeltaError, OSError, pa.ArrowInvalid) as problem:
-            raise StoreError(
-                f"cannot read the dead letters in {self.path}: {str(problem).splitlines()[0]}",
+            what = f"cannot read the dead letters in {self.path}"
+            raise refused_by_system(what, problem) or StoreError(
+                f"{what}: {str(problem).splitlines()[0]}",
                 hint="bring its files back, or move the folder away: a new one is made with the next letter",
             ) from None
+
+    def _unwritten(self, problem: Exception) -> StoreError:
+        return StoreError(f"cannot write dead letters to {self.path}: {said_by_system(problem) or problem}")
 
     def _table(self) -> DeltaTable:
         if not DeltaTable.is_deltatable(str(self.path)):

@@ -88,7 +88,7 @@ def _serving(host: str, port: int, registry: CollectorRegistry) -> tuple[Any, An
     try:
         return start_http_server(port, addr=host, registry=registry)
     except (OSError, OverflowError) as problem:
-        said = getattr(problem, "strerror", None) or str(problem)
+        said = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         raise ConfigError(
             f"[metrics] port {port} cannot be listened on: {said}", hint="another port; or end what listens there"
         ) from None

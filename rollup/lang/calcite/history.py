@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from rollup.core.errors import ConfigError
+from rollup.core.errors import ConfigError, said_by_system
 
 Rows = Callable[[], Any]
 """Gives what DuckDB can scan: an Arrow table or dataset. It is asked when a query names its table."""
@@ -22,7 +22,7 @@ def delta(where: str, path: Path) -> tuple[tuple[tuple[str, str], ...], Rows]:
     try:
         dataset = DeltaTable(str(path)).to_pyarrow_dataset()
     except (DeltaError, OSError) as problem:
-        reason = str(problem).split("\n")[0]
+        reason = said_by_system(problem) or str(problem).split("\n")[0]
         raise ConfigError(f"{where}: {path} cannot be read as a Delta table: {reason}") from None
     with duckdb.connect() as connection:
         kinds = connection.from_arrow(dataset.schema.empty_table()).types

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.hosts.spark.query_log import query_of
 from rollup.hosts.spark.tasks.results import Result, read
 from rollup.hosts.spark.tasks.task import TaskSpec, run
@@ -98,7 +98,9 @@ class FileReader:
             return
         try:
             needed = Delta(self.stream, spec.options).needs(path)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as problem:
+            if refused := refused_by_system(f"cannot read {path}", problem):
+                raise refused from None
             return  # a damaged log file is a dead letter here as it was in the job
         for file in needed:
             if not file.exists():
@@ -141,5 +143,7 @@ def logged_offset(checkpoint: Path, query: str, batch: int) -> dict[str, Any] | 
             return None
         found = json.loads((checkpoint / "offsets" / str(batch)).read_text().strip().split("\n")[-1])
         return found if isinstance(found, dict) else None
-    except (OSError, ValueError, KeyError, IndexError):
+    except (OSError, ValueError, KeyError, IndexError) as problem:
+        if refused := refused_by_system(f"cannot read the log of the stream in {checkpoint}", problem):
+            raise refused from None
         return None

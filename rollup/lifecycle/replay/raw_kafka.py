@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rollup.conf import Conf
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.hosts.spark.query_log import entries
 from rollup.hosts.spark.session import session
 from rollup.hosts.spark.tasks.results import RESULT, RESULT_SCHEMA, Result, read
@@ -177,7 +177,9 @@ def _begun(checkpoint: Path, name: str) -> Offsets:
     """The offsets that a query has begun with; none when its log does not say, which is the beginning of the topic."""
     try:
         return _plain(json.loads((checkpoint / "sources" / "0" / "0").read_text().strip().split("\n")[-1]), name)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError) as problem:
+        if refused := refused_by_system(f"cannot read the log of the stream in {checkpoint}", problem):
+            raise refused from None
         return {}
 
 

@@ -24,7 +24,7 @@ from rollup.checkpoint.checksums import sealed, unsealed, verified
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, SystemFault, refused_by_system
 from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle.replay.crossings import Crossings, refuse
 from rollup.lifecycle.replay.raw import Folded, Piece, RawSource, batches
@@ -110,7 +110,7 @@ class TrueRows:
         path, whole = self.folder / _PROGRESS, 0
         try:
             lines = path.read_bytes().splitlines(keepends=True)
-        except OSError:
+        except FileNotFoundError:
             return
         for line in lines:
             try:
@@ -118,7 +118,9 @@ class TrueRows:
                 done, part, kept = step["done"], step["part"], {name: step[name] for name in _KEPT}
                 kept["crossings"] = Crossings.of(step)
                 verified(self.folder / part)
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError) as problem:
+                if refused := refused_by_system(f"cannot read {self.folder / _PROGRESS}", problem):
+                    raise refused from None
                 break
             self.done += done
             self.parts.append(part)
@@ -179,6 +181,8 @@ class TrueRows:
         folder = RecordFolder(self.folder)
         try:
             return self._merged([folder.read_rows(part) for part in self.parts])
+        except SystemFault:
+            raise
         except StoreError as problem:
             raise StoreError(problem.message, hint="give the replay again: what is damaged is made anew") from None
 

@@ -12,14 +12,24 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from rollup.checkpoint.records import Record
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, SystemFault, refused_by_system
 from rollup.stores.delta.index import FileIndex
 
 HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
 
 
+def is_table(path: Path) -> bool:
+    """Whether there is a Delta table. Raises SystemFault when the system refuses to say."""
+    try:
+        return DeltaTable.is_deltatable(str(path))
+    except OSError as problem:
+        what = f"cannot look for the table {path}"
+        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
+
+
 def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
-    """The files and the columns of a version of a table. Raises StoreError when it is gone, or has it no more."""
+    """The files and the columns of a version of a table. Raises StoreError when it is gone, or has it no more; SystemFault
+    when the system refuses it now."""
     try:
         table = DeltaTable(str(path), version=version)
         return FileIndex.of(table), pa.schema(table.schema().to_arrow())
@@ -28,12 +38,17 @@ def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
 
 
 def damage(root: Path, name: str, record: Record) -> dict[str, str]:
-    """By suffix, what is wrong with the tables of aggregation `name` that a record pins; whole ones are left out."""
+    """By suffix, what is wrong with the tables of aggregation `name` that a record pins; whole ones are left out.
+
+    Raises SystemFault where the system refuses to say: that is no damage.
+    """
     found: dict[str, str] = {}
     for suffix, version in record.versions.items():
         path = root / f"{name}_{suffix}"
         try:
             gone = _gone(files_at(path, version)[0].paths)
+        except SystemFault:
+            raise
         except StoreError as problem:
             found[suffix] = problem.message
             continue
@@ -44,15 +59,17 @@ def damage(root: Path, name: str, record: Record) -> dict[str, str]:
 
 def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
     """Move a damaged table aside; with `keep` it stays with what it has of a version, unless its log is beyond use."""
-    if keep and DeltaTable.is_deltatable(str(path)):
+    if keep and is_table(path):
         try:
             table = DeltaTable(str(path))
             if table.version() != version:
                 table.restore(version, ignore_missing_files=True)
             table.repair()
             return
-        except (DeltaError, OSError):
-            pass  # then it goes the way of the others
+        except (DeltaError, OSError) as problem:
+            if refused := refused_by_system(f"cannot mend the table {path}", problem):
+                raise refused from None
+            # then it goes the way of the others
     if path.exists():
         aside.mkdir(parents=True, exist_ok=True)
         path.rename(aside / path.name)
@@ -64,6 +81,8 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
     try:
         yield
     except (duckdb.IOException, duckdb.InvalidInputException) as problem:
+        if refused := refused_by_system("cannot read the tables", problem):
+            raise refused from None
         found = list(files())
         gone = _gone(found)
         if gone:
@@ -74,7 +93,9 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
 
 
 def _unopened(path: Path, version: int, problem: Exception) -> StoreError:
-    if not DeltaTable.is_deltatable(str(path)):
+    if refused := refused_by_system(f"cannot open the table {path}", problem):
+        return refused
+    if not is_table(path):
         return StoreError(f"the table {path} is gone", hint=HINT)
     said = (str(problem).splitlines() or [""])[0]
     return StoreError(
@@ -83,7 +104,12 @@ def _unopened(path: Path, version: int, problem: Exception) -> StoreError:
 
 
 def _gone(files: Iterable[str]) -> list[str]:
-    return [file for file in files if not Path(file).exists()]
+    """Those that are not there. Raises SystemFault when a folder does not say."""
+    try:
+        return [file for file in files if not Path(file).exists()]
+    except OSError as problem:
+        what = f"cannot look into {problem.filename}"
+        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
 
 
 def _without(path: Path, gone: list[str]) -> str:

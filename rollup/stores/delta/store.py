@@ -23,12 +23,12 @@ from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import FencedError, StoreError
+from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
-from rollup.stores.delta.missing import HINT, emptied, reading
+from rollup.stores.delta.missing import HINT, emptied, is_table, reading
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
 from rollup.stores.delta.write import PERIOD, PERIODS, add_files, append
@@ -90,7 +90,7 @@ class DeltaStore:
         """
         record = self.records.newest()
         for name in () if record is None else record.versions:
-            if not DeltaTable.is_deltatable(str(self._path(name))):
+            if not is_table(self._path(name)):
                 raise StoreError(f"the table {self._path(name)} is gone", hint=HINT)
         fresh = self._open_tables()
         if record is None:
@@ -311,8 +311,8 @@ class DeltaStore:
 
     def _open_table(self, name: str, schema: pa.Schema, partition: list[str] | None) -> bool:
         path = self._path(name)
-        fresh = not DeltaTable.is_deltatable(str(path))
         try:
+            fresh = not DeltaTable.is_deltatable(str(path))
             if fresh:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
@@ -324,7 +324,8 @@ class DeltaStore:
                 )
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
-            raise StoreError(f"cannot open the table {path}: {problem}") from None
+            what = f"cannot open the table {path}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
         self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
         self._tables[name] = table
         return fresh
@@ -339,8 +340,8 @@ class DeltaStore:
             return
         try:
             table.restore(version)
-        except DeltaError as problem:
-            raise StoreError(
+        except (DeltaError, OSError) as problem:
+            raise refused_by_system(f"cannot restore the table {self._path(name)}", problem) or StoreError(
                 f"the table {self._path(name)} has no version {version}, which the newest commit names: {problem}",
                 hint="bring the table back, or `rollup recover CONF --rebuild`",
             ) from None
@@ -378,7 +379,7 @@ class DeltaStore:
                     return
                 problem = "another writer is there"
             except (DeltaError, OSError) as error:
-                problem = str(error)
+                problem = said_by_system(error) or str(error)
                 table.update_incremental()
                 if table.version() == before:
                     break
