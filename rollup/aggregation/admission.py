@@ -68,14 +68,14 @@ class Admitted:
     """What admission gives: the rows that enter the cascade, the clock after the batch, and the counted rest.
 
     `now` is the wall clock's bucket for aggregations by arrival time, whose buckets close without events.
-    `unique` says that each of the tables has every (bucket, zone, keys) once.
+    Each table of `rows` has every (bucket, zone, keys) once; `moved`, what late groups and suspects give, may not.
     `ledger` has one row a late group: root bucket it belongs to, zone, keys, AGG_KIND (LEDGER_KINDS) and AGG_EVENTS.
     """
 
     rows: list[pa.Table]
     clock: int | None
     ledger: pa.Table
-    unique: bool = True
+    moved: pa.Table | None = None
     counts: dict[str, int] = field(default_factory=dict[str, int])
     now: int | None = None
     moves: pa.Table | None = None
@@ -273,12 +273,12 @@ def _decide(judge: Judge, partials: list[pa.Table], refold: Refold, keyed: Colum
         late.append(other.append_column(STEP, pa.array(judge.steps.at(_longs(other[FIRST])))))
     rows, wide = _filled(rows), [_wide(judge.aggregation, table) for table in _filled(late)]
     if not wide:
-        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), False, now=judge.now)
+        return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), now=judge.now)
     moved, ledger, moves = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
     for kind, events in zip(ledger[KIND].to_pylist(), ledger[EVENTS].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
-    return Admitted([*rows, *moved], judge.after, ledger, False, counts, judge.now, moves=moves)
+    return Admitted(rows, judge.after, ledger, moved, counts, judge.now, moves)
 
 
 def _groups(judge: Judge, partials: list[pa.Table], goods: list[npt.NDArray[np.bool_]]) -> pa.Table:
@@ -340,7 +340,7 @@ def _in_buckets(table: pa.Table, keys: pa.Table) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table, pa.Table]:
+def _sentence(judge: Judge, late: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
     """The rows of late groups in the buckets they go to, their ledger, and which were moved where."""
     aggregation = judge.aggregation
     starts, zones = _longs(late[TIMESTAMP]), late[ZONE]
@@ -351,7 +351,7 @@ def _sentence(judge: Judge, late: pa.Table) -> tuple[list[pa.Table], pa.Table, p
     counted = late.select([TIMESTAMP, ZONE, *(key.name for key in aggregation.keys)])
     ledger = counted.append_column(KIND, kinds).append_column(EVENTS, late[EVENTS])
     moves = late.select([TIMESTAMP, EVENTS]).append_column(MOVED_TO, pa.array(buckets)).filter(pc.equal(kinds, "moved"))
-    return [_rows(aggregation, kept)], ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation)), moves
+    return _rows(aggregation, kept), ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation)), moves
 
 
 def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:

@@ -52,7 +52,8 @@ class Cascade:
         """
         clocks, open_rows = dict(state.clocks), dict(state.open)
         closed, overflows = dict[Duration, pa.Table](), 0
-        arriving, root = admitted.rows, self.aggregation.root
+        root = self.aggregation.root
+        arriving = self._arriving(engine, admitted)
         clocks[root] = admitted.clock
         for level in self.aggregation.levels:
             if level is not root:
@@ -61,7 +62,7 @@ class Cascade:
                 if given is None:
                     break
                 continue
-            merged = self._merge(engine, level, [open_rows[level], *arriving], level is root and admitted.unique)
+            merged = self._merge(engine, level, [open_rows[level], *arriving], level is root)
             splits = [self.split(engine, level, table, clocks[level]) for table in merged]
             open_rows[level] = self._wide([still for still, _ in splits])
             arriving = [done for _, done in splits if done.num_rows]
@@ -73,6 +74,12 @@ class Cascade:
             )
         resume = None if admitted.clock is not None else state.resume
         return State(clocks, open_rows, resume), Closed(closed, overflows)
+
+    def _arriving(self, engine: ColumnEngine, admitted: Admitted) -> list[pa.Table]:
+        """What is admitted, in tables that have each of their groups once."""
+        if admitted.moved is None or not admitted.moved.num_rows:
+            return admitted.rows
+        return [*admitted.rows, self.merge(engine, self.aggregation.root, [admitted.moved])]
 
     def split(
         self, engine: ColumnEngine, level: Duration, merged: pa.Table, clock: int | None

@@ -74,7 +74,8 @@ def test_only_what_a_step_of_the_clock_divides_is_looked_at_again(keyed: bool) -
     assert admitted.counts == {"corrected": 2}
     total = next(value.name for value in aggregation.values if "SUM" in value.name)
     sums = Counter[tuple[object, ...]]()
-    for row in (row for table in admitted.rows for row in table.to_pylist()):
+    assert admitted.moved is not None
+    for row in (row for table in [*admitted.rows, admitted.moved] for row in table.to_pylist()):
         sums[row["k"], row["AGG_TIMESTAMP"]] += row[total]
     assert sums == {(None, NOON): 17, ("a", NOON): 4, ("a", later): 8, ("b", NOON): 2, ("c", NOON): 32}
 
