@@ -280,22 +280,22 @@ class SelectInstance(Instance):
         self.runner.deliver(self.name, Delta(new, old if emitted == "both" else (), forced))
 
     def finished(self, found: Sequence[Out]) -> list[Row]:
-        """The rows of one output, distinct, in order, within the limit."""
+        """The rows of one output: in order, of these those within the limit, and of them each once."""
         if self._plain:
             return [out.row for out in found]
         finish = self.plan.finish
         rows = list(found)
-        if finish.distinct:
-            seen: dict[Any, Out] = {}
-            for out in rows:
-                seen.setdefault(comparable(out.row.values), out)
-            rows = list(seen.values())
         if finish.descending and len(rows) > 1:
             rows.sort(key=cmp_to_key(lambda a, b: compare(a.order, b.order, finish.descending)))
         if finish.limit is not None:
             start = compiled(finish.offset)((), (), self.environment) if finish.offset is not None else 0
             count = compiled(finish.limit)((), (), self.environment)
             rows = rows[start or 0 : None if count is None or count < 0 else (start or 0) + count]
+        if finish.distinct:
+            seen: dict[Any, Out] = {}
+            for out in rows:
+                seen.setdefault(comparable(out.row.values), out)
+            rows = list(seen.values())
         return [out.row for out in rows]
 
     # what is there
@@ -311,8 +311,14 @@ class SelectInstance(Instance):
         return self.kind.content(self._passing(rows))
 
     def _kept_now(self) -> Sequence[Row]:
-        """What the input holds; a batch that is being let out is there until the change is over."""
-        window, released = self.inputs[0].window, self._released.get(0, NOTHING).new
+        """What the input holds; a batch that is being let out is there until the change is over.
+
+        Of a named window of batches that is what waits for the next one.
+        """
+        state = self.inputs[0]
+        window, released = state.window, self._released.get(0, NOTHING).new
+        if isinstance(state.spec, StoreInput):
+            return state.passing(self.store(state.spec.store).content())
         if window is None:
             return self.held(0)
         if not released or not window.in_batches or window.moved_on:
@@ -321,7 +327,7 @@ class SelectInstance(Instance):
 
     def rows(self) -> list[Row]:
         """What the statement would show now; of groups without a window nothing is known."""
-        unbounded = isinstance(self.inputs[0].spec, StreamInput) and self.inputs[0].window is None
+        unbounded = isinstance(self.inputs[0].spec, (StreamInput, PatternInput)) and self.inputs[0].window is None
         if isinstance(self.kind, PerGroup) and unbounded and self._join is None and self.plan.rate.mode != "snapshot":
             return []
         return self.finished(outs(self.content()))

@@ -36,12 +36,19 @@ class _Down:
     def __lt__(self, other: _Down) -> bool:
         return other.value < self.value
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Down) and other.value == self.value
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
 
 def _ranked(rows: dict[Any, Any], down: Sequence[bool]) -> list[Any]:
-    def key(entry: tuple[Any, Any]) -> tuple[Any, ...]:
-        return tuple(_Down(_least(value)) if d else _least(value) for value, d in zip(entry[0], down, strict=True))
+    return [row for _, row in sorted(rows.values(), key=lambda entry: _order(entry[0], down))]
 
-    return [row for _, row in sorted(rows.values(), key=key)]
+
+def _order(key: Sequence[Any], down: Sequence[bool]) -> tuple[Any, ...]:
+    """What a key is sorted by, one value after the other."""
+    return tuple(_Down(_least(value)) if d else _least(value) for value, d in zip(key, down, strict=True))
 
 
 def _least(value: Any) -> tuple[bool, Any]:
@@ -49,13 +56,11 @@ def _least(value: Any) -> tuple[bool, Any]:
     return value is not None, value
 
 
-def _ever(best: Any, key: tuple[Any, ...], row: Any, most: bool) -> Any:
-    ranks = tuple(map(_least, key))
-    if best is not None and best[0] != (
-        None,
-    ):  # of one key that is null nothing is known: the next row takes its place
-        before = tuple(map(_least, best[0]))
-        if not (ranks > before if most else ranks < before):
+def _ever(best: Any, key: tuple[Any, ...], row: Any, most: bool, down: Sequence[bool]) -> Any:
+    # Of one key that is null nothing is known: the next row takes its place.
+    if best is not None and best[0] != (None,):
+        before, now = _order(best[0], down), _order(key, down)
+        if not (before < now if most else now < before):
             return best
     return (key, row)
 
@@ -120,9 +125,8 @@ def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
     `joined`: of the rows of one stream of a join, each row of it once.
     """
     if name.endswith("ever"):
-        enter = (
-            f"{{best}} = best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}) if {{x}} is not None else {{best}}"
-        )
+        best = f"best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}, {tuple(down)!r})"
+        enter = f"{{best}} = {best} if {{x}} is not None else {{best}}"
         value = "{best}[1] if {best} is not None else None"
         return Aggregate(
             name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3), objects=LINES

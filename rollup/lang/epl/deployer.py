@@ -17,7 +17,7 @@ from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower
 from rollup.lang.epl.lowering.contexts import check_context, lower_context, seen_as
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
-from rollup.lang.epl.lowering.targets import check_fits, target_of
+from rollup.lang.epl.lowering.targets import check_fits, inserting
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.windows import windows
@@ -177,14 +177,12 @@ class Deployer:
         return plan.type
 
     def _inserting(self, plan: Any, insert: sm.InsertInto, scope: Scope, made: Deployment) -> Any:
-        target, known = target_of(insert, plan.type, scope)
+        select, known = inserting(getattr(plan, "select", plan), insert, scope)
         if insert.target not in self.catalog.stores and insert.target not in self.catalog.types:
             self.catalog.types[insert.target] = known
             self.catalog.implied.add(insert.target)
             made.undo.append(lambda: self._forget_type(insert.target))
-        if hasattr(plan, "select"):
-            return replace(plan, select=replace(plan.select, target=target, type=_named(plan.type, insert)))
-        return replace(plan, target=target, type=_named(plan.type, insert))
+        return replace(plan, select=select) if hasattr(plan, "select") else select
 
     def _forget_type(self, name: str) -> None:
         self.catalog.types.pop(name, None)
@@ -378,13 +376,6 @@ class Deployer:
 
 
 _NOT_DECLARED: Any = object()
-
-
-def _named(made: RowType, insert: sm.InsertInto) -> RowType:
-    """The rows of a select with the names that the insert gives them."""
-    if not insert.columns:
-        return made
-    return RowType(made.name, dict(zip(insert.columns, made.fields.values(), strict=True)))
 
 
 def _check_names(columns: Sequence[sm.Column | sm.TableColumn], known: Collection[str] = ()) -> None:

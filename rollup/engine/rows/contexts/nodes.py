@@ -48,7 +48,7 @@ class Child:
             self.watch = self._watch(end)
             due = self.watch.starts()
             if due is not None:
-                self.properties["endTime"] = due
+                self.properties |= {"endTime": due, f"{self.node.name}.endTime": due}
 
     def listen_again(self, state: Any) -> None:
         """Wait for the end as before."""
@@ -60,7 +60,7 @@ class Child:
     def _watch(self, end: Condition) -> Watch:
         node = self.node
         order = (node.runtime.order, -1, self.number)
-        narrow = node.narrowing(self.key)
+        narrow = node.within(self.key)
         return Watch(end, node.runtime.component.runner, order, self.environment, narrow, self._ended, Phase.CONTEXT)
 
     def _ended(self, match: dict[str, Any]) -> None:
@@ -337,6 +337,10 @@ class Node:
 
             return category
         return lambda stream: ALL
+
+    def within(self, key: Any) -> Narrow:
+        """What a partition of this level and those that it lies in add to filters."""
+        return Partition(self.runtime.component, narrowings=[*self._narrowings, self.narrowing(key)]).narrow
 
     def _outer(self, stream: str) -> Narrowing:
         return Partition(self.runtime.component, narrowings=self._narrowings).narrow(stream)

@@ -128,7 +128,8 @@ class _Patterns:
         info = self.scope.catalog.stores.get(node.source.type)
         if info is not None and info.kind == "table":
             raise problem(f"`{node.source.type}` is a table and has no events", node, "a stream or a named window")
-        scope = self._inside(Source(None, kinds))
+        name = None if node.tag is None or (self.tags[node.tag][2] and node.tag not in self._turn) else node.tag
+        scope = self._inside(Source(name, kinds, stream=node.source.type))
         own = len(scope.sources) - 1
         equals: dict[int, Expr] = {}
         rest: list[Expr] = []

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from rollup.core.errors import QueryError
-from rollup.engine.expressions import Call, Expr
+from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
-from rollup.engine.rows.plans import TableTarget, Target
+from rollup.engine.rows.plans import Select, TableTarget, Target
 from rollup.engine.types import RowType
 from rollup.lang.epl.accessing import RANKED
 from rollup.lang.epl.catalog import StoreInfo, loose, problem, unknown
@@ -106,6 +106,23 @@ def target_of(insert: sm.InsertInto, made: RowType, scope: Scope) -> tuple[Targe
     arriving = insert.selector in (None, "istream", "irstream")
     leaving = insert.selector in ("rstream", "irstream")
     return Target(insert.target, columns, arriving, leaving), known
+
+
+def inserting(select: Select, insert: sm.InsertInto, scope: Scope) -> tuple[Select, RowType]:
+    """A select whose rows go into a type, and that type: its rows have the names there, and null where they say nothing."""
+    target, known = target_of(insert, select.type, scope)
+    names = insert.columns or tuple(select.type.fields)
+    kinds = dict(zip(names, select.type.fields.values(), strict=True))
+    kept = scope.catalog.stores[insert.target].aggregated if insert.target in scope.catalog.stores else {}
+    rest = {name: kind for name, kind in known.fields.items() if name not in kinds and name not in kept}
+    if rest:
+        nulls = tuple(Const(None, kind) for kind in rest.values())
+        columns = (*select.projection.columns, *nulls)
+        select = replace(select, projection=replace(select.projection, columns=columns, whole=False))
+        kinds |= rest
+    places = {name: place for place, name in enumerate(kinds)}
+    target = replace(target, columns=tuple(map(places.get, known.fields)))
+    return replace(select, target=target, type=RowType(select.type.name, kinds)), known
 
 
 def name_of(target: ex.Expression) -> str:

@@ -49,7 +49,7 @@ def _collected(node: ex.Call, scope: Scope, dimensions: tuple[Expr, ...]) -> Col
         raise unknown("parameter of an aggregate", min(extra), ["group_by", "filter"], node)
     plain = [each for each in node.arguments if not isinstance(each, ex.Named)]
     where = condition(named["filter"], scope) if "filter" in named else None
-    if where is None and len(plain) == 2 and _takes_condition(node.name.lower()):
+    if where is None and len(plain) == 2 and _takes_condition(node.name.lower(), plain[0]):
         where = condition(plain.pop(), scope)
     try:
         call = _call(node, plain, where, scope)
@@ -71,7 +71,9 @@ def _collected(node: ex.Call, scope: Scope, dimensions: tuple[Expr, ...]) -> Col
 _ORDERED = {"min", "max", "minever", "maxever", "fmin", "fmax", "fminever", "fmaxever", "median"}
 
 
-def _takes_condition(name: str) -> bool:
+def _takes_condition(name: str, first: ex.Expression) -> bool:
+    if name == "rate":
+        return isinstance(first, (ex.Constant, ex.Period))
     return name in AGGREGATES and name not in ("min", "max")
 
 
@@ -121,8 +123,8 @@ def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     """`rate(10)`: of what comes, by the engine's clock; `rate(time)` and `rate(time, amount)`: of what a window holds."""
     if not 1 <= len(plain) <= 2:
         raise problem("`rate` takes a number of seconds, or a property with a time", node, "rate(10)")
-    values = [lower(each, scope) for each in plain]
     second = scope.catalog.second
+    values = [Const(None, DOUBLE) if isinstance(each, ex.Period) else lower(each, scope) for each in plain]
     if isinstance(values[0], Const) and len(values) == 1:
         seconds = span(plain[0], scope, "`rate`")
         if not seconds:
