@@ -178,3 +178,15 @@ def test_a_batch_of_late_events_of_many_zones_is_counted_in_the_oldest_bucket_of
         ("-11:00", NOON - hour): 6,
         ("Asia/Kathmandu", NOON - hour - 3 * quarter): 6,
     }
+
+
+def test_events_of_a_group_that_came_in_several_steps_of_the_clock_are_stored_as_one_row() -> None:
+    app = "define stream S (k string, v long, ts long); @OutOfOrder('correct') define aggregation A from S "
+    host = LocalHost.of(app + "select k, sum(v) as total group by k aggregate by ts every sec ... min;")
+    late = [("a", 2, NOON), ("a", 4, NOON + 6 * SECOND), ("a", 8, NOON), ("b", 16, NOON), ("a", 32, NOON)]
+    host.send("S", [("a", 1, NOON), ("a", 64, NOON + 5 * SECOND), *late])
+    stored = host.stores["A"].rows_after(host.program.aggregations["A"].root, None).to_pylist()
+    rows = Counter((row["k"], row["AGG_TIMESTAMP"]) for row in stored)
+    assert rows == {("a", NOON): 1, ("b", NOON): 1, ("a", NOON + 5 * SECOND): 1}
+    events = {(row["k"], row["AGG_TIMESTAMP"]): row["AGG_EVENTS"] for row in stored}
+    assert events == {("a", NOON): 4, ("b", NOON): 1, ("a", NOON + 5 * SECOND): 1}
