@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -247,10 +248,21 @@ class Judge:
             return kinds, start
         names, codes = _coded(zone)
         places, place = np.unique(steps[late] * len(names) + codes[late], return_inverse=True)
-        slots = [slot(self.aggregation, int(self.steps.clocks[p // len(names)]), names[p % len(names)]) for p in places]
+        slots = [self._slot(int(self.steps.clocks[p // len(names)]), names[p % len(names)]) for p in places]
         buckets = start.copy()
         buckets[late] = np.array(slots, np.int64)[place]
         return kinds, buckets
+
+    def _slot(self, clock: int, zone: str) -> int:
+        """As `slot`, each worked out once a batch: with late events there is one a step, and three looks at them."""
+        found = self._slots.get((clock, zone))
+        if found is None:
+            found = self._slots[clock, zone] = slot(self.aggregation, clock, zone)
+        return found
+
+    @cached_property
+    def _slots(self) -> dict[tuple[int, str], int]:
+        return {}
 
     def mixed(self, spans: Spans) -> npt.NDArray[np.bool_]:
         """Which of them have events of more than one verdict: those of the first and the last event differ."""
@@ -305,10 +317,11 @@ def _among(table: pa.Table, suspects: pa.Table, keyed: ColumnEngine | None) -> n
         return _in_buckets(table, suspects)
     names = [f"c{number}" for number in range(suspects.num_columns)]
     same = " AND ".join(f"rows.{name} IS NOT DISTINCT FROM suspects.{name}" for name in names)
-    rows = table.select(suspects.column_names).rename_columns(names)
+    near = pa.array(np.flatnonzero(pc.is_in(table[TIMESTAMP], value_set=suspects[TIMESTAMP].combine_chunks())))
+    rows = table.select(suspects.column_names).take(near).rename_columns(names)
     places = keyed.run(
         f"SELECT place FROM rows SEMI JOIN suspects ON {same}",
-        rows=rows.append_column("place", pa.array(np.arange(table.num_rows))),
+        rows=rows.append_column("place", near),
         suspects=suspects.rename_columns(names),
     )
     found[_longs(places["place"])] = True
