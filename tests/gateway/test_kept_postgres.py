@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from rollup.conf import Conf
-from rollup.gateway.rewriting.kept import BOOK
+from rollup.gateway.rewriting.kept import BOOK, KeptTables
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
@@ -112,6 +112,64 @@ def test_what_was_prepared_reads_the_newest_commit_too(place: Place) -> None:
             assert found == (float(second),)
             job.send("Trades", [trade("B", second + 0.5, second)])
             assert client.execute("EXECUTE s").fetchall()[1] == ("B", second + 0.5)
+
+
+def test_a_prepared_question_fills_once_a_commit_and_nothing_is_locked_when_nothing_changed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(place.serving.endpoint, PostgresEndpoint)
+    kept, filled, locked = place.serving.endpoint.kept, list[str](), list[bool]()
+    fill, book = KeptTables._fill, KeptTables._book
+    monkeypatch.setattr(kept, "_fill", lambda cursor, key, *more: (filled.append(key), fill(kept, cursor, key, *more)))
+    monkeypatch.setattr(kept, "_book", lambda cursor, lock: (locked.append(lock), book(kept, cursor, lock))[1])
+    place.rows(LAST)
+    place.job().send("Trades", [trade("B", 7.0, 16)])
+    with psycopg.connect(**place.login(), autocommit=True) as client:
+        for again in range(3):
+            filled.clear()
+            locked.clear()
+            assert client.execute('SELECT price FROM "Last" WHERE symbol = %s', ("B",), prepare=True).fetchall() == [
+                (7.0,)
+            ]
+            assert filled.count("Last") == (again == 0)
+            assert locked == ([False, True] if again == 0 else [False])
+
+
+def test_a_commit_that_was_removed_by_hand_is_shown_no_more(place: Place) -> None:
+    place.job().send("Trades", [trade("B", 8.0, 17)])
+    before = place.rows(LAST)
+    place.job().send("Trades", [trade("B", 9.0, 18)])
+    assert place.rows(LAST) != before
+    records = sorted((place.conf.tables / "_rollup" / FOLDER).glob("commit-*.json"))
+    records[-1].unlink()
+    assert place.rows(LAST) == before
+    place.job().send("Trades", [trade("B", 10.0, 18)])  # another commit of that number
+    assert place.rows(LAST)[1] == ("B", 10.0)
+    records[-1].unlink()
+    place.job().send("Trades", [trade("B", 11.0, 18)])
+    assert place.rows(LAST)[1] == ("B", 11.0)
+
+
+def test_execute_tells_why_a_table_that_it_reads_cannot_be_filled(place: Place) -> None:
+    with Serving(place.conf, replace(ServeOptions.of(place.conf, passwords=False), row_limit=2)) as serving:
+        few = Place(place.conf, place.dsn, serving, place.server)
+        with (
+            psycopg.connect(**few.login(), autocommit=True) as client,
+            psycopg.connect(**few.login(), autocommit=True) as other,
+        ):
+            client.execute(f"PREPARE s AS {LAST}".encode())
+            other.execute("PREPARE s AS SELECT 1")
+            assert len(client.execute("EXECUTE s").fetchall()) == 2
+            place.job().send("Trades", [trade("C", 1.0, 19)])
+            with pytest.raises(psycopg.Error, match="Last holds 3 rows, and 2 may be read"):
+                client.execute("EXECUTE s")
+            few.rows(
+                'SELECT count(*) FROM "epl block 2.TradeAgg"'
+            )  # what can be filled goes on, and empties what cannot
+            with pytest.raises(psycopg.Error, match="Last holds 3 rows, and 2 may be read"):
+                client.execute("EXECUTE s")
+            assert other.execute("EXECUTE s").fetchall() == [(1,)]
+    assert len(place.rows(LAST)) == 3
 
 
 def test_a_name_with_capitals_without_its_quotes_is_told_how_it_is_written(place: Place) -> None:

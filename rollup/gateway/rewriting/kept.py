@@ -31,7 +31,8 @@ from rollup.stores.sql.types import check_name
 log = logging.getLogger(__name__)
 
 BOOK = "rollup_kept"
-"""Which tables are ours, and the commit that each is filled from: `line`, the line of commits, and `number`."""
+"""Which tables are ours, and the commit that each is filled from: `line`, the line of commits, `number`, and `made`, which
+of those that had the number."""
 _COLUMNS = (
     "select a.attname, format_type(a.atttypid, a.atttypmod) from pg_attribute a"
     " where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped order by a.attnum"
@@ -41,8 +42,9 @@ _COLUMNS = (
 class _Filled(NamedTuple):
     """The commit that a table is filled from; no number for one that nobody has asked for."""
 
-    line: str | None
-    number: int | None
+    line: str | None = None
+    number: int | None = None
+    made: str | None = None
 
 
 class KeptTables:
@@ -56,7 +58,7 @@ class KeptTables:
 
     def needs(self, sql: str) -> bool:
         """Whether a text may read one of them, also by a statement that was prepared before."""
-        return bool(self._shown) and (bool(self._mentioned(sql)) or mentions(sql, ["execute"]))
+        return bool(self._shown) and (bool(self.mentioned(sql)) or mentions(sql, ["execute"]))
 
     def prepare(self) -> None:
         """Make the tables, empty at first; those of statements that have gone go. Raises StoreError or ConfigError.
@@ -66,32 +68,47 @@ class KeptTables:
         if not self.kept.tables:
             return
         with self._writing() as cursor:
-            cursor.execute(
-                f"create table if not exists {BOOK} (name text primary key, line text, number bigint)",
-            )
-            book = self._book(cursor)
+            cursor.execute(f"create table if not exists {BOOK} (name text primary key, line text, number bigint)")
+            cursor.execute(f"alter table {BOOK} add column if not exists made text")
+            book = self._book(cursor, lock=True)
             for each in self.kept.tables.values():
                 self._make(cursor, each, book)
 
-    def refresh(self, sql: str) -> None:
-        """Fill those that a text reads, and all that have been asked for before, from the last commit.
+    def refresh(self, sql: str, prepared: Collection[str] = ()) -> None:
+        """Fill those that a text reads, itself or by what was `prepared` before, and with them all that have been asked
+        for, from the last commit.
 
         Raises NoCommitError, StoreError, or QueryError for one that holds more rows than may be read.
         """
-        with self._lock:
-            number = self.kept.newest()
-            line, wanted = self.kept.line(number), self._mentioned(sql)
-            with self._writing() as cursor:
-                book = {key: filled for key, filled in self._book(cursor).items() if key in self._shown}
-                self._refuse_others(book, line)
-                asked = wanted | {key for key, filled in book.items() if filled.number is not None}
-                if any(not _has(book.get(key), line, number) for key in asked):
-                    for key in sorted(asked):
-                        self._fill(cursor, key, _Filled(line, number), key in wanted)
-            self._line = line
+        wanted = self.mentioned(sql) | {key for key in prepared if key in self._shown}
+        if not wanted or self._fresh(wanted):
+            return
+        with self._lock, self._writing() as cursor:
+            book = self._shown_in(cursor, lock=True)
+            newest = self._newest()
+            self._refuse_others(book, newest.line)
+            if any(book.get(key) != newest for key in wanted):  # nobody has filled them while the lock was waited for
+                for key in sorted(wanted | {key for key, filled in book.items() if filled.number is not None}):
+                    self._fill(cursor, key, newest, key in wanted)
+        self._line = newest.line
 
-    def _mentioned(self, sql: str) -> set[str]:
+    def mentioned(self, sql: str) -> set[str]:
+        """Those that a text may read."""
         return {key for key in self._shown if mentions(sql, [key, key.replace('"', '""')])}
+
+    def _fresh(self, wanted: Collection[str]) -> bool:
+        """Whether all of them hold the last commit; nobody waits for that."""
+        with self._writing() as cursor:
+            book = self._shown_in(cursor, lock=False)
+        newest = self._newest()  # after the book: a later one that another endpoint has read is there, or was removed
+        found = all(book.get(key) == newest for key in wanted)
+        self._line = newest.line if found else self._line
+        return found
+
+    def _newest(self) -> _Filled:
+        """What a table that is filled now is filled from."""
+        number = self.kept.newest()
+        return _Filled(self.kept.line(number), number, self.kept.made(number))
 
     def _make(self, cursor: Any, kept: StreamDef, book: Mapping[str, _Filled]) -> None:
         for each in (kept.name, *kept.attributes):
@@ -107,12 +124,12 @@ class KeptTables:
             cursor.execute(f"create table {place} ({', '.join(f'{name(c)} {kind}' for c, kind in columns.items())})")
             cursor.execute(f"comment on table {place} is {text(kept_note(kept))}")
             cursor.execute(
-                f"insert into {BOOK} values (%s) on conflict (name) do update set line = null, number = null",
+                f"insert into {BOOK} values (%s) on conflict (name) do update set line = null, number = null, made = null",
                 (kept.name,),
             )
         self._shown[kept.name] = kept
 
-    def _refuse_others(self, book: Mapping[str, _Filled], line: str) -> None:
+    def _refuse_others(self, book: Mapping[str, _Filled], line: str | None) -> None:
         """Two apps in one schema would fill one table by turns."""
         for key, filled in book.items():
             if self._line is not None and filled.line not in (None, self._line, line):
@@ -132,14 +149,18 @@ class KeptTables:
         except RollupError:
             if wanted:
                 raise
-            filled = _Filled(None, None)  # whoever asks for it next is told
-        cursor.execute(f"update {BOOK} set line = %s, number = %s where name = %s", (*filled, key))
+            filled = _Filled()  # whoever asks for it next is told
+        cursor.execute(f"update {BOOK} set line = %s, number = %s, made = %s where name = %s", (*filled, key))
 
-    def _book(self, cursor: Any) -> dict[str, _Filled]:
-        """What the tables are filled from; until the transaction ends nobody else fills them."""
-        cursor.execute(f"lock table {BOOK} in share row exclusive mode")
-        cursor.execute(f"select name, line, number from {BOOK}")
-        return {key: _Filled(line, number) for key, line, number in cursor.fetchall()}
+    def _shown_in(self, cursor: Any, lock: bool) -> dict[str, _Filled]:
+        """What our tables are filled from; behind a lock nobody else fills them until the transaction ends."""
+        return {key: filled for key, filled in self._book(cursor, lock).items() if key in self._shown}
+
+    def _book(self, cursor: Any, lock: bool) -> dict[str, _Filled]:
+        if lock:
+            cursor.execute(f"lock table {BOOK} in share row exclusive mode")
+        cursor.execute(f"select name, line, number, made from {BOOK}")
+        return {key: _Filled(*filled) for key, *filled in cursor.fetchall()}
 
     @cached_property
     def _engine(self) -> sa.Engine:
@@ -162,11 +183,6 @@ class KeptTables:
         """Close the connection."""
         if "_engine" in self.__dict__:
             self._engine.dispose()
-
-
-def _has(filled: _Filled | None, line: str, number: int) -> bool:
-    """Whether a table holds a commit, or a later one that another endpoint has read."""
-    return filled is not None and filled.line == line and filled.number is not None and filled.number >= number
 
 
 def readable_rows(kept: Kept, shown: str, number: int, row_limit: int) -> pa.Table:

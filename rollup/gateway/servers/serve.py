@@ -13,6 +13,7 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -33,6 +34,7 @@ from rollup.gateway.rewriting.readers import Readers
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.private import DATABASE, Mail, PrivateServer
 from rollup.hosts.statements.outlets import sinks_of
+from rollup.lang.sql.within import mentions
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
 from rollup.statements.committed.kept import Kept
@@ -199,6 +201,8 @@ class PostgresEndpoint:
         self.kept = KeptTables(
             Kept(conf.tables, self.program), store, self.options.row_limit, _sink_tables(conf, self.program)
         )
+        self._prepared = WeakKeyDictionary[Session, set[str]]()
+        """What the texts that a session has given to PREPARE may read."""
         self.database = store.url.database or ""
         self.port = 0
         self._gateway: Gateway | None = None
@@ -233,13 +237,19 @@ class PostgresEndpoint:
     async def rewrite(self, sql: str) -> str:
         """The text the store's server gets, once the named windows and tables that it reads are there."""
         assert self.readers is not None
-        await self.bind(sql, ())
+        session = VISITOR.get(None)
+        if session is not None and mentions(sql, ["prepare"]):
+            self._prepared.setdefault(session, set()).update(self.kept.mentioned(sql))
+        if session is None or session.simple:  # what is only prepared is filled when it runs
+            await self.bind(sql, ())
         return str(await self.readers.read(sql)) if self.reader.needs(sql) else sql
 
     async def bind(self, sql: str, parameters: Sequence[Parameter]) -> None:
-        """A statement that was prepared is about to run: it reads the last commit, too."""
+        """A statement is about to run: what it reads, also by `EXECUTE`, holds the last commit."""
         if self.kept.needs(sql):
-            await asyncio.to_thread(self.kept.refresh, sql)
+            session = VISITOR.get(None)
+            prepared = self._prepared.get(session, ()) if session and mentions(sql, ["execute"]) else ()
+            await asyncio.to_thread(self.kept.refresh, sql, prepared)
 
     def _schema(self) -> str:
         engine = sa.create_engine(self.store.url)

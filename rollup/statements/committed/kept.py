@@ -56,6 +56,10 @@ class Kept:
             raise NoCommitError("the statements have no commit yet", hint="start the job with `rollup run`")
         return numbers[-1]
 
+    def made(self, number: int) -> str:
+        """Differs between a commit and another of its number, as where the newest was removed and made again."""
+        return "-".join(map(str, self._commits.identity(number)))
+
     def line(self, number: int) -> str:
         """The id of the line of commits that a commit belongs to. Raises StoreError as `rows` does."""
         return self._read(number).id
