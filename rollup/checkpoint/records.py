@@ -29,6 +29,15 @@ KEPT = 32
 """How many records are kept; a reader that opened an older one than that must open a newer one."""
 
 
+def home(tables: Path, name: str) -> Path:
+    """The folder of what is kept about an aggregation, or about statements, beside a configuration's tables.
+
+    >>> home(Path("tables"), "TradeAgg").as_posix()
+    'tables/_rollup/TradeAgg'
+    """
+    return tables / "_rollup" / name
+
+
 @dataclass(frozen=True)
 class Record:
     """What one commit made visible."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.records import replace_durably
+from rollup.checkpoint.records import home, replace_durably
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError, refused_by_system
@@ -96,4 +96,4 @@ class Book:
 
 def folder(conf: Conf, name: str) -> Path:
     """Where the book, the lease and waiting replays of an aggregation are; with Delta, beside its commit records."""
-    return conf.tables / "_rollup" / name
+    return home(conf.tables, name)

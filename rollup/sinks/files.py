@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollup.checkpoint.records import write_durably
+from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
 from rollup.sinks.base import AGAIN
 
@@ -22,16 +22,11 @@ class FileSink:
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         """Raises StoreError when the file cannot be written; nothing of it is then seen."""
-        draft = self.folder / f".{query}-{batch:09d}"
         sink = pa.BufferOutputStream()
         pq.write_table(rows, sink)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                write_durably(draft, sink.getvalue().to_pybytes())
-                draft.rename(self.folder / f"{query}-{batch:09d}.parquet")
-            finally:
-                draft.unlink(missing_ok=True)
+            replace_durably(self.folder / f"{query}-{batch:09d}.parquet", sink.getvalue().to_pybytes())
         except OSError as problem:
             raise StoreError(
                 f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN

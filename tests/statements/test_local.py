@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollup.core.errors import ConfigError, PlanError, RollupError, SyntaxProblem
+from rollup.checkpoint.records import home
+from rollup.core.errors import ConfigError, PlanError, RollupError, StoreError, SyntaxProblem
 from rollup.hosts.local import LocalHost
 from rollup.program import Program, compile_app
-from rollup.statements.committed.commits import Commits
+from rollup.statements.committed.commits import FOLDER, Commits
+from rollup.statements.committed.kept import Kept
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
 
@@ -265,6 +267,56 @@ def test_statements_do_not_go_on_with_the_state_of_another_text(tmp_path: Path) 
     LocalHost(compile_app(text.format(2)), commits=Commits(tmp_path)).send("S", [("a", 1.0, NOON)])
     with pytest.raises(ConfigError, match="have changed"):
         LocalHost(compile_app(text.format(3)), commits=Commits(tmp_path))
+
+
+KEEPS = "@lang('epl') {{ create window {0}#keepall as S; insert into {0} select * from S; }}\n"
+COUNTS = "@lang('epl') {{ insert into C{0} select k, count(*) as n from S(v > {0}); }}\n"
+
+
+def begun(*blocks: str, folder: Path) -> LocalHost:
+    return LocalHost(compile_app(STREAM + "".join(blocks)), commits=Commits(folder))
+
+
+def test_a_block_that_is_put_before_others_or_taken_away_leaves_them_their_states(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first, second, third = COUNTS.format(0), COUNTS.format(1), COUNTS.format(2)
+    begun(first, second, folder=tmp_path).send("S", [("a", 9.0, NOON), ("b", 0.5, NOON)])
+    assert "statements" not in capfd.readouterr().out
+
+    host = begun(third, first, second, folder=tmp_path)  # each of the old ones has another name now
+    host.send("S", [("c", 9.0, NOON)])
+    assert (rows(host, "C0"), rows(host, "C1"), rows(host, "C2")) == ([("c", 3)], [("c", 2)], [("c", 1)])
+    said = capfd.readouterr().out
+    assert "these statements are new" in said and "new=['epl block']" in said, said
+    assert "no longer has" not in said, said
+
+    host = begun(second, folder=tmp_path)
+    host.send("S", [("d", 9.0, NOON)])
+    assert rows(host, "C1") == [("d", 3)]
+    said = capfd.readouterr().out
+    assert "no longer has these statements" in said and "gone=['epl block', 'epl block 2']" in said, said
+
+    with pytest.raises(ConfigError, match="the statements of 'epl block' have changed"):
+        begun(first, folder=tmp_path)
+
+
+def test_two_blocks_that_change_places_keep_their_states(tmp_path: Path) -> None:
+    begun(COUNTS.format(0), COUNTS.format(1), folder=tmp_path).send("S", [("a", 0.5, NOON)])
+    host = begun(COUNTS.format(1), COUNTS.format(0), folder=tmp_path)
+    host.send("S", [("b", 9.0, NOON)])
+    assert (rows(host, "C0"), rows(host, "C1")) == ([("b", 2)], [("b", 1)])
+
+
+def test_whoever_reads_named_windows_finds_them_under_the_new_name_of_their_block(tmp_path: Path) -> None:
+    folder = home(tmp_path, FOLDER)
+    begun(KEEPS.format("W"), folder=folder).send("S", [("a", 1.0, NOON)])
+    kept = Kept(tmp_path, compile_app(STREAM + KEEPS.format("V") + KEEPS.format("W")))
+    assert kept.rows("W", kept.newest()).num_rows == 1
+    assert kept.rows("V", kept.newest()).num_rows == 0
+    changed = Kept(tmp_path, compile_app(STREAM + KEEPS.format("W").replace("keepall", "length(2)")))
+    with pytest.raises(StoreError, match="has changed since the last commit"):
+        changed.rows("W", changed.newest())
 
 
 def test_an_app_without_statements_loads_no_engine_of_statements() -> None:

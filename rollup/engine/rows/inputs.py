@@ -39,14 +39,11 @@ class InputState:
         self._unnest = [_Unnesting(each, home) for each in unnest]
         self._follows = isinstance(spec, StoreInput)
         self._recent: deque[Row] = deque(maxlen=spec.prior + self._follows)
-        self._earlier: dict[int, list[Row]] | None = {} if spec.prior else None
+        self.remembers = spec.prior > 0
+        """Whether earlier arrivals are kept."""
+        self._earlier: dict[int, list[Row]] = {}
         condition = spec.condition if isinstance(spec, StoreInput) else None
         self._test = predicate(condition)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether earlier arrivals are kept."""
-        return self._earlier is not None
 
     def arrive(self, rows: Sequence[Row]) -> Delta:
         """Rows arrive."""
@@ -70,7 +67,7 @@ class InputState:
 
     def remember(self, rows: Iterable[Row]) -> None:
         """Rows have come: those before each of them, where `prior` asks for them."""
-        if self._earlier is not None:
+        if self.remembers:
             for row in rows:
                 if not self._follows:
                     self._earlier[row.id] = list(self._recent)
@@ -85,12 +82,12 @@ class InputState:
         if self._follows:
             there = self._home.environment.arriving and offset < len(self._recent)
             return self._recent[-1 - offset] if there else None
-        known = (self._earlier or {}).get(row.id, ())
+        known = self._earlier.get(row.id, ())
         return known[-offset] if 0 < offset <= len(known) else (row if offset == 0 else None)
 
     def forget(self, delta: Delta) -> None:
         """After a change: what left, and what nothing keeps, needs no earlier rows."""
-        if self._earlier is not None:
+        if self.remembers:
             gone = delta.old if self.window is not None else (*delta.new, *delta.old)
             for row in gone:
                 self._earlier.pop(row.id, None)
@@ -98,7 +95,7 @@ class InputState:
     def snapshot(self) -> Any:
         """Window and earlier rows."""
         window = self.window.snapshot() if self.window is not None else None
-        return [window, list(self._recent), list((self._earlier or {}).items())]
+        return [window, list(self._recent), list(self._earlier.items())]
 
     def restore(self, state: Any) -> None:
         """Go on."""
@@ -106,7 +103,7 @@ class InputState:
         if self.window is not None:
             self.window.restore(window)
         self._recent.extend(recent)
-        if self._earlier is not None:
+        if self.remembers:
             self._earlier = dict(earlier)
 
 

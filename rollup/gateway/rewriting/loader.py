@@ -324,9 +324,9 @@ def _widened(rows: pa.Table, aggregation: Aggregation) -> pa.Table:
 
 def delta_folders(conf: Conf, program: Program) -> Mapping[str, Any]:
     """For each aggregation in Delta the folder of its commit records, where the newest number is a look away."""
-    from rollup.checkpoint.records import RecordFolder
+    from rollup.checkpoint.records import RecordFolder, home
 
     if conf.store["kind"] != "delta":
         return {}
     found = [a for a in program.aggregations.values() if a.store.get("type") != "rdbms"]
-    return {a.name: RecordFolder(conf.tables / "_rollup" / a.name) for a in found}
+    return {a.name: RecordFolder(home(conf.tables, a.name)) for a in found}

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rollup.checkpoint.records import home
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError
 from rollup.core.texts import text_of
@@ -71,7 +72,7 @@ class ServeOptions:
         pair = [base / texts[name] for name in ("tls_cert", "tls_key") if texts[name]]
         if len(pair) == 1:
             raise ConfigError(f"{conf.path}: [serve] tls_cert and tls_key belong together")
-        data = base / texts["data"] if texts["data"] else conf.tables / "_rollup" / "_gateway"
+        data = base / texts["data"] if texts["data"] else home(conf.tables, "_gateway")
         tls = (pair[0], pair[1]) if pair else None
         return cls(data=data, host=texts["host"] or "127.0.0.1", users=_users(conf, passwords), tls=tls, **numbers)
 

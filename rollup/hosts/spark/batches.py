@@ -218,7 +218,10 @@ class Batches:
         if taken := found.ahead(stream, query):
             spec = replace(batch.spec, only=(), rows=found.columns(stream), taken=taken)
             rows = self._tasks.collect(batch.given, spec).rows
-        untouched = self._untouched(found.running.source, lambda other: bool(found.columns(other)))
+
+        def untouched(source: Mapping[str, Any]) -> Mapping[str, Mark]:
+            return self._untouched(source, lambda other: bool(found.columns(other)))
+
         return [found.batch(stream, query, number, rows, results.held, self.plans[stream], prepared, untouched)]
 
     def _asked(

@@ -30,6 +30,7 @@ from deltalake.transaction import AddAction
 from rollup.aggregation.admission import Admitted, admit, tick
 from rollup.aggregation.cascade import Cascade, Closed
 from rollup.aggregation.state import State
+from rollup.checkpoint.records import home
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
@@ -87,7 +88,7 @@ class Placing:
                 raise ConfigError(
                     f"{conf.path}: [cascade] {key} is {number!r}", hint=f"a whole number from 1 to {most}"
                 )
-        folder = conf.path.parent / given["exchange"] if "exchange" in given else conf.tables / "_rollup" / "_exchange"
+        folder = conf.path.parent / given["exchange"] if "exchange" in given else home(conf.tables, "_exchange")
         return cls(host, rows, shards, folder)
 
 

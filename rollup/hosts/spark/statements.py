@@ -25,7 +25,7 @@ from rollup.hosts.statements.running import Running
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sources.base import DEAD
-from rollup.statements.committed.commits import FOLDER, Commits
+from rollup.statements.committed.commits import Commits
 from rollup.statements.component import Refused
 from rollup.statements.flow import ARRIVAL
 
@@ -46,7 +46,7 @@ class JobStatements:
         engine: ColumnEngine,
         spark: Callable[[], SparkSession],
     ) -> None:
-        commits = Commits(conf.tables / "_rollup" / FOLDER)
+        commits = Commits.beside(conf.tables)
         program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
         self.running = Running(program, conf.zone, pipelines, commits, outlets_of(conf, program))
         self._program, self._pipelines, self._engine = program, pipelines, engine
@@ -86,11 +86,11 @@ class JobStatements:
         held: Mapping[str, Any],
         plans: Plans,
         prepared: Mapping[str, Prepared],
-        untouched: Mapping[str, Any],
+        untouched: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     ) -> pa.Table:
         """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters.
 
-        `untouched` are marks of streams of which nothing has come yet.
+        `untouched` gives, beside the marks there are, those of streams of which nothing has come yet.
         """
         running = self.running
         if running.lost(stream, query):
@@ -102,7 +102,7 @@ class JobStatements:
         for name, made in prepared.items():
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
         mark = after(running.source.get(stream), query, number, 0, held, plans)
-        given = running.advance(self._engine, events, {**untouched, **running.source, stream: mark})
+        given = running.advance(self._engine, events, {**untouched(running.source), **running.source, stream: mark})
         return _letters(given.refused)
 
 

@@ -18,9 +18,9 @@ from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
 from rollup.plan.app import StreamDef
 from rollup.program import Program
-from rollup.statements.committed.commits import Commits, Saved, fingerprint
+from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
 from rollup.statements.component import Event
-from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given
+from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
 from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
 
@@ -74,9 +74,10 @@ class Running:
         Raises ConfigError when a text, or the number of shards, has changed under its state.
         """
         found = Saved() if self._commits is None else self._commits.newest()
-        self._check(found)
-        lost = found.states.keys() - self._texts.keys()
-        states = {name: state for name, state in found.states.items() if name not in lost}
+        places = homes(found, self._texts)
+        states = {name: found.states[old] for name, old in places.items()}
+        self._check(found, places, states)
+        self._say_changed(found, places)
         self._saved = replace(found, states=states, id=found.id or uuid4().hex[:12], texts=self._texts)
         self._deliver(engine)
 
@@ -131,16 +132,26 @@ class Running:
                 outlet.write(rows.drop_columns([RECEIVED]), saved.id, saved.number)
                 point("statements.sink")
 
-    def _check(self, found: Saved) -> None:
+    def _say_changed(self, found: Saved, places: Mapping[str, str]) -> None:
+        """Say which statements the app no longer has, with whose states they go, and which begin behind the others."""
+        log = structlog.get_logger("rollup")
+        if gone := sorted(found.texts.keys() - set(places.values())):
+            log.warning(
+                "the app no longer has these statements: their windows and patterns go with the next commit", gone=gone
+            )
+        if found.number and (new := sorted(self._texts.keys() - places.keys())):
+            log.warning("these statements are new, and begin behind the events that the others have had", new=new)
+
+    def _check(self, found: Saved, places: Mapping[str, str], states: States) -> None:
         where = "" if self._commits is None else str(self._commits.folder)
-        for name, text in found.texts.items():
-            if name in self._texts and self._texts[name] != text:
+        for name in found.texts:
+            if name in self._texts and name not in places and name not in places.values():
                 raise ConfigError(
                     f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
                     hint=f"bring the old text back, or remove {where} to begin all statements anew",
                 )
         for part in self.flow.statements.parts:
-            refuse_other_shards(part.name, part.component, found.states.get(part.name), where)
+            refuse_other_shards(part.name, part.component, states.get(part.name), where)
 
 
 def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int) -> None:

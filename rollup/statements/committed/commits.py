@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.checkpoint.records import Record, RecordFolder
+from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.errors import StoreError
 from rollup.core.packing import pack, unpack
 from rollup.engine.state import NODES, State, packed, unpacked
@@ -53,6 +53,22 @@ class Saved:
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+def homes(saved: Saved, texts: Mapping[str, str]) -> dict[str, str]:
+    """Where components with these fingerprints have their states in a commit: a text keeps its own under a new name.
+
+    Blocks are numbered, so one that is put before others or taken away gives those after it new names. Files of shards
+    say the name that they are of, and stay with it.
+
+    >>> homes(Saved(texts={"block 1": "x", "block 2": "y"}), {"block 1": "y", "block 2": "z"})
+    {'block 1': 'block 2'}
+    """
+    same = {name for name, text in texts.items() if saved.texts.get(name) == text}
+    in_files = {name for name, state in saved.states.items() if FILES in state.scalars}
+    others = {text: name for name, text in saved.texts.items() if name not in same | in_files}
+    moved = {name: others.pop(text) for name, text in texts.items() if name not in same and text in others}
+    return {**{name: name for name in texts if name in same}, **moved}
+
+
 class Commits:
     """The commits of an app's statements, in a folder."""
 
@@ -62,6 +78,11 @@ class Commits:
             f"remove the newest commit-….json of {folder} to go back to the one before, from which streams come again"
         )
         self._records = RecordFolder(folder, f"{cure}; or the folder, to begin all statements anew")
+
+    @classmethod
+    def beside(cls, tables: Path) -> Commits:
+        """Those of the statements whose configuration has its tables in a folder."""
+        return cls(home(tables, FOLDER))
 
     def numbers(self) -> list[int]:
         """Those that are kept, in order."""

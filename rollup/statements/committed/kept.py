@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollup.core.errors import NoCommitError, StoreError
 from rollup.plan.app import StreamDef
-from rollup.statements.committed.commits import FOLDER, Commits, Saved, fingerprint
+from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
 from rollup.statements.compiled import Part
 from rollup.statements.component import Keeping, Streams
 from rollup.statements.values import schema_of
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """Where one is kept: the block, with the fingerprint of its text, and the name that it has there."""
+    """Where one is kept: the block, and the name that it has there."""
 
     part: Part
-    text: str
     component: Keeping
     name: str
 
@@ -36,8 +35,10 @@ class Kept:
     """
 
     def __init__(self, tables: Path, program: Program) -> None:
-        self._commits = Commits(tables / "_rollup" / FOLDER)
+        self._commits = Commits.beside(tables)
         self._found = dict(_all(program))
+        parts = program.statements.parts if program.statements is not None else ()
+        self._texts = {part.name: fingerprint(part, program.streams) for part in parts}
         self._last: tuple[tuple[int, ...], Saved] = (), Saved()
 
     @cached_property
@@ -66,17 +67,17 @@ class Kept:
 
     def rows(self, shown: str, number: int) -> pa.Table:
         """What one of them held after a commit. Raises StoreError when that cannot be read, or is there no more."""
-        part, text, component, name = self._found[shown]
+        part, component, name = self._found[shown]
         saved = self._read(number)
-        state = saved.states.get(part.name)
-        if state is None:
-            return schema_of(component.stores[name]).empty_table()
-        if saved.texts.get(part.name) != text:
+        places = homes(saved, self._texts)
+        if part.name in places:
+            return component.stored(saved.states[places[part.name]], name)
+        if part.name in saved.texts and part.name not in places.values():
             raise StoreError(
                 f"{part.name} has changed since the last commit of the statements, and {shown} is that of the old text",
                 hint="`rollup run` says how to go on",
             )
-        return component.stored(state, name)
+        return schema_of(component.stores[name]).empty_table()
 
     def _read(self, number: int) -> Saved:
         try:
@@ -97,14 +98,13 @@ def _all(program: Program) -> Iterator[tuple[str, _Place]]:
     for part in program.statements.parts if program.statements is not None else ():
         if not isinstance(part.component, Keeping):
             continue
-        text = fingerprint(part, program.streams)
         for name, stream in part.component.stores.items():
             if name in shared:
                 continue  # a table that blocks of SQL share is the same in each
             shown = _free(name, part.name, taken)
             taken.add(shown.casefold())
             shared |= {name} if stream.table is not None else set()
-            yield shown, _Place(part, text, part.component, name)
+            yield shown, _Place(part, part.component, name)
 
 
 def _free(name: str, owner: str, taken: Collection[str]) -> str:

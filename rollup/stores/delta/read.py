@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rollup.aggregation.state import State
-from rollup.checkpoint.records import Record, RecordFolder, identity
+from rollup.checkpoint.records import Record, RecordFolder, home, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError, StoreError
@@ -49,7 +49,7 @@ class DeltaReader:
         self.aggregation = aggregation
         self.engine = engine
         self.root = root
-        self.records = RecordFolder(root / "_rollup" / aggregation.name)
+        self.records = RecordFolder(home(root, aggregation.name))
         self.sessions = Sessions(engine)
         self._lock = threading.RLock()
         self._indexes: dict[str, dict[int, _Known]] = {}

@@ -20,7 +20,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 
 from rollup.aggregation.state import State
-from rollup.checkpoint.records import Record, RecordFolder
+from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
@@ -53,7 +53,7 @@ class DeltaStore:
         self.aggregation = aggregation
         self.engine = engine
         self.root = Path(root)
-        self.records = RecordFolder(self.root / "_rollup" / aggregation.name)
+        self.records = RecordFolder(home(self.root, aggregation.name))
         self._tables: dict[str, DeltaTable] = {}
         self._appended: dict[str, int] = {}
         self._last: Record | None = None

@@ -23,7 +23,7 @@ from rollup.aggregation.admission import Admitted, Refold, apply, judge
 from rollup.aggregation.cascade import Cascade, Clocks
 from rollup.aggregation.partials import FIRST, LAST, STEP
 from rollup.aggregation.state import State
-from rollup.checkpoint.records import RecordFolder
+from rollup.checkpoint.records import RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
@@ -133,7 +133,7 @@ def run_shard(engine: ColumnEngine, cascade: Cascade, spec: ShardSpec, shard: in
         raise StoreError(
             "an executor splits keys in another way than the driver", hint="install the same duckdb on all machines"
         )
-    records = RecordFolder(Path(spec.folder) / "_rollup" / spec.name)
+    records = RecordFolder(home(Path(spec.folder), spec.name))
     before = State(
         spec.clocks,
         {level: _opened(engine, cascade.aggregation, records, spec, level, shard) for level in spec.opened},
