@@ -121,3 +121,39 @@ def test_a_table_is_not_looked_through_for_a_key(monkeypatch: pytest.MonkeyPatch
     engine.send("S", [{"k": "a", "n": 1, "v": v} for v in (1.0, 9.0, 15.0, 30.0, 95.0)])
     monkeypatch.undo()
     assert len(engine.query("select * from T")) == 8
+
+
+def _refuse(self: NamedWindow) -> Any:
+    raise AssertionError("looked through")
+
+
+def test_a_unique_index_is_not_looked_through_for_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy("create schema S(k string, n int); create window W#length(2) as S; create unique index I on W(n, k)")
+    engine.deploy("insert into W select * from S")
+    engine.send("S", {"k": "a", "n": 1})
+    monkeypatch.setattr(NamedWindow, "content", _refuse)
+    engine.send("S", {"k": "a", "n": 2})
+    with pytest.raises(QueryError, match="index I is unique"):
+        engine.send("S", {"k": "a", "n": 2})
+    engine.send("S", {"k": "b", "n": 2})
+    engine.send("S", [{"k": "a", "n": 1}, {"k": "b", "n": 3}])  # the first have left
+    monkeypatch.undo()
+    assert engine.query("select * from W") == [{"k": "a", "n": 1}, {"k": "b", "n": 3}]
+
+
+def test_actions_of_one_event_do_not_look_through_what_the_first_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy("create schema S(k string, n int); create window W#keepall as S; @name('sum') select sum(n) as s from W")
+    engine.deploy("on S as s merge W as w where w.k = s.k when not matched then insert select *")
+    engine.deploy("@name('doubled') on S as s update W as w set n = w.n * 2 where w.k = s.k")
+    engine.deploy("@name('found') on S as s select w.n as n from W as w where w.k = s.k")
+    engine.send("S", {"k": "a", "n": 1})
+    monkeypatch.setattr(NamedWindow, "content", _refuse)
+    engine.heard()
+    engine.send("S", {"k": "b", "n": 5})
+    assert {each.statement: each.new for each in engine.heard() if each.statement in ("found", "doubled", "sum")} == {
+        "doubled": [{"k": "b", "n": 10}],
+        "found": [{"n": 10}],
+        "sum": [{"s": 12}],
+    }

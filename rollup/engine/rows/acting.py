@@ -133,12 +133,15 @@ class _Work:
     def reset(self, store: Any) -> list[Row]:
         """Begin columns again; the rows concerned."""
         rows: dict[int, Row] = {}
+        gone = {row.id for row in self.leaving}
         for row, reset in self.resets:
+            if row.id in gone:
+                continue
             if row.id not in rows and self.update_of(row) is None:
                 self.before.append(row)
             if isinstance(store, Table):
-                start = reset.fold.start
-                rows[row.id] = store.reset(row, reset.column, start, reset.fold.values(start())[0])
+                start, now = reset.fold.start, self.as_updated(row)  # its key may be another
+                rows[row.id] = store.reset(now, reset.column, start, reset.fold.values(start())[0])
         return list(rows.values())
 
 
@@ -300,6 +303,14 @@ class OnSelectInstance(SelectInstance):
         if number != 1 or not isinstance(state.spec, StoreInput):
             return super().held(number)
         return state.passing(self.store(state.spec.store).asked(self.plan.where is not None))
+
+    def held_for(self, number: int, by_key: ByKey, r: Rows) -> Sequence[Row]:
+        """Of the store what it holds now, told or not."""
+        state = self.inputs[number]
+        if number != 1 or not isinstance(state.spec, StoreInput):
+            return super().held_for(number, by_key, r)
+        found = by_key.rows(self.store(state.spec.store), r, self.environment)
+        return self.held(number) if found is None else state.passing(found)
 
     def _asked(self, row: Row) -> None:
         found = self._passing([(row, each) for each in self.held_for(1, self._by_key, (row,))])

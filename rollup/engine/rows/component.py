@@ -96,8 +96,9 @@ class Component:
         """A unique index over a store. Raises QueryError when the store breaks it already."""
         for found in self.every(store):
             found.unique.append(index)
+            content = found.content()
             try:
-                found.check(())
+                found.check(content, content)  # as if all came anew
             except Exception:
                 found.unique.remove(index)
                 raise

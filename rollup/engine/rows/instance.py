@@ -85,7 +85,7 @@ class Instance:
         """The rows that an input holds, without those that cannot fulfil a condition over `r` and them."""
         state = self.inputs[number]
         if isinstance(state.spec, StoreInput):
-            found = by_key.rows(self.store(state.spec.store), r, self.environment)
+            found = by_key.rows(self.store(state.spec.store), r, self.environment, shown=True)
             if found is not None:
                 return state.passing(found)
         return self.held(number)

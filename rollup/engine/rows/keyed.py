@@ -29,6 +29,10 @@ class Keyed(Protocol):
         """The rows that hold these values at places that `by` has named; None: it has to be looked through this time."""
         ...
 
+    def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """Those of them that joins and sub-queries find."""
+        ...
+
 
 class ByKey:
     """What a condition says that a store's row, the input at `place`, must equal; the inputs before it are known."""
@@ -43,12 +47,15 @@ class ByKey:
         """Whether the store finds the rows that may fulfil the condition."""
         return bool(store.by(self._equals.keys()))
 
-    def rows(self, store: Keyed, r: Rows, e: Environment) -> Sequence[Row] | None:
-        """The rows that may fulfil the condition; None: any of them may."""
+    def rows(self, store: Keyed, r: Rows, e: Environment, shown: bool = False) -> Sequence[Row] | None:
+        """The rows that may fulfil the condition, or those of them that are `shown`; None: any of them may."""
         if self._places is None:
             self._places = store.by(self._equals.keys())
             self._key = compiled_row([self._equals[place] for place in self._places])
-        return store.having(self._places, self._key(r, (), e)) if self._places else None
+        if not self._places:
+            return None
+        key = self._key(r, (), e)
+        return store.showing(self._places, key) if shown else store.having(self._places, key)
 
 
 class Finder:

@@ -96,6 +96,10 @@ class Store(Instance, ABC):
     def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """The rows that hold these values at places that `by` has named; None: they have to be looked for."""
 
+    def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """Those of them that joins and sub-queries find."""
+        return self.having(places, key)
+
     @abstractmethod
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Rows come, get other values by place, and leave, all as one change; the delta of what was asked for.
@@ -189,14 +193,25 @@ class NamedWindow(Store):
         return findable(self.spec.type, places) if self.window.told else ()
 
     def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
-        """Looked for while consumers do not know all, and where several are not in the order of their arrival."""
-        if self._untold:
-            return None
+        """Looked for where several are not in the order of their arrival."""
+        found = self._finder(places).having(key)
+        return found if len(found) < 2 or isinstance(self.window, Kept) else None
+
+    def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
+        """Looked for while consumers do not know all."""
+        return None if self._untold else self.having(places, key)
+
+    def _finder(self, places: tuple[int, ...]) -> Finder:
         finder = self._finders.get(places)
         if finder is None:
             finder = self._finders[places] = Finder(places, self.window.content())
-        found = finder.having(key)
-        return found if len(found) < 2 or isinstance(self.window, Kept) else None
+        return finder
+
+    def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
+        if self.by(index.places) != tuple(sorted(index.places)):
+            return super()._known(index, keys, gone)
+        having = self._finder(index.places).having
+        return {key for key in keys if any(row.id not in gone for row in having(key))}
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
