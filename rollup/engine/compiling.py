@@ -77,6 +77,11 @@ def row_test(expr: Expr, place: int = 0) -> Callable[..., Callable[[Row], bool]]
     return _row_test(Same((expr,)), place)
 
 
+def row_key(exprs: Sequence[Expr]) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
+    """Values over one row alone by which rows are told apart: `row_key(exprs)(e)` is their function of that row."""
+    return _row_key(Same(tuple(as_keys(exprs) if any(expr.type.kind is Kind.LIST for expr in exprs) else exprs)))
+
+
 class Same:
     """These very things as the key of a cache: every partition of a plan asks for the functions of the same ones."""
 
@@ -123,6 +128,20 @@ def _row_test(these: Same, place: int) -> Callable[..., Callable[[Row], bool]]:
     source.block("def test(row):", body)
     source.line("return test")
     return source.function("bind", "e, before=()")
+
+
+@lru_cache(maxsize=4096)
+def _row_key(these: Same) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
+    source = Source({0: "row"})
+
+    def body() -> None:
+        if any(isinstance(each, Ask) for expr in these.items for each in walk(expr)):
+            source.line("r, s = (row,), ()")
+        source.line(f"return ({''.join(f'{source.emit(expr)}, ' for expr in these.items)})")
+
+    source.block("def key(row):", body)
+    source.line("return key")
+    return source.function("bind", "e")
 
 
 @lru_cache(maxsize=4096)

@@ -237,8 +237,8 @@ def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
 def _of_tape(tape: Tape, kinds: RowType, times: Ints) -> Arrived:
     places, signs, rows = zip(*tape.rows, strict=True)
     statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), _dictionary((tape.statement,)))
-    sign = pa.array(np.array(signs, np.int8))
-    return Arrived(statement, pa.array(times[np.array(places)]), sign, _table(rows, kinds))
+    at = times[pa.array(places, pa.int64()).to_numpy()]
+    return Arrived(statement, pa.array(at), pa.array(signs, pa.int8()), _table(rows, kinds))
 
 
 def _table(rows: Sequence[Sequence[Any]], kinds: RowType) -> pa.Table:

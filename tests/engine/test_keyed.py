@@ -144,7 +144,9 @@ def test_a_unique_index_is_not_looked_through_for_what_comes(monkeypatch: pytest
 
 def test_actions_of_one_event_do_not_look_through_what_the_first_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
-    engine.deploy("create schema S(k string, n int); create window W#keepall as S; @name('sum') select sum(n) as s from W")
+    engine.deploy(
+        "create schema S(k string, n int); create window W#keepall as S; @name('sum') select sum(n) as s from W"
+    )
     engine.deploy("on S as s merge W as w where w.k = s.k when not matched then insert select *")
     engine.deploy("@name('doubled') on S as s update W as w set n = w.n * 2 where w.k = s.k")
     engine.deploy("@name('found') on S as s select w.n as n from W as w where w.k = s.k")

@@ -3,7 +3,8 @@ rows the store has."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 from rollup.engine.compiling import Evaluate, compiled_row
@@ -15,6 +16,8 @@ from rollup.engine.rows.selects.joining import equality
 from rollup.engine.types import DataType, Kind, RowType
 
 Key = tuple[Any, ...]
+_PLAIN = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
+"""What is equal as a key where `=` says so."""
 _NO_KEYS = (Kind.LIST, Kind.ROW, Kind.ANY, Kind.NULL)
 
 
@@ -38,14 +41,19 @@ class ByKey:
     """What a condition says that a store's row, the input at `place`, must equal; the inputs before it are known."""
 
     def __init__(self, where: Expr | None, place: int) -> None:
-        pairs = [pair for part in conjuncts(where) if (pair := equality(part, place)) is not None]
+        parts = conjuncts(where)
+        pairs = [pair for part in parts if (pair := equality(part, place)) is not None]
         self._equals = {own.index: known for known, own in pairs if isinstance(own, Field) and _findable(known.type)}
+        plain = all(known.type.kind in _PLAIN and own.type.kind in _PLAIN for known, own in pairs)
+        self._all = plain and len(self._equals) == len(parts)
         self._places: tuple[int, ...] | None = None
         self._key: Evaluate = compiled_row(())
 
-    def finds(self, store: Keyed) -> bool:
-        """Whether the store finds the rows that may fulfil the condition."""
-        return bool(store.by(self._equals.keys()))
+    def key(self, store: Keyed) -> tuple[tuple[int, ...], tuple[Expr, ...], bool]:
+        """The places by which the store finds rows, none where it does not; what stands there; and whether that is all
+        that the condition says, as long as none of it is null."""
+        places = store.by(self._equals.keys())
+        return places, tuple(self._equals[place] for place in places), self._all and len(places) == len(self._equals)
 
     def rows(self, store: Keyed, r: Rows, e: Environment, shown: bool = False) -> Sequence[Row] | None:
         """The rows that may fulfil the condition, or those of them that are `shown`; None: any of them may."""
@@ -58,28 +66,41 @@ class ByKey:
         return store.showing(self._places, key) if shown else store.having(self._places, key)
 
 
+class Many:
+    """Several rows, where one is looked for."""
+
+
+MANY = Many()
+
+
 class Finder:
     """Rows by the values that they hold at some places, in the order in which they came.
 
     >>> found = Finder((0,), [Row(1, ("a", 1)), Row(2, ("b", 2)), Row(3, ("a", 3))])
     >>> found.change([Row(4, ("a", 4))], [Row(1, ("a", 1))])
-    >>> found.having(("a",))
-    [Row(3, ('a', 3)), Row(4, ('a', 4))]
+    >>> found.having(("a",)), found.sole(("a",)) is MANY, found.sole(("b",))
+    ([Row(3, ('a', 3)), Row(4, ('a', 4))], True, Row(2, ('b', 2)))
     """
 
     def __init__(self, places: tuple[int, ...], rows: Iterable[Row]) -> None:
-        self._places = places
+        self._key: Callable[[tuple[Any, ...]], Key]
+        (first, *others) = places
+        self._key = itemgetter(*places) if others else lambda values: (values[first],)
         self._rows: dict[Key, dict[int, Row]] = {}
         self.change(rows, ())
 
     def change(self, new: Iterable[Row], old: Iterable[Row]) -> None:
         """Rows come, then rows leave, which may be some of those."""
-        rows, places = self._rows, self._places
+        rows, key_of = self._rows, self._key
         for row in new:
-            key = tuple([row.values[place] for place in places])
-            rows.setdefault(key, {})[row.id] = row
+            key = key_of(row.values)
+            found = rows.get(key)
+            if found is None:
+                rows[key] = {row.id: row}
+            else:
+                found[row.id] = row
         for row in old:
-            key = tuple([row.values[place] for place in places])
+            key = key_of(row.values)
             found = rows.get(key)
             if found is not None and found.pop(row.id, None) is not None and not found:
                 del rows[key]
@@ -88,6 +109,16 @@ class Finder:
         """The rows with these values."""
         found = self._rows.get(key)
         return () if found is None else list(found.values())
+
+    def sole(self, key: Key) -> Row | Many | None:
+        """The row with these values; None where there is none."""
+        found = self._rows.get(key)
+        if found is None:
+            return None
+        if len(found) > 1:
+            return MANY
+        (row,) = found.values()
+        return row
 
 
 def findable(kinds: RowType, places: Iterable[int]) -> tuple[int, ...]:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rollup.engine.compiling import Same, Source, compiled_row, predicate
+from rollup.engine.compiling import Same, Source, compiled_row, predicate, row_key
 from rollup.engine.expressions import Field, RowOf, walk
 from rollup.engine.row import Row
 from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.actions import Action, InsertAction, Merge, Set, UpdateAction
-from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.keyed import MANY, ByKey
 from rollup.engine.rows.pipelines.steps import Take, Told
 from rollup.engine.rows.pipelines.tapes import Tape
-from rollup.engine.rows.stores.named import Table
+from rollup.engine.rows.runner import Environment
+from rollup.engine.rows.stores.named import NamedWindow, Table
 
 Change = Callable[[int, Row | None, Row | None], None]
 """By the event at a place a row comes, and another is taken out or makes room for it."""
@@ -48,34 +49,47 @@ def against(plan: Merge, keys: Sequence[int]) -> str | None:
 def merging(instance: MergeInstance, store: Table | Told, tape: Tape) -> Take:
     """A merge against which there is nothing."""
     plan, e = instance.plan, instance.environment
-    by_key, where, kept = (
-        ByKey(plan.where, 1),
-        predicate(plan.where),
-        store if isinstance(store, Table) else store.store,
-    )
-    keeps, noted = isinstance(store, Table), _noting(tape, plan.gone_as_new)
-    change = _of_table(store, noted) if isinstance(store, Table) else _of_window(store, noted)
+    keeps, gone = isinstance(store, Table), 1 if plan.gone_as_new else -1
+    change = _of_table(store, tape, gone) if isinstance(store, Table) else _of_window(store, tape, gone)
+    find = _finding(plan, store if isinstance(store, Table) else store.store, e)
     asked = [
-        (case.matched, predicate(case.condition), _doing(case.actions[0], instance, change, keeps))
+        (
+            case.matched,
+            predicate(case.condition) if case.condition is not None else None,
+            _doing(case.actions[0], instance, change, keeps),
+        )
         for case in plan.cases
     ]
     there, missing = ([(test, do) for when, test, do in asked if when is matched] for matched in (True, False))
 
     def take(place: int, row: Row) -> bool:
-        each: Row | None = None
-        if not plan.always:
-            found = by_key.rows(kept, (row,), e)
-            if found is None or len(found) > 1:
-                return False
-            if found and where((row, found[0]), (), e):
-                each = found[0]
+        each = find(row)
+        if each is MANY:
+            return False
         for test, do in missing if each is None else there:
-            if test((row, each, each), (), e):
+            if test is None or test((row, each, each), (), e):
                 do(place, row, each)
                 break
         return True
 
     return take
+
+
+def _finding(plan: Merge, store: Table | NamedWindow, e: Environment) -> Callable[[Row], Any]:
+    """The row of the store that an event is about, None or MANY."""
+    if plan.always:
+        return lambda row: None
+    places, exprs, whole = ByKey(plan.where, 1).key(store)
+    sole = store.find if isinstance(store, Table) else store.finder(places).sole
+    key, where = row_key(exprs)(e), predicate(plan.where)
+
+    def found(row: Row) -> Any:
+        values = key(row)
+        each = sole(values)
+        passes = each is None or each is MANY or (None not in values if whole else where((row, each), (), e))
+        return each if passes else None
+
+    return found
 
 
 def _doing(action: Action, instance: MergeInstance, change: Change, keeps: bool) -> Do:
@@ -126,35 +140,34 @@ def _reads_updated(expr: Any) -> bool:
     return any(isinstance(each, Field | RowOf) and each.input == 1 for each in walk(expr))
 
 
-def _of_table(table: Table, note: Change) -> Change:
+def _of_table(table: Table, tape: Tape, gone: int) -> Change:
+    note = tape.note
+
     def change(place: int, new: Row | None, old: Row | None) -> None:
-        if new is not None and old is not None:
-            table.replace(new)
-        elif new is not None:
-            (new,) = table.change((new,)).new  # as it begins
+        if new is not None:
+            if old is not None:
+                table.replace(new)
+            else:
+                (new,) = table.change((new,)).new  # as it begins
+            note((place, 1, new.values))
         elif old is not None:
             table.change((), (), (old,))
-        note(place, new, old)
+        if old is not None:
+            note((place, gone, old.values))
 
     return change
 
 
-def _of_window(told: Told, note: Change) -> Change:
+def _of_window(told: Told, tape: Tape, gone: int) -> Change:
+    exchange, tell, followed, note = told.change, told.tell, bool(told.consumers), tape.note
+
     def change(place: int, new: Row | None, old: Row | None) -> None:
-        delta = told.change(place, () if new is None else (new,), () if old is None else (old,))
-        note(place, new, old)
-        told.tell(place, delta)
-
-    return change
-
-
-def _noting(tape: Tape, gone_as_new: bool) -> Change:
-    note, gone = tape.note, 1 if gone_as_new else -1
-
-    def noting(place: int, new: Row | None, old: Row | None) -> None:
+        delta = exchange(place, () if new is None else (new,), () if old is None else (old,))
         if new is not None:
             note((place, 1, new.values))
         if old is not None:
             note((place, gone, old.values))
+        if followed:
+            tell(place, delta)
 
-    return noting
+    return change

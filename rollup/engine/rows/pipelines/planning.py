@@ -70,7 +70,7 @@ def _merge(instance: MergeInstance, component: Component) -> Planned | None:
         return None
     store = component.store(plan.store, component.root)
     keys = store.spec.keys if isinstance(store, Table) else ()
-    if against(plan, keys) is not None or not (plan.always or ByKey(plan.where, 1).finds(store)):
+    if against(plan, keys) is not None or not (plan.always or ByKey(plan.where, 1).key(store)[0]):
         return None
     if isinstance(store, Table):
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.pipelines.planning import Planned, planned
 from rollup.engine.rows.pipelines.tapes import merged
@@ -50,7 +51,7 @@ class Pipeline:
         event that was taken last."""
         runner, take, times = self._runner, self._plan.take, self.times
         clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
-        filtered, make = self._plan.filtered, runner.row
+        filtered = self._plan.filtered
         for values, at in events:
             if at is not None:
                 if at < clock.now or timers.may_be_due(at):
@@ -61,7 +62,8 @@ class Pipeline:
                         return False
                 else:
                     clock.now = at
-            row = make(values)
+            runner.rows = number = runner.rows + 1
+            row = Row(number, tuple(values))
             if filtered and not index.matches(row):
                 continue
             times.append(clock.now)

@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rollup.engine.compiling import predicate
-from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.stores.named import NamedWindow
+from rollup.engine.rows.selects.grouping import OfRows
+from rollup.engine.rows.selects.projecting import OfGroup
+from rollup.engine.rows.selects.selecting import PerRow, Total
+from rollup.engine.rows.stores.named import Change, NamedWindow
 
 Take = Callable[[int, Row], bool]
 """An event with its place; False: it is none for the pipeline, and nothing has been done with it."""
-Follow = Callable[[int, Sequence[Row], Sequence[Row]], Sequence[Row]]
-"""A change by the event at a place; the rows that are shown."""
+Follow = Callable[[int, Sequence[Rows], Sequence[Rows]], Sequence[Row]]
+"""Rows that come and rows that leave by the event at a place, each as a row of one input; the rows that are shown."""
 
 
 def follow(instance: SelectInstance, tape: Tape) -> Follow:
     """A select whose only input changes, and whose rows leave at once."""
-    where = predicate(instance.plan.where) if instance.plan.where is not None else None
-    e, at_once, emitted, note = instance.environment, instance.kind.at_once, instance.plan.emitted, tape.note
+    kind, emitted = instance.kind, instance.plan.emitted
+    if isinstance(kind, PerRow) and kind.row_of is not None and emitted == "new":
+        return _each(instance, kind.row_of, tape)
+    if isinstance(kind, Total) and kind.steps is not None and emitted == "new":
+        return _total(instance, *kind.steps, tape)
+    passing, at_once, note = _passing(instance), kind.at_once, tape.note
 
-    def passing(rows: Sequence[Rows], arriving: bool) -> Sequence[Rows]:
-        e.arriving = arriving
-        return rows if where is None else [r for r in rows if where(r, (), e)]
-
-    def change(place: int, new: Sequence[Row], old: Sequence[Row]) -> Sequence[Row]:
-        came: Sequence[Rows] = [(row,) for row in new]
-        left: Sequence[Rows] = [(row,) for row in old]
-        if where is not None:
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
+        if passing is not None:
             came, left = passing(came, True), passing(left, False)
-        if not came and not left:
-            return ()
+            if not came and not left:
+                return ()
         shown, gone = at_once(came, left)
         if emitted != "old":
             for row in shown:
@@ -45,17 +46,73 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
     return change
 
 
+def _passing(instance: SelectInstance) -> Callable[[Sequence[Rows], bool], Sequence[Rows]] | None:
+    """The rows that fulfil the condition, of those that come or leave; None where there is no condition."""
+    if instance.plan.where is None:
+        return None
+    where, e = predicate(instance.plan.where), instance.environment
+
+    def passing(rows: Sequence[Rows], arriving: bool) -> Sequence[Rows]:
+        e.arriving = arriving
+        return [r for r in rows if where(r, (), e)]
+
+    return passing
+
+
+def _each(instance: SelectInstance, row_of: OfGroup, tape: Tape) -> Follow:
+    """A select without aggregates: a row for each that comes, nothing for those that leave."""
+    where = predicate(instance.plan.where) if instance.plan.where is not None else None
+    e, note = instance.environment, tape.note
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
+        shown: list[Row] = []
+        e.arriving = True
+        for r in came:
+            if (where is None or where(r, (), e)) and (row := row_of(None, r)) is not None:
+                note((place, 1, row.values))
+                shown.append(row)
+        return shown
+
+    return change
+
+
+def _total(
+    instance: SelectInstance, enter: OfRows, leave: OfRows, shown: Callable[[], Row | None], tape: Tape
+) -> Follow:
+    """A select of one row in all, as it is after each change."""
+    passing, e, note = _passing(instance), instance.environment, tape.note
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
+        if passing is not None:
+            came, left = passing(came, True), passing(left, False)
+            if not came and not left:
+                return ()
+        for r in came:
+            enter(r)
+        for r in left:
+            leave(r)
+        e.arriving = True
+        row = shown()
+        if row is None:
+            return ()
+        note((place, 1, row.values))
+        return (row,)
+
+    return change
+
+
 def of_stream(instance: SelectInstance, change: Follow) -> Take:
     """A select over the stream itself, and its window."""
     window, clock = instance.inputs[0].window, instance.environment.clock
 
     def through(place: int, row: Row) -> bool:
-        change(place, (row,), ())
+        change(place, ((row,),), ())
         return True
 
     def kept(place: int, row: Row) -> bool:
         new, old, _ = enter((row,), clock.now)
-        change(place, new, old)
+        if new or old:
+            change(place, [*zip(new)], [*zip(old)])
         return True
 
     if window is None:
@@ -68,36 +125,39 @@ class Told:
     """A named window's changes, told to those who follow it."""
 
     def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow]) -> None:
-        self.store, self._note, self._consumers = store, tape.note, consumers
+        self.store, self.consumers, self._note = store, consumers, tape.note
 
-    def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Delta:
+    def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""
         note, delta = self._note, self.store.exchanged(new, old)
-        for row in delta.new:
+        for row in delta[0]:
             note((place, 1, row.values))
-        for row in delta.old:
+        for row in delta[1]:
             note((place, -1, row.values))
         return delta
 
-    def tell(self, place: int, delta: Delta) -> None:
+    def tell(self, place: int, delta: Change) -> None:
         """The change to all who follow."""
-        new, old, _ = delta
-        if new or old:
-            for consumer in self._consumers:
-                consumer(place, new, old)
+        if delta[0] or delta[1]:
+            came, left = [*zip(delta[0])], [*zip(delta[1])]
+            for consumer in self.consumers:
+                consumer(place, came, left)
 
 
 def inserting(instance: SelectInstance, change: Follow, into: Told) -> Take:
-    """A select of single events whose rows go into a named window."""
+    """A select of single events whose rows go into a named window; they are nobody else's, so they need no other number."""
     target, make = instance.plan.target, instance.runner.row
     assert target is not None
-    columns, tell, enter = target.columns, into.tell, into.change
-    same = columns == tuple(range(len(columns)))
+    tell, enter, width = into.tell, into.change, len(instance.plan.type.fields)
+    followed = bool(into.consumers)
+    same = target.columns == tuple(range(width))
 
     def take(place: int, row: Row) -> bool:
-        for shown in change(place, (row,), ()):
-            values = shown.values if same and len(shown.values) == len(columns) else target.of(shown.values)
-            tell(place, enter(place, (make(values),), ()))
+        for shown in change(place, ((row,),), ()):
+            coming = shown if same else make(target.of(shown.values))
+            delta = enter(place, (coming,), ())
+            if followed:
+                tell(place, delta)
         return True
 
     return take

@@ -8,6 +8,7 @@ row a group is the kind of `pergroup.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from rollup.engine.row import Row, Rows
@@ -107,6 +108,8 @@ class PerRow:
         )
         self.plain = aggregation is None and not grouped
         """Whether there are neither aggregates nor groups."""
+        self.row_of = self._shown if self.plain and not leaving else None
+        """The function of each row that comes, given None as its group, where it is all that there is to do."""
         self._representatives: dict[Key, Rows] = {}
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
@@ -122,9 +125,6 @@ class PerRow:
         shown, e = self._shown, self._projector.environment
         if shown is None or self._remember:
             return rows_of(self.update(new, old))
-        if self.plain and not self._leaving:
-            e.arriving = True
-            return [row for r in new if (row := shown(None, r)) is not None], []
         came, left = _keys(self._enter, new), _keys(self._leave, old)
         before: list[Row] = []
         if self._leaving and old:
@@ -192,7 +192,11 @@ class Total:
         self._nothing: Rows = (None,) * width
         level = aggregation.only
         self._shown = projector.of_group(level) if level is not None and not level.level.keys else None
-        self._moves = None if level is None else (level.enter, level.leave)
+        self.steps = None
+        """Letting a row in, letting it out, and the function of the row that is shown (of no key, and of no rows), where that
+        is all that there is to do."""
+        if level is not None and self._shown is not None and not leaving:
+            self.steps = level.enter, level.leave, partial(self._shown, (), self._nothing)
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         before = self._row(False) if self._leaving else None
@@ -207,14 +211,7 @@ class Total:
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
         before = self._shown_as(False) if self._leaving else None
-        if self._moves is None:
-            self._aggregation.change(new, old)
-        else:
-            enter, leave = self._moves
-            for r in new:
-                enter(r)
-            for r in old:
-                leave(r)
+        self._aggregation.change(new, old)
         after = self._shown_as(True)
         return [] if after is None else [after], [] if before is None else [before]
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Updates = Sequence[tuple[Row, Mapping[int, Any]]]
 """Rows, and their new values by place."""
+Change = tuple[Sequence[Row], Sequence[Row], bool]
+"""What comes, what leaves, and whether that is said although it is nothing."""
 
 
 @dataclass(frozen=True)
@@ -194,14 +196,15 @@ class NamedWindow(Store):
 
     def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Looked for where several are not in the order of their arrival."""
-        found = self._finder(places).having(key)
+        found = self.finder(places).having(key)
         return found if len(found) < 2 or isinstance(self.window, Kept) else None
 
     def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Looked for while consumers do not know all."""
         return None if self._untold else self.having(places, key)
 
-    def _finder(self, places: tuple[int, ...]) -> Finder:
+    def finder(self, places: tuple[int, ...]) -> Finder:
+        """The rows that are in by some values of theirs, where `by` has named the places."""
         finder = self._finders.get(places)
         if finder is None:
             finder = self._finders[places] = Finder(places, self.window.content())
@@ -210,7 +213,7 @@ class NamedWindow(Store):
     def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
         if self.by(index.places) != tuple(sorted(index.places)):
             return super()._known(index, keys, gone)
-        having = self._finder(index.places).having
+        having = self.finder(index.places).having
         return {key for key in keys if any(row.id not in gone for row in having(key))}
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
@@ -219,10 +222,10 @@ class NamedWindow(Store):
         for row, values in updates:
             old.append(row)
             new.append(self.row(updated(row, values)))
-        self._moved(self.exchanged(new, old))
+        self._moved(Delta(*self.exchanged(new, old)))
         return Delta(new, old)
 
-    def exchanged(self, new: Sequence[Row], old: Sequence[Row]) -> Delta:
+    def exchanged(self, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come and others are taken out; what changes for listeners and consumers, whom the caller has to tell.
 
         Raises QueryError when a unique index forbids it; nothing has changed then.
@@ -232,16 +235,19 @@ class NamedWindow(Store):
             self.check(new, old)
         for row in old:
             window.remove(row)
-        entered = window.enter(new, self.environment.clock.now) if new else NOTHING
-        if old or entered.forced:
-            left = () if window.in_batches else old  # a batch leaves as a whole, and of an unfinished one nobody knows
-            entered = Delta(entered.new, [*left, *entered.old])
-        return self._noted(entered)
+        came, left, forced = window.enter(new, self.environment.clock.now) if new else NOTHING
+        if old and not window.in_batches:  # a batch leaves as a whole, and of an unfinished one nobody knows
+            left = [*old, *left]
+        if self._finders or self._timed_window:
+            self._note(came, left)
+        return came, left, forced
 
     def fire(self, phase: Any, now: int) -> None:
         """The window's timer."""
         while self.alive and self.window.due is not None and self.window.due <= now:
-            self._moved(self._noted(self.window.fire(now)))
+            delta = self.window.fire(now)
+            self._note(delta.new, delta.old)
+            self._moved(delta)
 
     def ask_timers(self) -> None:
         """The window's next instant."""
@@ -252,14 +258,12 @@ class NamedWindow(Store):
         """The content."""
         return list(self.content())
 
-    def _noted(self, delta: Delta) -> Delta:
+    def _note(self, came: Sequence[Row], left: Sequence[Row]) -> None:
         """The window has changed: what is found by key, and the next instant."""
-        if self._finders:
-            for finder in self._finders.values():
-                finder.change(delta.new, delta.old)
+        for finder in self._finders.values():
+            finder.change(came, left)
         if self._timed_window:
             self.ask_timers()
-        return delta
 
     def _moved(self, delta: Delta) -> None:
         if delta:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import compiled, compiled_key
+from rollup.engine.compiling import compiled, row_key
 from rollup.engine.expressions import Expr
 from rollup.engine.row import NOTHING, Delta, Row
 from rollup.engine.rows.runner import Environment
@@ -159,5 +159,4 @@ def time_of(expr: Expr, host: Host) -> Key:
 
 def key_of(exprs: Sequence[Expr], host: Host) -> Key:
     """The values of expressions over one row, as a key."""
-    function, environment = compiled_key(exprs), host.environment
-    return lambda row: function((row,), (), environment)
+    return row_key(exprs)(host.environment)

@@ -37,7 +37,8 @@ class _Length(Kept):
         self._size = size
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old, held = list[Row](), self.rows
+        old: list[Row] = []
+        held = self.rows
         for row in rows:
             held[row.id] = row
             if len(held) > self._size:
@@ -157,7 +158,8 @@ class _LengthBatch(Batches):
         self._size, self._together = size, together
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        new, old = list[Row](), list[Row]()
+        new: list[Row] = []
+        old: list[Row] = []
         for arrived in [rows] if self._together else ([row] for row in rows):
             self.current += arrived
             if len(self.current) >= self._size:
@@ -179,7 +181,7 @@ class _EarlyBatch(Batches):
         return self.content()
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old: list[Row] = []
         for row in rows:
             if len(self.current) >= self._size:
                 old += self.current

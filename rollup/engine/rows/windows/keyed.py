@@ -33,15 +33,17 @@ class _Unique(Window):
         self._rows: dict[Any, Row] = {}
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        new, old = list[Row](), list[Row]()
+        new: list[Row] = []
+        old: list[Row] = []
+        held, key_of = self._rows, self._key
         for row in rows:
-            key = self._key(row)
-            known = self._rows.get(key)
-            if known is not None and self._first:
-                continue
+            key = key_of(row)
+            known = held.get(key)
             if known is not None:
+                if self._first:
+                    continue
                 old.append(known)
-            self._rows[key] = row
+            held[key] = row
             new.append(row)
         return Delta(new, old) if new else NOTHING
 
@@ -98,7 +100,8 @@ class _Grouped(Window):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         if len(rows) == 1:
             return self._entered(self._of(rows[0]), rows, now)
-        new, old = list[Row](), list[Row]()
+        new: list[Row] = []
+        old: list[Row] = []
         arrived: dict[int, list[Row]] = {}
         for row in rows:
             arrived.setdefault(self._of(row), []).append(row)

@@ -73,7 +73,7 @@ class _Sorted(Window):
         self._lazy, self._ranked = spec.lazy, not spec.lazy
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old: list[Row] = []
         for row in rows:
             self._rows.add(row)
             if len(self._rows) > self._size:
@@ -122,7 +122,7 @@ class _Ranked(_Sorted):
         self._of: dict[Any, Row] = {}
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old: list[Row] = []
         for row in rows:
             key = self._unique(row)
             known = self._of.get(key)
@@ -190,7 +190,8 @@ class _Frequent(_Counted):
         self._counts: dict[Any, int] = {}
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        new, old = list[Row](), list[Row]()
+        new: list[Row] = []
+        old: list[Row] = []
         for row in rows:
             key = self._key(row)
             if key not in self._rows and len(self._rows) >= self._size:
@@ -241,7 +242,8 @@ class _LossyFrequent(_Counted):
         self._total = 0
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        new, old = list[Row](), list[Row]()
+        new: list[Row] = []
+        old: list[Row] = []
         for row in rows:
             self._total += 1
             key, bucket = self._key(row), math.ceil(self._total / self._width)

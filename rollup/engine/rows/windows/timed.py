@@ -36,7 +36,8 @@ class Stamped(Kept):
 
     def before(self, limit: int) -> list[Row]:
         """Let out, from the front, the rows that came at `limit` or earlier."""
-        out, rows, times = list[Row](), self.rows, self.times
+        out: list[Row] = []
+        rows, times = self.rows, self.times
         while rows and times[number := next(iter(rows))] <= limit:
             out.append(rows.pop(number))
             del times[number]
@@ -86,7 +87,7 @@ class _Time(_Spanned):
         self._size = size
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old: list[Row] = []
         for row in rows:
             self.stamp(row, now)
             if self._size is not None and len(self.rows) > self._size:
