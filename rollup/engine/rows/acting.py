@@ -202,10 +202,10 @@ class SetInstance(ActionInstance):
         """All are set before anybody hears of it."""
         e = self.environment
         for variable, value in self._settings:
-            self.component.assign(variable, value((row,), (), e))
+            self.component.assign(variable, value((row,), (), e), self.partition)
         values = [e.variables[variable] for variable in self.plan.type.fields]
         self.runner.deliver(self.name, Delta([self.row(values)], ()))
-        self.component.tell_variables({variable for variable, _ in self._settings})
+        self.component.tell_variables({variable for variable, _ in self._settings}, self.partition)
 
     def rows(self) -> list[Row]:
         """The variables as they are."""

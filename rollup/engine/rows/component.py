@@ -29,6 +29,7 @@ from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow, Store, Table, TableStore, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.variables import OwnVariable
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order
 
@@ -123,14 +124,22 @@ class Component:
         """A context that nothing uses is gone."""
         del self.contexts[name]
 
-    def create_variable(self, name: str, statement: str, value: Any) -> None:
-        """A variable with its first value."""
-        self.runner.environment.variables[name] = value
+    def create_variable(
+        self, name: str, statement: str, value: Any, context: str | None = None, start: bool = True
+    ) -> None:
+        """A variable with its first value; in a context every partition has its own."""
         self._variables[name] = statement
+        if context is None:
+            self.runner.environment.variables[name] = value
+        else:
+            self._place(
+                statement, lambda where, order: OwnVariable(statement, name, value, where, order), context, start
+            )
 
     def drop_variable(self, name: str) -> None:
         """A variable is gone."""
-        del self.runner.environment.variables[name], self._variables[name]
+        self.undeploy(self._variables.pop(name))
+        self.runner.environment.variables.pop(name, None)
 
     def undeploy(self, name: str) -> None:
         """A statement, or the store that it created, ends."""
@@ -227,22 +236,20 @@ class Component:
 
     # variables
 
-    def assign(self, name: str, value: Any) -> None:
-        """A variable gets a value, be it the one that it has; outputs are not told yet."""
-        variables = self.runner.environment.variables
+    def assign(self, name: str, value: Any, where: Partition) -> None:
+        """A variable as a partition sees it gets a value, be it the one that it has; outputs are not told yet."""
+        shared = self.runner.environment.variables
+        variables = shared if name in shared else where.variables
         before = variables[name]
         variables[name] = value
         rows = self.runner.row([value]), self.runner.row([before])
         self.runner.deliver(self._variables[name], Delta([rows[0]], [rows[1]]))
 
-    def tell_variables(self, names: Collection[str]) -> None:
-        """Variables have been set: outputs may be due."""
+    def tell_variables(self, names: Collection[str], where: Partition) -> None:
+        """Variables have been set: outputs may be due, those of other partitions by what all of them see."""
+        shared = self.runner.environment.variables.keys() & names
         for instance in list(self._conditions.values()):
-            instance.variables_set(names)
-
-    def set_variable(self, name: str, value: Any) -> None:
-        """A variable gets a value out of an output's condition."""
-        self.assign(name, value)
+            instance.variables_set(names if instance.partition is where else shared)
 
     def hears_variables(self, instance: Instance, hears: bool) -> None:
         """Whether an instance is told when variables change."""

@@ -40,7 +40,7 @@ class Instance:
         self.name, self.order, self.partition = name, order, where
         self.component: Component = where.component
         self.runner = self.component.runner
-        self.environment: Environment = self.runner.environment.child(where.properties)
+        self.environment: Environment = self.runner.environment.child(where.properties, where.variables)
         self.alive = False
         self.inputs = [InputState(spec, self) for spec in inputs]
         self.sole = len(inputs) == 1 and plain(inputs[0])

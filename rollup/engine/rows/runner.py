@@ -56,9 +56,9 @@ class Environment:
     def now(self, to: int) -> None:
         self.clock.now = to
 
-    def child(self, context: Mapping[str, Any]) -> Environment:
-        """An environment with the same clock and variables, and look-ups of its own."""
-        child = Environment(variables=self.variables)
+    def child(self, context: Mapping[str, Any], variables: dict[str, Any] | None = None) -> Environment:
+        """An environment with the same clock, the same variables unless others are given, and look-ups of its own."""
+        child = Environment(variables=self.variables if variables is None else variables)
         child.clock, child.context = self.clock, context
         return child
 

@@ -53,7 +53,7 @@ class SelectInstance(Instance):
             self.content,
             self.environment,
             self._emit,
-            self.component.set_variable,
+            lambda name, value: self.component.assign(name, value, self.partition),
             plan.emitted,
             bool(plan.finish.descending),
             self._tells_what_leaves(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 from rollup.core.errors import PlanError
 from rollup.engine.rows.runner import Environment
@@ -41,10 +41,13 @@ class ContextInfo:
 
 @dataclass(frozen=True)
 class VariableInfo:
-    """A variable: its type, and whether it may be set."""
+    """A variable: its type, whether it may be set, and the context whose partitions have each their own, which begins
+    with the value `first`."""
 
     type: DataType
     constant: bool
+    context: str | None = None
+    first: Any = None
 
 
 class Catalog:
@@ -65,6 +68,11 @@ class Catalog:
         """Clock units in a second."""
         self.environment = Environment()
         """Where variables have their values; the runner has the same."""
+
+    def beginning(self) -> Environment:
+        """The values of variables that a statement begins with: those of a context begin anew in every partition."""
+        own = {name: info.first for name, info in self.variables.items() if info.context is not None}
+        return self.environment.child({}, {**self.environment.variables, **own}) if own else self.environment
 
     def row_type(self, name: str, at: Node) -> RowType:
         """The rows of a stream, window or table. Raises PlanError for a name that nothing has."""

@@ -203,7 +203,7 @@ class Deployer:
             case sm.CreateIndex():
                 return self._index(body, scope, made)
             case sm.CreateVariable():
-                return self._variable(body, name, scope, made)
+                return self._variable(body, name, scope, made, start)
             case cx.CreateContext():
                 return self._context(body, made)
             case sm.CreateExpression():
@@ -345,16 +345,17 @@ class Deployer:
         self._gives(made, body.name, lambda: self.catalog.indexes.pop(body.name))
         return None
 
-    def _variable(self, body: sm.CreateVariable, name: str, scope: Scope, made: Deployment) -> RowType:
+    def _variable(self, body: sm.CreateVariable, name: str, scope: Scope, made: Deployment, start: bool) -> RowType:
         if body.name in self.catalog.variables:
             raise problem(f"variable `{body.name}` is declared already", body)
         kind = self.catalog.data_type(body.type)
         value = constant(body.value, scope, "the first value") if body.value is not None else None
         if body.value is not None:
             check_fits(lower(body.value, scope).type, kind, body.name, body)
-        self.catalog.variables[body.name] = VariableInfo(kind, body.constant)
+        context = scope.context.name if scope.context is not None else None
+        self.catalog.variables[body.name] = VariableInfo(kind, body.constant, context, value)
         self._gives(made, body.name, lambda: self.catalog.variables.pop(body.name))
-        self.component.create_variable(body.name, name, value)
+        self.component.create_variable(body.name, name, value, context, start)
         made.undo.append(lambda: self.component.drop_variable(body.name))
         return RowType(body.name, {body.name: kind})
 

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Ask, Expr, Field, RowOf, Slot
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Input, Lookup
 from rollup.engine.types import DataType, RowType
-from rollup.lang.epl.catalog import Catalog, ContextInfo, StoreInfo, problem
+from rollup.lang.epl.catalog import Catalog, ContextInfo, StoreInfo, VariableInfo, problem
 from rollup.lang.epl.render import render
 from rollup.lang.epl.semantics import AGGREGATING
 from rollup.lang.epl.tree import expressions as ex
@@ -125,6 +125,14 @@ def in_context(info: StoreInfo, name: str, at: Node, scope: Scope, only: bool = 
         raise problem(f"`{name}` is in context {info.context}", at, f"context {info.context} …")
     if only and info.context != own:
         raise problem(f"`{name}` is in no context", at, "leave the context out, or create it in this one too")
+
+
+def variable_of(name: str, at: Node, scope: Scope) -> VariableInfo:
+    """A variable that is known. Raises PlanError for one of another context."""
+    info = scope.catalog.variables[name]
+    if info.context is not None and (scope.context is None or scope.context.name != info.context):
+        raise problem(f"`{name}` is in context {info.context}", at, f"context {info.context} …")
+    return info
 
 
 def walk(node: Any) -> Iterable[Node]:

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from rollup.engine.rows.instance import Instance
 
 
+class OwnVariables(dict[str, Any]):
+    """The variables that a partition has for itself; the others are the engine's."""
+
+    def __init__(self, shared: dict[str, Any]) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def __missing__(self, name: str) -> Any:
+        return self._shared[name]
+
+
 class Partition:
     """One partition: its number in its context, the properties that expressions see, what it adds to filters."""
 
@@ -29,6 +40,7 @@ class Partition:
         self.properties: Mapping[str, Any] = properties or {}
         self._narrowings = narrowings
         self.instances: dict[str, Instance] = {}
+        self.variables: dict[str, Any] = component.runner.environment.variables
 
     def narrow(self, stream: str) -> Narrowing:
         """What the levels of the context add to a filter over a stream."""
@@ -39,6 +51,12 @@ class Partition:
             equals.update(more)
             test = both_tests(test, further)
         return equals, test
+
+    def own(self, name: str, value: Any) -> None:
+        """Have a variable for itself, with its first value."""
+        if not isinstance(self.variables, OwnVariables):
+            self.variables = OwnVariables(self.variables)
+        self.variables[name] = value
 
     @property
     def path(self) -> str:

@@ -14,7 +14,7 @@ from rollup.lang.epl.lowering.targets import assigned, check_fits
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope
+from rollup.lang.epl.scope import Scope, variable_of
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 
@@ -73,7 +73,8 @@ def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
     target, value = assigned(assignment, scope)
     if not isinstance(target, ex.Reference) or target.name not in scope.catalog.variables:
         raise unknown("variable", render(target), scope.catalog.variables, assignment)
-    if scope.catalog.variables[target.name].constant:
+    info = variable_of(target.name, assignment, scope)
+    if info.constant:
         raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
-    check_fits(value.type, scope.catalog.variables[target.name].type, target.name, assignment)
+    check_fits(value.type, info.type, target.name, assignment)
     return target.name, value

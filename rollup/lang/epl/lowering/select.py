@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, inputs_read, walk
+from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, Variable, inputs_read, walk
 from rollup.engine.operators import OF_KEY
 from rollup.engine.rows.plans import (
     ContextValue,
@@ -94,9 +94,12 @@ def _is_filter(where: ex.Expression, found: Input) -> bool:
 
 
 def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, list[Input]]:
-    """Without a window `where` is a filter: `prior` counts the rows that pass."""
+    """Without a window `where` is a filter: `prior` counts the rows that pass, and variables are asked before anybody who
+    hears the same event sets them."""
     found = inputs[0]
-    if where is None or len(inputs) > 1 or not found.prior or any(isinstance(each, Ask) for each in walk(where)):
+    if where is None or len(inputs) > 1 or any(isinstance(each, Ask) for each in walk(where)):
+        return where, inputs
+    if not found.prior and not any(isinstance(each, Variable) for each in walk(where)):
         return where, inputs
     if isinstance(found, StoreInput):
         return None, [replace(found, condition=where if found.condition is None else All((found.condition, where)))]

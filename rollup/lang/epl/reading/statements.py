@@ -48,13 +48,13 @@ class ReadStatements(ReadQueries):
         return Clause("context", parts[0])
 
     def declaration(self, meta: Meta, parts: Parts) -> sm.Declaration:
-        return sm.Declaration(parts[0], parts[-1], at=place(meta))
+        return sm.Declaration(parts[1], parts[-1], at=place(meta))
 
     def declared(self, meta: Meta, parts: Parts) -> ex.Expression:
         return parts[0]
 
     def alias_declaration(self, meta: Meta, parts: Parts) -> sm.Declaration:
-        return sm.Declaration(parts[0], nodes(parts)[-1], alias=True, at=place(meta))
+        return sm.Declaration(parts[1], nodes(parts)[-1], alias=True, at=place(meta))
 
     def ask(self, meta: Meta, parts: Parts) -> sm.Ask:
         declarations = tuple(part for part in parts if isinstance(part, sm.Declaration))

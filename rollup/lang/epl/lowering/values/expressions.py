@@ -405,6 +405,6 @@ def constant(node: ex.Expression, scope: Scope, what: str) -> Any:
     if any(isinstance(each, (Field, RowOf, Ask)) for each in walk(found)):
         raise problem(f"{what} must be known at once, and `{render(node)}` is not", node, "a number or a variable")
     try:
-        return compiled(found)((), (), scope.catalog.environment)
+        return compiled(found)((), (), scope.catalog.beginning())
     except TypeError:
         raise PlanError(f"{what} cannot be worked out", line=node.at.line, column=node.at.column) from None

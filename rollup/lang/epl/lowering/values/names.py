@@ -15,7 +15,7 @@ from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import FIELDS
 from rollup.lang.epl.lowering.values.methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import in_context, reads_nothing
+from rollup.lang.epl.scope import in_context, reads_nothing, variable_of
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Node
 
@@ -68,7 +68,7 @@ class LowerNames(LowerMethods):
         if place is not None:
             return scope.row(place)
         if name in scope.catalog.variables:
-            return Variable(name, scope.catalog.variables[name].type)
+            return Variable(name, variable_of(name, node, scope).type)
         if name in scope.catalog.stores and scope.catalog.stores[name].kind == "table":
             return self._table_row(node, name, ())
         declared = scope.declaration(name)
