@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -23,6 +24,7 @@ from rollup.core.errors import FencedError, StoreError, refused_by_system
 
 _RETIRED = "retired.json"
 _DIGITS = 12
+_ROWS = re.compile(r"open-.+-(\d+)\.arrow")
 _CHUNK = 1 << 18
 """Open rows that are read at once where all of them would be too many."""
 KEPT = 32
@@ -262,7 +264,8 @@ class RecordFolder:
         named = {name for record in kept for table in record.open for name in record.files(table)}
         newest = kept[-1].number if kept else 0
         for path in self.folder.glob("open-*.arrow"):
-            if path.name not in named and int(path.stem.rsplit("-", 1)[1]) <= newest:
+            made = _ROWS.fullmatch(path.name)  # what others have put there is theirs
+            if made and path.name not in named and int(made[1]) <= newest and path.is_file():
                 path.unlink(missing_ok=True)
 
     def clear(self) -> None:

@@ -89,6 +89,10 @@ class NoCommitError(StoreError):
     """There is nothing to read yet: no job has committed to this aggregation."""
 
 
+class LostCommitsError(StoreError):
+    """There are tables with rows, and nothing says any more what of them is committed."""
+
+
 class InUseError(StoreError):
     """Another process that runs has what is asked for, so it must not be taken or changed."""
 

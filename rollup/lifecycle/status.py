@@ -12,7 +12,7 @@ import pyarrow as pa
 from rollup.aggregation.state import State
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
-from rollup.core.errors import NoCommitError
+from rollup.core.errors import LostCommitsError, NoCommitError
 from rollup.core.untyped import pc
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.lease.places import lease_of
@@ -94,7 +94,7 @@ def _files(letters: pa.Table) -> dict[str, str]:
 
 
 def newest(store: Store) -> Snapshot | None:
-    """The newest commit of a store, None when there is none."""
+    """The newest commit of a store, None when there is none. Raises LostCommitsError where there were some."""
     try:
         snapshot = store.snapshot()
     except NoCommitError:
@@ -103,11 +103,14 @@ def newest(store: Store) -> Snapshot | None:
 
 
 def newest_state(store: Store) -> State | None:
-    """The state of the newest commit, None before the first.
+    """The state of the newest commit, None before the first and where a job goes by the tables alone.
 
     The snapshot ends here, as tables that are being read cannot be changed. Raises StoreError when it is damaged.
     """
-    snapshot = newest(store)
+    try:
+        snapshot = newest(store)
+    except LostCommitsError:
+        return None
     return None if snapshot is None else snapshot.loaded().state
 
 

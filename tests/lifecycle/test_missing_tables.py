@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rollup.core.calendar import Duration
+from rollup.core.errors import FencedError, StoreError
 from rollup.stores.delta.store import DeltaStore
 from tests.lifecycle.conftest import trades
 from tests.lifecycle.filejob import FileJob, Place
@@ -41,6 +42,30 @@ def two(tmp_path: Path) -> Place:
 
 def path_of(place: Place, table: str) -> Path:
     return place.root / "tables" / f"TradeAgg_{table}"
+
+
+def test_without_the_folder_of_commits_the_tables_are_said_to_be_there(two: Place, rollup: Cli) -> None:
+    kept, aside = two.root / "tables" / "_rollup" / "TradeAgg", two.root / "aside"
+    kept.rename(aside)
+    asked = "from TradeAgg within '2020-**-** **:**:**' per 'days' select symbol, total"
+    for words in (("query", asked), ("status", "--aggregation", "TradeAgg")):
+        code, said = rollup(words[0], two.conf.path, *words[1:])
+        assert code != 0, said
+        assert "the tables of TradeAgg are in" in said and "bring it back" in said, said
+    shutil.rmtree(kept, ignore_errors=True)
+    aside.rename(kept)
+    code, said = rollup("status", two.conf.path, "--aggregation", "TradeAgg")
+    assert code == 0, said
+
+
+def test_what_is_removed_under_a_running_job_is_not_laid_to_another_job(two: Place) -> None:
+    job = FileJob(two.conf)
+    job.run()
+    shutil.rmtree(two.root / "tables" / "_rollup" / "TradeAgg")
+    two.add(*trades(10, width=90 * 86_400_000))
+    with pytest.raises(StoreError, match=r"is gone from .*: somebody has removed it under the job") as gone:
+        job.run()
+    assert not isinstance(gone.value, FencedError)
 
 
 def remove(place: Place, table: str) -> None:

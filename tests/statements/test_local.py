@@ -301,6 +301,20 @@ def test_a_block_that_is_put_before_others_or_taken_away_leaves_them_their_state
         begun(first, folder=tmp_path)
 
 
+def test_files_of_others_among_the_commits_stop_nobody(tmp_path: Path) -> None:
+    host = begun(COUNTS.format(0), folder=tmp_path)
+    for name in ("open-.arrow", "open-mine.arrow", "open-a-12a.arrow", "commit-mine.json", "notes.txt"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "open-mine-000000000001.arrow").mkdir()
+    for at in range(40):  # long enough to be tidied twice
+        host.send("S", [("a", 1.0, NOON + at)])
+    assert (tmp_path / "open-mine.arrow").read_text() == "mine"
+    assert len(list(tmp_path.glob("open-__statements-*.arrow"))) <= 40
+    host = begun(COUNTS.format(0), folder=tmp_path)
+    host.send("S", [("a", 1.0, NOON + 40)])
+    assert rows(host, "C0") == [("a", 41)]
+
+
 def test_two_blocks_that_change_places_keep_their_states(tmp_path: Path) -> None:
     begun(COUNTS.format(0), COUNTS.format(1), folder=tmp_path).send("S", [("a", 0.5, NOON)])
     host = begun(COUNTS.format(1), COUNTS.format(0), folder=tmp_path)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollup.checkpoint.records import RecordFolder
-from rollup.core.errors import NoCommitError, QueryError, RollupError
+from rollup.core.errors import QueryError, RollupError
 from rollup.gateway.protocol.session import Session
 from rollup.gateway.rewriting.catalog import select_from, select_kept
 from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
@@ -108,12 +108,8 @@ class Slices:
 
     async def _newest(self, name: str) -> int:
         folder = self.folders.get(name)
-        if folder is None:
-            return await self._in_thread(lambda: self.loader.newest(name))
-        numbers = folder.numbers()
-        if not numbers:
-            raise NoCommitError(f"{name} has no commit yet", hint="start the job with `rollup run`")
-        return numbers[-1]
+        numbers = [] if folder is None else folder.numbers()
+        return numbers[-1] if numbers else await self._in_thread(lambda: self.loader.newest(name))
 
     async def _held(self, session: Session | None, key: Key) -> str:
         """The table of a key; the session holds it until it has its answer."""

@@ -11,8 +11,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from rollup.checkpoint.records import Record
-from rollup.core.errors import StoreError, SystemFault, refused_by_system
+from rollup.checkpoint.records import Record, home
+from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
+from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
 
 HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
@@ -35,6 +36,18 @@ def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
         return FileIndex.of(table), pa.schema(table.schema().to_arrow())
     except (DeltaError, OSError) as problem:
         raise _unopened(path, version, problem) from None
+
+
+def uncommitted(root: Path, aggregation: Aggregation) -> StoreError:
+    """Why there is no commit of an aggregation: no job has made one yet, or the folder that says so has gone."""
+    name = aggregation.name
+    logs = [root / f"{name}_{level.table_suffix}" / "_delta_log" for level in aggregation.levels]
+    if not any(any(log.glob("*[1-9].json")) for log in logs):  # the version 0 of a table is empty
+        return NoCommitError(f"{name} has no commit yet in {root}", hint="start the job with `rollup run`")
+    return LostCommitsError(
+        f"the tables of {name} are in {root}, but {home(root, name)}, which says what of them is committed, has no commit",
+        hint="bring it back; without it `rollup recover CONF --rebuild` goes by the tables alone, and loses what was open",
+    )
 
 
 def damage(root: Path, name: str, record: Record) -> dict[str, str]:

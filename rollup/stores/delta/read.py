@@ -19,14 +19,14 @@ from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder, home, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import NoCommitError, StoreError
+from rollup.core.errors import StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
 from rollup.stores.base import Loaded, Size, ledger_schema
 from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
-from rollup.stores.delta.missing import files_at, reading
+from rollup.stores.delta.missing import files_at, reading, uncommitted
 from rollup.stores.delta.schema import as_before, check_columns, conformed, lacking, ledger_table
 from rollup.stores.delta.session import Sessions, parquet, quoted
 
@@ -64,9 +64,7 @@ class DeltaReader:
             while True:
                 record = self.records.newest()
                 if record is None:
-                    raise NoCommitError(
-                        f"{self.aggregation.name} has no commit in {self.root}", hint="start the job with `rollup run`"
-                    )
+                    raise uncommitted(self.root, self.aggregation)
                 seen = self.records.identity(record.number)
                 if self._last is not None and self._last.number == record.number and self._last.seen == seen:
                     return self._last

@@ -392,10 +392,16 @@ class DeltaStore:
         )
 
     def _still_ours(self) -> None:
-        """Raise FencedError when another job has committed since this one did."""
-        newest = max(self.records.numbers(), default=None)
-        if newest != (None if self._last is None else self._last.number):
-            name = self.aggregation.name
+        """Raise FencedError when another job has committed since this one did, StoreError when somebody has removed what it
+        committed."""
+        newest, name = max(self.records.numbers(), default=-1), self.aggregation.name
+        last = -1 if self._last is None else self._last.number
+        if newest < last:
+            raise StoreError(
+                f"commit {last} of {name} is gone from {self.records.folder}: somebody has removed it under the job",
+                hint="bring it back, and start the job again",
+            )
+        if newest > last:
             raise FencedError(
                 f"another job has made commit {newest} of {name}", hint="only one job may write an aggregation"
             )
