@@ -23,7 +23,7 @@ from rollup.engine.rows.windows.counted import ArrivalBatch, Arrived, Batches, L
 from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.ranked import LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
-from rollup.engine.rows.windows.timed import Delay, TimeBatch
+from rollup.engine.rows.windows.timed import Delay, Time, TimeBatch
 from rollup.engine.timers import Order, Timers
 
 
@@ -109,8 +109,18 @@ class StreamInput:
         elif isinstance(self.spec.window, ArrivalBatch):
             found = self._moved(self.window.enter(rows_of(passing), e.now)) if passing else []
         else:
-            found = [out for item in passing for out in self._moved(self.window.enter(rows_of([item]), e.now))]
+            found = [out for item in passing for out in self._entered(self.window, item)]
         return self._passing(found)
+
+    def _entered(self, window: Window, item: Item) -> Chunk:
+        """What one row lets through. To a window of time it came when it was made: what a batch let out late may be too
+        old by now."""
+        now = self._host.environment.now
+        if not isinstance(self.spec.window, Time | Delay | Session):
+            return self._moved(window.enter(rows_of([item]), now))
+        late = isinstance(self.spec.window, Time) and window.due is not None and window.due <= now
+        gone = self._moved(window.fire(now)) if late else []
+        return [*gone, *self._moved(window.enter(rows_of([item]), item.time))]
 
     def fire(self, now: int) -> None:
         items = self.fired(now)
@@ -309,16 +319,17 @@ class PatternInput:
 
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
         for row in rows_of(chunk):
+            self._matcher.age(row.values[-1])
             entries = self._scope.indexes[stream].matches(row)
             if entries:
-                self._matcher.receive([entry.input for entry in entries], row)
+                self._matcher.receive([entry.input for entry in entries], row, row.values[-1])
 
     def fire(self, now: int) -> None:
         """The matcher has timers of its own."""
 
     def _matched(self, matches: list[Match]) -> None:
-        for match in matches:
-            self._emit([Item(match, False, self._runner.now)])
+        for match, time in zip(matches, self._matcher.times, strict=True):
+            self._emit([Item(match, False, time)])
 
     def snapshot(self) -> Any:
         return self._matcher.snapshot()

@@ -48,7 +48,7 @@ class FollowedState(State):
         place = self.at.get(child)
         if place is None or self.dead:
             return
-        since = min(self.since.get(child.id, self.matcher.now), self.matcher.first())
+        since = min(self.since.get(child.id, self.matcher.came), self.matcher.first())
         if quit:
             self._gone(child)
         origin, counted = self.matcher.counting(), self.origin.pop(child.id, None)
@@ -162,7 +162,7 @@ class AndState(State):
             self.active[place] = None
         self.matches[place].append(match)
         if self.began is None and match != self.begin:
-            self.began = min(self.matcher.first(), self.matcher.now)
+            self.began = min(self.matcher.first(), self.matcher.came)
             self.matcher.expire(self, self.began)
         results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
         if not results:

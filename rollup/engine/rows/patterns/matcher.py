@@ -11,7 +11,7 @@ from rollup.engine.compiling import compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
-from rollup.engine.rows.patterns.algebra import Pattern, RepeatNode, nodes
+from rollup.engine.rows.patterns.algebra import AbsentNode, Pattern, RepeatNode, nodes
 from rollup.engine.rows.patterns.combining import NotState
 from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
@@ -56,11 +56,19 @@ class Matcher:
         self._functions: dict[int, Callable[[Any, Any, Any], Any]] = {}
         self._states: dict[int, State] = {}
         self._number = 0
-        self._alarms: list[tuple[int, int, bool]] = []
+        self._alarms: list[tuple[int, int]] = []
+        self._ages: list[tuple[int, int]] = []
+        """When states that go on with a match are too old for the pattern's span."""
+        self._waits = any(isinstance(node, AbsentNode) for node in self._nodes)
+        """Whether a silence may come of the clock alone, so that what is too old must be gone by then."""
         self._instant: int | None = None
+        self._row_time: int | None = None
         self._counting: int | None = None
         self._begins: int | None = None
         self._found: list[Match] = []
+        self._found_at: list[int] = []
+        self.times: list[int] = []
+        """When each of the matches that are delivered was true: its last event's time, or the end of a silence."""
         self.root: State | None = None
 
     @property
@@ -72,6 +80,11 @@ class Matcher:
     def instant(self) -> int:
         """The instant of the alarm that is being heard; at other times the engine's time."""
         return self.now if self._instant is None else self._instant
+
+    @property
+    def came(self) -> int:
+        """The time of the event that is being received; at other times the engine's."""
+        return self.now if self._row_time is None else self._row_time
 
     def start(self) -> None:
         """Begin to look."""
@@ -87,8 +100,17 @@ class Matcher:
             self.root = None
         self.runner.timers.forget(self)
 
-    def receive(self, inputs: Sequence[int], row: Row) -> None:
-        """An event and the states it concerns: those that end a repeat first, those that add to a count last, since an
+    def age(self, to: int) -> None:
+        """An event of that time comes: what is too old for it goes."""
+        while self._ages and (self._ages[0][0] <= to or self._ages[0][1] not in self._states):
+            self._instant, number = heapq.heappop(self._ages)
+            state = self._states.get(number)
+            if state is not None and not state.dead:
+                state.fail()
+        self._instant = None
+
+    def receive(self, inputs: Sequence[int], row: Row, at: int | None = None) -> None:
+        """An event, its time where that is not the engine's, and the states it concerns: those that end a repeat first, those that add to a count last, since an
         event that may belong to a count or to what follows it belongs to what follows; else, where the text does not
         say, those that say which events they want before those that take any, and the oldest first."""
         concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
@@ -96,9 +118,11 @@ class Matcher:
             level = max(state.node.consume for state in concerned)
             concerned = [state for state in concerned if state.node.consume >= level]
             concerned.sort(key=self._turn)
+        self._row_time = at
         for state in concerned:
             if not state.dead:
                 state.event(row)
+        self._row_time = None
         self._deliver()
         self._ask()
 
@@ -112,9 +136,10 @@ class Matcher:
     def fire(self, phase: Phase, now: int) -> None:
         """Alarms are due; one that is set meanwhile waits for the next call."""
         due = list[tuple[int, int, bool]]()
-        while self._alarms and self._alarms[0][0] <= now:
-            due.append(heapq.heappop(self._alarms))
-        for at, number, expires in due:
+        for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
+            while heap and heap[0][0] <= now:
+                due.append((*heapq.heappop(heap), heap is self._ages))
+        for at, number, expires in sorted(due):
             self._instant = at
             state = self._states.get(number)
             if state is not None and not state.dead:
@@ -127,6 +152,7 @@ class Matcher:
         """The pattern is true."""
         self._counting = self._begins = None
         self._found.append(match)
+        self._found_at.append(self.came if self._instant is None else self._instant)
         if quit:  # it is over, also for a snapshot
             self.root = None
 
@@ -177,12 +203,12 @@ class Matcher:
 
     def alarm(self, state: State, at: int) -> None:
         """Call `due` of a state at an instant; a state that is over by then is not called."""
-        heapq.heappush(self._alarms, (at, state.id, False))
+        heapq.heappush(self._alarms, (at, state.id))
 
     def expire(self, state: State, since: int) -> None:
         """A state that goes on with a match whose first event came at `since` fails when the pattern's span is over."""
         if self.pattern.span is not None:
-            heapq.heappush(self._alarms, (since + self.pattern.span + 1, state.id, True))
+            heapq.heappush(self._ages, (since + self.pattern.span + 1, state.id))
 
     def count(self, number: int) -> None:
         """The match that is told next is a count that may go on."""
@@ -205,7 +231,7 @@ class Matcher:
     def first(self) -> int:
         """When the first event of the match that is being told came, once; now, where nothing was said."""
         at, self._begins = self._begins, None
-        return self.now if at is None else at
+        return self.came if at is None else at
 
     def apart(self, work: Callable[[], None]) -> None:
         """Do something while a match waits to be told: what that says of counts and first events is not of this match."""
@@ -251,6 +277,7 @@ class Matcher:
 
     def _deliver(self) -> None:
         found, self._found = self._found, []
+        self.times, self._found_at = self._found_at, []
         if self.pattern.discard:  # the matches of one event do not take each other away
             for match in found:
                 if self.root is not None:
@@ -269,6 +296,8 @@ class Matcher:
         return kept
 
     def _ask(self) -> None:
-        while self._alarms and self._alarms[0][1] not in self._states:
-            heapq.heappop(self._alarms)
-        self.runner.timers.ask(self, self._phase, self._alarms[0][0] if self._alarms else None)
+        heaps = (self._alarms, self._ages) if self._waits else (self._alarms,)
+        for heap in heaps:
+            while heap and heap[0][1] not in self._states:
+                heapq.heappop(heap)
+        self.runner.timers.ask(self, self._phase, min((heap[0][0] for heap in heaps if heap), default=None))

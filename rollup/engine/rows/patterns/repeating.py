@@ -266,7 +266,7 @@ class CountState(One):
             return
         self.rows.append(match[self.node.child.tag or 0])
         if self.began is None:
-            self.began = self.matcher.now
+            self.began = self.matcher.came
             self.matcher.expire(self, self.began)
         full = self.node.high is not None and len(self.rows) >= self.node.high
         self.child = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from rollup.engine.row import NOTHING, Delta, Row
@@ -36,7 +38,7 @@ class _Session(Window):
         self._rows: dict[Any, list[Row]] = {}
         self._last: dict[Any, int] = {}
         self._numbers: dict[Any, int] = {}
-        self._number = 0
+        self._number = self._newest = 0
         self._heap: list[tuple[int, int, Any]] = []
         """One entry a session: its last row's time when that was looked at last, and its number."""
 
@@ -58,8 +60,11 @@ class _Session(Window):
         return None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        now = self._newest = max(now, self._newest)  # a row that is late counts with the newest
         for row in rows:
             key = self._key(row)
+            if key in self._rows and now > self._last[key] + self._span:  # the clock stands later than the row
+                insort(self._ended, (self._last[key] + self._span + self._latency, self._end(key)), key=itemgetter(0))
             if key not in self._rows:
                 self._begin(key, now)
             self._rows[key].append(row)
@@ -100,10 +105,10 @@ class _Session(Window):
             self._end(key)
 
     def snapshot(self) -> Any:
-        return [[[key, rows, self._last[key]] for key, rows in self._rows.items()], self._ended]
+        return [[[key, rows, self._last[key]] for key, rows in self._rows.items()], self._ended, self._newest]
 
     def restore(self, state: Any) -> None:
-        self._ended = [(at, rows) for at, rows in state[1]]
+        self._ended, self._newest = [(at, rows) for at, rows in state[1]], state[2]
         for key, rows, last in state[0]:
             self._begin(key, last)
             self._rows[key], self._last[key] = rows, last

@@ -18,6 +18,7 @@ from rollup.engine.rows.patterns.algebra import (
     Pattern,
 )
 from rollup.engine.rows.patterns.sequence import Sequence, Step
+from rollup.engine.types import RowType
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, condition
 from rollup.lang.siddhi.statements.names import Names, qualified
@@ -30,29 +31,54 @@ class Lowered:
         self._names = names
         self.basics = [basic for step in made.steps for basic in _basics(step)]
         self._tags = {id(basic): tag for tag, basic in enumerate(b for b in self.basics if not b.absent)}
-        self.inputs = [self._as_input(basic) for basic in self.basics if not basic.absent]
+        self._bound = [basic for basic in self.basics if not basic.absent]
+        lone = {qualified(basic.stream): tag for tag, basic in reversed(list(enumerate(self._bound))) if not basic.name}
+        self._lone = set(lone.values())
+        """Of the elements without a name the first of each stream: it goes by the name of the stream."""
+        self.inputs = [self._as_input(basic) for basic in self._bound]
+        known = [basic for step in made.steps for basic in _basics(step, known=True)]
+        self._known = {id(basic): rank for rank, basic in enumerate(known)}
 
     def _as_input(self, basic: tree.Basic) -> Input:
         rows = self._names.rows(basic.stream)
         if qualified(basic.stream) in self._names.tables:
             raise PlanError(f"{basic.stream.name} is a table and never triggers").at(*basic.stream.place)
-        names = (basic.name,) if basic.name else (f"__{self._tags[id(basic)]}",)
-        return Input(names, rows, optional=True, many=basic.count is not None)
+        tag = self._tags[id(basic)]
+        lone = _stream_names(basic) if tag in self._lone else (f"__{tag}",)
+        return Input((basic.name,) if basic.name else lone, rows, optional=True, many=basic.count is not None)
 
     def filter(self, basic: tree.Basic) -> FilterNode:
-        """The filter of an element. Its condition sees all bound events, and its own event without a name, or by the name
-        of the element: of a counted one the name alone is the event, with a number those that came before it. Raises
+        """The filter of an element. Its condition sees what was bound before, and its own event without a name, or by the
+        name of the element: of a counted one the name alone is the event, with a number those that came before it. Raises
         PlanError for a silence of no time."""
         if basic.span == 0:
             raise PlanError("`not … for` takes a time longer than none", hint="for 1 sec").at(*basic.stream.place)
         rows = self._names.rows(basic.stream)
-        own = Input((basic.stream.name, *((basic.name,) if basic.name else ())), rows)
-        scope = Scope([*self.inputs, own], preferred=len(self.inputs))
+        scope = Scope([*self._seen(basic), Input(self._own(basic), rows)], preferred=len(self.inputs))
         tests = [condition(h.expression, scope, "a filter") for h in basic.stream.handlers if h.kind == "filter"]
         if len(tests) < len(basic.stream.handlers):
             raise PlanError("a window or a stream function cannot stand in a pattern").at(*basic.stream.place)
         test: Expr | None = None if not tests else tests[0] if len(tests) == 1 else All(tuple(tests))
         return FilterNode(qualified(basic.stream), self._tags.get(id(basic)), test=test)
+
+    def _seen(self, basic: tree.Basic) -> list[Input]:
+        """The events that an element's condition may name: none that comes after it."""
+        rank = self._known[id(basic)]
+        return [
+            given if self._known[id(other)] <= rank else _UNSEEN
+            for other, given in zip(self._bound, self.inputs, strict=True)
+        ]
+
+    def _own(self, basic: tree.Basic) -> tuple[str, ...]:
+        """What the condition of an element may call its own event: the name of the stream is that of an earlier element,
+        where one of this stream has no name."""
+        names = () if basic.name is None else (basic.name,)
+        rank = self._known[id(basic)]
+        earlier = any(
+            qualified(self._bound[tag].stream) == qualified(basic.stream) and self._known[id(self._bound[tag])] < rank
+            for tag in self._lone
+        )
+        return names if earlier else (*_stream_names(basic), *names)
 
     def node(self, step: tree.Step, last: bool, first: bool) -> Node:
         """The engine's node of a step; `last`: nothing follows, so a count is over at its least."""
@@ -147,14 +173,25 @@ def _alone(basic: tree.Basic) -> RollupError:
     return PlanError("`not` alone needs `for`, or `and` with an event", hint="not A for 1 sec").at(*basic.stream.place)
 
 
-def _basics(step: tree.Step) -> list[tree.Basic]:
+_UNSEEN = Input((), RowType("", {}))
+"""An event that a condition may not name, since it comes later."""
+
+
+def _stream_names(basic: tree.Basic) -> tuple[str, ...]:
+    """The names of an element's stream, of an inner one with its sign and without."""
+    return (basic.stream.name, qualified(basic.stream)) if basic.stream.inner else (basic.stream.name,)
+
+
+def _basics(step: tree.Step, known: bool = False) -> list[tree.Basic]:
+    """The elements of a step in the order of the text; `known`: in that in which conditions know them, where of two events
+    that `and` or `or` joins the left one may name the right one."""
     match step:
         case tree.Every():
-            return _basics(step.step)
+            return _basics(step.step, known)
         case tree.Group():
-            return [basic for inner in step.steps for basic in _basics(inner)]
+            return [basic for inner in step.steps for basic in _basics(inner, known)]
         case tree.Logical():
-            return [step.left, step.right]
+            return [step.right, step.left] if known and not step.right.absent else [step.left, step.right]
         case tree.Basic():
             return [step]
 

@@ -18,10 +18,10 @@ UNITS = {
     "hour": 3_600_000,
     "day": 86_400_000,
     "week": 604_800_000,
-    "month": 2_630_000_000,
-    "year": 31_556_900_000,
+    "month": 2_592_000_000,
+    "year": 31_536_000_000,
 }
-"""Milliseconds of a unit, by the word it begins with; a month and a year are mean ones."""
+"""Milliseconds of a unit, by the word it begins with; a month is 30 days, a year 365."""
 
 
 def place_of(meta: Meta) -> tree.Place:
