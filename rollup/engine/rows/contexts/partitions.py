@@ -43,7 +43,10 @@ class Partition:
         self.variables: dict[str, Any] = component.runner.environment.variables
 
     def narrow(self, stream: str) -> Narrowing:
-        """What the levels of the context add to a filter over a stream."""
+        """What the levels of the context add to a filter over a stream: of a window of the context, what fits into it."""
+        component = self.component
+        if self.context and stream in component.stores and component.context_of(stream) == self.context:
+            return {}, lambda row: component.store(stream, self).fits(row)
         equals: dict[int, Any] = {}
         test: Test | None = None
         for each in self._narrowings:

@@ -86,6 +86,10 @@ class Store(Instance, ABC):
         """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
         return self.content()
 
+    def fits(self, row: Row) -> bool:
+        """Whether a row that comes in as an event is one of this partition."""
+        return True
+
     @abstractmethod
     def find(self, key: Key) -> Row | None:
         """The row of a key."""

@@ -66,7 +66,8 @@ def seen_as(
 def check_context(statement: sm.Statement, context: Context, catalog: Catalog) -> None:
     """Raise PlanError where a statement hears no stream by whose events the partitions of its context are told apart.
 
-    Named windows and tables that it follows are no streams; a pattern over a named window hears its inserts.
+    Named windows and tables that it follows are no streams; a pattern over a named window hears its inserts, which in a
+    window of the context belong to a partition by their keys.
     """
     nodes, body = list(descendants(statement.body)), statement.body
     followed = {id(each.source) for each in nodes if isinstance(each, (Stream, Trigger))}
@@ -77,8 +78,11 @@ def check_context(statement: sm.Statement, context: Context, catalog: Catalog) -
     }
     if isinstance(body, (sm.CreateWindow, sm.UpdateStream)) and body.type is not None:
         heard.add(body.type)
+    own = any(each in catalog.stores and catalog.stores[each].context == context.name for each in heard)
     for name, level in context.levels:
         streams = _streams(level)
+        if own and isinstance(level, Keyed):
+            continue
         if heard and streams and heard.isdisjoint(streams):
             what = f"context {name} has partitions of {' and '.join(streams)}, and this reads {' and '.join(sorted(heard))}"
             raise problem(what, statement, f"name {min(heard)} in the context too, or leave `context {name}` out")
