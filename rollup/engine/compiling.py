@@ -37,11 +37,12 @@ from rollup.engine.expressions import (
 )
 from rollup.engine.operators import AS_KEY
 from rollup.engine.row import Row
-from rollup.engine.types import Kind
+from rollup.engine.types import DataType, Kind
 
 Evaluate = Callable[[Any, Any, Any], Any]
 """`f(r, s, e)`: the rows of the inputs, the slots, the environment."""
 _TOGETHER = 8
+_NO_KEYS_YET = (Kind.LIST, Kind.DOUBLE, Kind.FLOAT, Kind.ANY)
 Part = TypeVar("Part")
 
 
@@ -56,13 +57,18 @@ def compiled_row(exprs: Sequence[Expr]) -> Evaluate:
 
 
 def compiled_key(exprs: Sequence[Expr]) -> Evaluate:
-    """The function of values by which rows are told apart: a list is its elements."""
-    return compiled_row(as_keys(exprs) if any(expr.type.kind is Kind.LIST for expr in exprs) else exprs)
+    """The function of values by which rows are told apart: a list is its elements, and NaN is NaN."""
+    return compiled_row(exprs if all(is_key(expr.type) for expr in exprs) else as_keys(exprs))
 
 
 def as_keys(exprs: Sequence[Expr]) -> list[Expr]:
     """Expressions whose values can be keys."""
-    return [Call(AS_KEY, (expr,), expr.type) if expr.type.kind is Kind.LIST else expr for expr in exprs]
+    return [expr if is_key(expr.type) else Call(AS_KEY, (expr,), expr.type) for expr in exprs]
+
+
+def is_key(type: DataType) -> bool:
+    """Whether each value of a type is a key as it is; lists are none, nor is what is no number."""
+    return type.kind not in _NO_KEYS_YET
 
 
 def predicate(expr: Expr | None) -> Callable[[Any, Any, Any], bool]:

@@ -24,6 +24,7 @@ from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.aggregates.helpers import HELPERS
 from rollup.engine.compiling import Source
 from rollup.engine.expressions import Const, Expr
+from rollup.engine.row import comparable
 from rollup.engine.types import DataType
 
 Direction = Literal["enter", "leave"]
@@ -170,16 +171,18 @@ class Fold:
 
 def enter_distinct(counts: dict[Any, int], value: Any) -> bool:
     """Count a value that comes; whether it is the first of its kind."""
-    counts[value] = counts.get(value, 0) + 1
-    return counts[value] == 1
+    key = comparable(value)
+    counts[key] = counts.get(key, 0) + 1
+    return counts[key] == 1
 
 
 def leave_distinct(counts: dict[Any, int], value: Any) -> bool:
     """Count a value that leaves; whether it was the last of its kind."""
-    counts[value] = counts.get(value, 0) - 1
-    if counts[value] > 0:
+    key = comparable(value)
+    counts[key] = counts.get(key, 0) - 1
+    if counts[key] > 0:
         return False
-    del counts[value]
+    del counts[key]
     return True
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rollup.engine.ranges import Bounds, Intervals
-from rollup.engine.row import Row
+from rollup.engine.row import NAN, Row, comparable
 from rollup.engine.timers import Order
 
 Test = Callable[[Row], bool]
@@ -25,6 +25,15 @@ def both_tests(one: Test | None, other: Test | None) -> Test | None:
     if one is None or other is None:
         return one or other
     return lambda row: one(row) and other(row)
+
+
+def equal(values: Sequence[Any], equals: Mapping[int, Any]) -> bool:
+    """Whether values are, at some places, the same keys as others.
+
+    >>> equal((1, float("nan")), {1: float("nan")}), equal((1, 2.0), {0: 2})
+    (True, False)
+    """
+    return comparable([values[place] for place in equals]) == comparable(list(equals.values()))
 
 
 class Receiver(Protocol):
@@ -134,9 +143,9 @@ class FilterIndex:
         for places, lookup in self._lookups.items():
             if len(places) == 1:
                 wanted = values[places[0]]
-                bucket = lookup.get(wanted) if wanted is not None else None
+                bucket = lookup.get(wanted if wanted == wanted else NAN) if wanted is not None else None
             else:
-                wanted = tuple([values[place] for place in places])
+                wanted = tuple([value if (value := values[place]) == value else NAN for place in places])
                 bucket = lookup.get(wanted) if None not in wanted else None
             if bucket is not None:
                 bucket.passing(row, found)
@@ -222,9 +231,10 @@ def _order(entry: Entry) -> tuple[Order, int]:
 
 
 def _key(equals: Mapping[int, Any]) -> tuple[tuple[int, ...], Any]:
-    """Where the values stand, and the values: one alone, several as a tuple."""
+    """Where the values stand, and the values as keys: one alone, several as a tuple."""
     places = tuple(sorted(equals))
-    return places, equals[places[0]] if len(places) == 1 else tuple(equals[place] for place in places)
+    values = tuple(comparable(equals[place]) for place in places)
+    return places, values[0] if len(places) == 1 else values
 
 
 def _fits(value: Any, text: bool) -> bool:

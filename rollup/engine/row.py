@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -26,13 +27,21 @@ class Row:
         return f"Row({self.id}, {self.values!r})"
 
 
+NAN = math.nan
+"""What is no number, as a key: it equals nothing but the very same object."""
+
+
 def comparable(value: Any) -> Any:
-    """A value that can be a key: rows by identity of content, lists as tuples."""
+    """A value that can be a key: rows by identity of content, lists as tuples; what is no number is one and the same key.
+
+    >>> {comparable([1, float("nan")]), comparable([1, float("nan")])}, comparable(2.0)
+    ({(1, nan)}, 2.0)
+    """
     if isinstance(value, Row):
         return ("row", comparable(value.values))
     if isinstance(value, (list, tuple)):
         return tuple(comparable(each) for each in cast("Sequence[Any]", value))
-    return value
+    return value if value == value else NAN
 
 
 def listed(value: Any) -> Any:

@@ -22,7 +22,7 @@ from sortedcontainers import SortedList
 
 from rollup.core.errors import StoreError
 from rollup.engine.reals import orderable, ordered_value
-from rollup.engine.row import Row
+from rollup.engine.row import NAN, Row, comparable
 
 _ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS, _VALUES = range(1, 9)
 _HELD = "held"
@@ -158,7 +158,7 @@ class Unpacker:
 
     def unpacked(self, blob: bytes) -> Any:
         """A value of bytes."""
-        return msgpack.unpackb(blob, ext_hook=self._usual, strict_map_key=False, use_list=True)
+        return msgpack.unpackb(blob, ext_hook=self._usual, object_pairs_hook=_pairs, strict_map_key=False)
 
     def _usual(self, code: int, blob: bytes) -> Any:
         if code == _ROW:
@@ -171,13 +171,22 @@ class Unpacker:
         if code == _VALUES:
             return Row(0, tuple(inner))
         if code == _PAIRS:
-            return {key: value for key, value in inner}
-        return {_TUPLE: tuple, _SET: set, _SORTED: _sorted}[code](inner)
+            return _pairs(inner)
+        return {_TUPLE: _key, _SET: set, _SORTED: _sorted}[code](inner)
 
     def _row(self, id: int) -> Row:
         if id not in self._rows:
             self._rows[id] = Row(id, self.unpacked(self._blobs[id]))
         return self._rows[id]
+
+
+def _key(values: list[Any]) -> tuple[Any, ...]:
+    """A tuple may be a key, and what is no number is the same one."""
+    return tuple([value if value == value else NAN for value in values])
+
+
+def _pairs(found: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    return {comparable(key): value for key, value in found}
 
 
 def _sorted(values: Iterable[Any]) -> SortedList:

@@ -17,6 +17,7 @@ from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
 from rollup.engine.operators import single
 from rollup.engine.reals import orderable, ordered_value
+from rollup.engine.row import comparable
 
 
 def mean(total: Any, n: int) -> Any:
@@ -74,8 +75,8 @@ def per_time(amount: float, span: int) -> float:
 
 def add_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
     """The values of a set come."""
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
+    for key in map(comparable, values):
+        counts[key] = counts.get(key, 0) + 1
 
 
 def drop_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
@@ -86,10 +87,11 @@ def drop_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
 
 def drop_one(counts: dict[Any, int], value: Any) -> None:
     """One occurrence of a value less; the last takes the value with it."""
-    if counts.get(value, 0) <= 1:
-        counts.pop(value, None)
+    key = comparable(value)
+    if counts.get(key, 0) <= 1:
+        counts.pop(key, None)
     else:
-        counts[value] -= 1
+        counts[key] -= 1
 
 
 def add_counts(counts: dict[Any, int], more: Mapping[Any, int]) -> None:

@@ -247,7 +247,7 @@ EPL = Language(
         "faf": "Requests with parameters and indexes",
         "join": "Joins",
         "filter": "Filters: types, nulls",
-        "key": "Arrays as keys",
+        "key": "Keys: arrays, what is no number",
         "nw": "Named windows",
         "out": "Output rates, timers late",
         "outspan": "Output rates, timers on time",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.compiling import compiled, compiled_key, predicate
-from rollup.engine.index import Entry, both_tests
-from rollup.engine.row import Row
+from rollup.engine.index import Entry, both_tests, equal
+from rollup.engine.row import Row, comparable
 from rollup.engine.rows.contexts.conditions import (
     Condition,
     EventCondition,
@@ -141,8 +141,7 @@ class Node:
             if row is None or self.children or not isinstance(each, EventCondition) or each.filter.stream != stream:
                 continue
             entry = entry_of(each.filter, self, 0, self._environment, self._outer)
-            same = all(row.values[place] == value for place, value in entry.equals.items())
-            if same and (entry.test is None or entry.test(row)):
+            if equal(row.values, entry.equals) and (entry.test is None or entry.test(row)):
                 self._started({each.tag: row} if each.tag else {})
 
     def _drop(self, child: Child, ending: bool) -> None:
@@ -238,7 +237,7 @@ class Node:
         places = next((each.places for each in level.streams if each.filter.stream == stream), None)
         if places is None:
             return
-        key = tuple(row.values[place] for place in places)
+        key = comparable([row.values[place] for place in places])
         if key in self.children:
             return
         properties: dict[str, Any] = {f"key{place + 1}": value for place, value in enumerate(key)}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollup.engine.row import Row
+from rollup.engine.row import Row, comparable
 from rollup.engine.rows.cycles.partitions import Seen
 from rollup.engine.rows.windows.base import Host
 
@@ -58,7 +58,7 @@ class Correlation:
         for place, part in enumerate(seen):
             for row in part.dead:
                 self._leaves(place, row, found)
-                left.add(row.values[self._spec.identity[place]])
+                left.add(self._identity(place, row))
         touched = dict[Any, None]()
         for place, part in enumerate(seen):
             for row in part.new:
@@ -70,8 +70,11 @@ class Correlation:
                 del self._known[identity]
         return [row for rows in found for row in rows]
 
+    def _identity(self, place: int, row: Row) -> Any:
+        return comparable(row.values[self._spec.identity[place]])
+
     def _leaves(self, place: int, row: Row, found: list[list[Row]]) -> None:
-        known = self._known.get(row.values[self._spec.identity[place]])
+        known = self._known.get(self._identity(place, row))
         if known is None or place not in known.rows:
             return
         for number, pattern in enumerate(self._spec.patterns):
@@ -85,7 +88,7 @@ class Correlation:
                     marks.discard(number)
 
     def _comes(self, place: int, row: Row) -> Any:
-        identity = row.values[self._spec.identity[place]]
+        identity = self._identity(place, row)
         known = self._known.setdefault(identity, Known())
         known.rows[place] = row
         for number, pattern in enumerate(self._spec.patterns):
@@ -123,6 +126,6 @@ class Correlation:
     def restore(self, state: Any) -> None:
         """Go on from a snapshot."""
         self._known = {
-            identity: Known(dict(rows), set(armed), set(tainted), set(fired))
+            comparable(identity): Known(dict(rows), set(armed), set(tainted), set(fired))
             for identity, rows, armed, tainted, fired in state
         }

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
-from rollup.engine.row import Row
+from rollup.engine.row import Row, comparable
 from rollup.engine.rows.cycles.windows import CycleWindow, TumblingSpec, WindowSpec, rows_in
 from rollup.engine.rows.windows.base import Host
 from rollup.engine.types import Kind
@@ -129,7 +129,7 @@ class Partition:
         """A row waits to be taken in, `at` its time where it carries none; False when the filter drops it."""
         if self.spec.where is not None and not self._passes((row,), (), None):
             return False
-        key = tuple(row.values[place] for place in self.spec.key)
+        key = comparable([row.values[place] for place in self.spec.key])
         number = self._numbers.get(key)
         if number is None:
             number = self._begin(key)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.row import comparable
 from rollup.engine.rows.deliveries.item import Item
 from rollup.engine.rows.deliveries.queries import Query, QuerySpec, Write, streams_of
 from rollup.engine.rows.deliveries.selecting import Selected
@@ -89,7 +90,7 @@ class Partition:
         environment = self._app.runner.environment
         if stream in self._values:
             key = self._values[stream](item.rows, (item.time,), environment)
-            return [] if key is None else [key]
+            return [] if key is None else [comparable(key)]
         return [name for test, name in self._ranges[stream] if test(item.rows, (item.time,), environment)]
 
     def _give(self, key: Any, stream: str, chunk: Sequence[Item]) -> None:
@@ -127,8 +128,8 @@ class Partition:
         """The queries of each key."""
         if self._spec.purge is not None:
             state, used, due = state
-            self._used = {key: at for key, at in used}
+            self._used = {comparable(key): at for key, at in used}
             self._ask(due)
         for key, states in state:
-            for query, inner in zip(self._queries(key), states, strict=True):
+            for query, inner in zip(self._queries(comparable(key)), states, strict=True):
                 query.restore(inner)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.compiling import compiled_key, compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold, Group
 from rollup.engine.reals import orderable
@@ -54,7 +54,7 @@ class Selector:
 
     def __init__(self, spec: Selection, host: Host) -> None:
         self.spec, self._host = spec, host
-        self._columns, self._key = compiled_row(spec.columns), compiled_row(spec.group_by)
+        self._columns, self._key = compiled_row(spec.columns), compiled_key(spec.group_by)
         self._fold, self._having = Fold(spec.calls), predicate(spec.having)
         self._groups: dict[Any, Group] = {}
 

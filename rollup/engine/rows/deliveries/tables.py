@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.row import Row
+from rollup.engine.row import Row, comparable
 from rollup.engine.rows.deliveries.queries import ChangeSpec
 from rollup.engine.rows.deliveries.selecting import Selected
 from rollup.engine.rows.windows.base import Host
@@ -27,7 +27,7 @@ class Table:
 
     def insert(self, values: Sequence[Any]) -> bool:
         """A row more; False when its key is there already."""
-        key = tuple(values[place] for place in self._key)
+        key = self._of(values)
         if self._key and key in self._keys:
             self.refused += 1
             return False
@@ -39,11 +39,11 @@ class Table:
     def delete(self, row: Row) -> None:
         """A row less."""
         self._rows.pop(row.id, None)
-        self._keys.pop(tuple(row.values[place] for place in self._key), None)
+        self._keys.pop(self._of(row.values), None)
 
     def change(self, row: Row, values: Sequence[Any]) -> None:
         """Other values for a row, in its place; to another row's key it is refused."""
-        before, after = (tuple(each[place] for place in self._key) for each in (row.values, values))
+        before, after = self._of(row.values), self._of(values)
         if self._key and after != before and after in self._keys:
             self.refused += 1
             return
@@ -59,8 +59,12 @@ class Table:
         """The rows."""
         self._rows, self._keys = {row.id: row for row in state[0][0]}, {}
         for row in self._rows.values():
-            self._keys[tuple(row.values[place] for place in self._key)] = row.id
+            self._keys[self._of(row.values)] = row.id
         self.refused = state[1]
+
+    def _of(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The key of a row."""
+        return comparable([values[place] for place in self._key])
 
 
 class Change:

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rollup.core.errors import QueryError
-from rollup.engine.compiling import predicate
+from rollup.engine.compiling import is_key, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
+from rollup.engine.index import equal
 from rollup.engine.row import NOTHING, Delta, Row, comparable, listed, together
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.keyed import Finder, Key, findable
 from rollup.engine.rows.windows.base import Kept, WindowSpec
 from rollup.engine.timers import Order, Phase
-from rollup.engine.types import Kind, RowType
+from rollup.engine.types import RowType
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
@@ -163,7 +164,7 @@ class NamedWindow(Store):
         stream, places = self.spec.seen
         event = Row(row.id, tuple(None if place is None else row.values[place] for place in places))
         equals, test = self.partition.narrow(stream)
-        return all(event.values[place] == value for place, value in equals.items()) and (test is None or test(event))
+        return equal(event.values, equals) and (test is None or test(event))
 
     def start(self) -> None:
         """Rows of another store come in, silently."""
@@ -302,7 +303,8 @@ class Table(Store):
         self.spec, self.statement = spec, statement
         self.unique.append(UniqueIndex(name, spec.keys))
         kinds = list(spec.type.fields.values())
-        self._lists = any(kinds[place].kind is Kind.LIST for place in spec.keys)
+        self._keys = all(is_key(kinds[place]) for place in spec.keys)
+        """Whether the values are keys as they are."""
         self._rows: dict[Key, Row] = {}
         self._slots: dict[Key, dict[str, list[Any]]] = {}
 
@@ -368,7 +370,7 @@ class Table(Store):
         if key not in self._rows:
             values: list[Any] = [None] * len(self.spec.type.fields)
             for place, value in zip(self.spec.keys, key, strict=True):
-                values[place] = listed(value) if self._lists else value
+                values[place] = value if self._keys else listed(value)
             self._rows[key] = self._started(self.row(values))
         found = self._slots.setdefault(key, {})
         return [found.setdefault(column, fold.start()) for column, fold in zip(columns, folds, strict=True)]
@@ -406,4 +408,4 @@ class Table(Store):
 
     def _key_of(self, row: Row) -> Key:
         key = tuple([row.values[place] for place in self.spec.keys])
-        return comparable(key) if self._lists else key
+        return key if self._keys else comparable(key)
