@@ -154,6 +154,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def constant(call: Call) -> bool:
+    """Whether a call is of constants alone, so that it is worked out once."""
+    return all(isinstance(arg, Const) for arg in call.args)
+
+
 def inputs_read(exprs: Iterable[Expr | None]) -> set[int]:
     """The inputs whose rows expressions read."""
     inside = (each for expr in exprs if expr is not None for each in walk(expr))

@@ -11,7 +11,6 @@ import numpy as np
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.garbage import AT_A_TIME, uncollected
-from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.columns.running.placing import Placed
@@ -137,13 +136,12 @@ class Engine:
 
     def _send(self, stream: str, events: Events, times: Ints | None) -> None:
         make = self._component.runner.row
-        columns = events.whole(make) if self._columns.wants(stream, len(events)) else None
-        if columns is None:
-            self._one_by_one(stream, events, times)
-            return
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
-        batch = Batch.of(columns, instants, stream=stream)
+        batch = events.batch(stream, instants, make) if self._columns.wants(stream, len(events)) else None
+        if batch is None:
+            self._one_by_one(stream, events, times)
+            return
         told = self._columns.send(stream, batch, times is not None)
         self._hearing.tell(told)
         if told.problem is not None:
@@ -168,10 +166,9 @@ class Engine:
 
     def _told(self, stream: str, events: Events, times: Ints) -> Told:
         make = self._component.runner.row
-        columns = events.whole(make) if self._columns.wants(stream, len(events)) else None
-        if columns is None:
+        batch = events.batch(stream, times, make) if self._columns.wants(stream, len(events)) else None
+        if batch is None:
             return self._each(stream, events, times)
-        batch = Batch.of(columns, times, stream=stream)
         return self._columns.send(stream, batch, timed=True)
 
     def _each(self, stream: str, events: Events, times: Ints) -> Told:

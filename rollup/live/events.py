@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.evaluate import field
+from rollup.engine.columns.groups import Ints
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.fitting import LIMITS, double, fitting_columns, is_text
@@ -140,17 +143,18 @@ class Events:
             return zip(*(column.to_pylist() for column in self.columns), strict=True)
         return (values(self.kinds, event, make) for event in self.given)
 
-    def whole(self, make: Make) -> tuple[pa.Array, ...] | None:
-        """The events as columns; None where a value has no column, or one of them does not fit."""
-        if self.columns is not None or any(kind.arrow is None for kind in self.kinds.fields.values()):
-            return self.columns
+    def batch(self, stream: str, times: Ints, make: Make) -> Batch | None:
+        """The events as a batch, each at its instant; None where one of them does not fit."""
+        if self.columns is not None:
+            return Batch.of(self.columns, times, stream=stream)
         try:
-            found = list(zip(*(values(self.kinds, event, make) for event in self.given), strict=True))
+            found = [values(self.kinds, event, make) for event in self.given]
         except QueryError:
             return None
-        return tuple(
-            pa.array(column, kind.arrow) for column, kind in zip(found, self.kinds.fields.values(), strict=True)
-        )
+        kinds = self.kinds.fields.values()
+        columns = [field(column, kind) for column, kind in zip(zip(*found, strict=True), kinds, strict=True)]
+        whole = all(kind.arrow is not None for kind in kinds)
+        return Batch.of(columns, times, stream=stream, given=None if whole else found)
 
 
 def _columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:

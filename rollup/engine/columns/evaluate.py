@@ -17,7 +17,7 @@ from rollup.core.errors import PlanError
 from rollup.core.untyped import pc
 from rollup.engine import operators as op
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind
@@ -82,6 +82,21 @@ def arrow(kind: DataType) -> pa.DataType:
     return kind.arrow
 
 
+def carried(kind: DataType) -> pa.DataType:
+    """The Arrow type of a field of events: of values that are open in shape (decimals, lists, rows) nothing is carried."""
+    return kind.arrow or pa.null()
+
+
+def field(values: Sequence[Any], kind: DataType) -> pa.Array:
+    """A field of some events as a column, from its value in each.
+
+    >>> from rollup.engine.types import DECIMAL, LONG
+    >>> field([1, None], LONG).to_pylist(), field(["0.5", "1.5"], DECIMAL).to_pylist()
+    ([1, None], [None, None])
+    """
+    return pa.nulls(len(values)) if kind.arrow is None else pa.array(values, kind.arrow)
+
+
 def plain(column: pa.Array) -> pa.Array:
     """A column as values: codes of a dictionary are looked up."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
@@ -113,7 +128,7 @@ def _operand(expr: Expr, columns: Columns, rows: int) -> Any:
 def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
     if expr.op is op.FIT_LONG and isinstance(expr.args[0], Call):
         return _fitting(expr, expr.args[0], columns, rows)
-    if all(isinstance(arg, Const) for arg in expr.args):
+    if constant(expr):
         value = compiled(expr)((), (), None)
         return pa.repeat(pa.scalar(value, arrow(expr.type)), rows)
     args = [_operand(arg, columns, rows) for arg in expr.args]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
@@ -14,16 +15,15 @@ from rollup.engine.columns.cores.queued import aggregates, over_stream
 from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import PatternInput, Select, StreamInput
-from rollup.engine.types import RowType
+from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
+from rollup.engine.types import DataType, RowType
 
 
 def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> Core | str:
     """The core that runs a statement over the events of the streams that it reads, or the first reason why none does."""
     if not isinstance(plan, Select):
         return f"the statement {type(plan).__name__}"
-    kinds = [kind for stream in reads.values() for kind in stream.fields.values()]
-    reason = general(plan) or first(against(Field(0, i, kind)) for i, kind in enumerate(kinds))
+    reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason
     if _hears_leaving(plan, context):
@@ -40,6 +40,18 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
     return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)
+
+
+def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> str | None:
+    """The first reason against what is read of fields that have no column; those that nobody reads are no reason."""
+    found = list[DataType]()
+    if plan.projection.whole:
+        found += [kind for stream in reads.values() for kind in stream.fields.values()]
+    for part in descendants([plan.inputs, plan.own_inputs, context]):
+        if isinstance(part, Filter) and part.stream in reads:
+            kinds = list(reads[part.stream].fields.values())
+            found += [kinds[place] for place, _ in part.equals]
+    return first(against(Field(0, 0, kind)) for kind in found)
 
 
 def _hears_leaving(plan: Select, context: Context | None) -> bool:

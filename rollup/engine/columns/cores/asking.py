@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import arrow, evaluate
+from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, walk
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
@@ -47,7 +47,7 @@ class Asked:
         """What concerns the sub-query of a batch: its events, or the clock alone."""
         if batch.stream == self.core.filter.stream:
             return batch
-        return Batch.nothing([arrow(kind) for kind in self.type.fields.values()], batch.now)
+        return Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ TIMER = -1
 class Batch:
     """Events of one stream in order: a column a field, the instant of each event, and the instant the clock ends at.
 
-    `stream` says which, to a core that reads several.
+    `stream` says which, to a core that reads several. `given`: the values of each event, where a field has no column.
 
     >>> Batch.of([pa.array(["a", "b"])], [5, 5]).now
     5
@@ -34,9 +34,17 @@ class Batch:
     times: Ints
     now: int
     stream: str = ""
+    given: Sequence[Sequence[Any]] | None = None
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array], times: Any, now: int | None = None, stream: str = "") -> Batch:
+    def of(
+        cls,
+        columns: Sequence[pa.Array],
+        times: Any,
+        now: int | None = None,
+        stream: str = "",
+        given: Sequence[Sequence[Any]] | None = None,
+    ) -> Batch:
         """A batch; the clock ends at the last event unless `now` says later.
 
         Raises QueryError for times that go back.
@@ -45,7 +53,7 @@ class Batch:
         if len(instants) > 1 and bool((instants[1:] < instants[:-1]).any()):
             raise QueryError("the times of a batch go back", hint="order its events by their instants")
         last = int(instants[-1]) if len(instants) else 0
-        return cls(tuple(columns), instants, last if now is None else max(now, last), stream)
+        return cls(tuple(columns), instants, last if now is None else max(now, last), stream, given)
 
     @classmethod
     def nothing(cls, types: Sequence[pa.DataType], now: int) -> Batch:
@@ -56,6 +64,14 @@ class Batch:
     def rows(self) -> int:
         """How many events."""
         return len(self.times)
+
+    def values(self, places: Ints) -> Iterable[Sequence[Any]]:
+        """The values of the events at some places."""
+        if self.given is not None:
+            return [self.given[place] for place in places.tolist()]
+        taken = self.columns if len(places) == self.rows else [c.take(pa.array(places)) for c in self.columns]
+        lists = [column.to_pylist() for column in taken]
+        return zip(*lists, strict=True) if lists else itertools.repeat((), len(places))
 
     def part(self, begin: int, end: int) -> Batch:
         """The events from one place up to another; the clock ends where they end."""

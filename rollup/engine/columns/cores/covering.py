@@ -10,7 +10,7 @@ from rollup.engine import decimals
 from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children, constant
 from rollup.engine.rows.plans import Filter, Finish, Select
 from rollup.engine.types import DataType, Kind
 
@@ -46,7 +46,7 @@ def against(expr: Expr | None) -> str | None:
             return first(map(against, children(expr)))
         case Case():
             return first(against(child) for child in children(expr) if not _null(child))
-        case Call() if all(isinstance(arg, Const) for arg in expr.args):
+        case Call() if constant(expr):
             return _constants(expr)
         case Call():
             known = [arg for arg in expr.args if takes(expr.op) or not _null(arg)]

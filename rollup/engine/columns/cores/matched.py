@@ -20,7 +20,7 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
 from rollup.engine.columns.cores.keys import ordered
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate, flags, plain
+from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, plain
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import All, Call, Expr, Field, walk
 from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
@@ -133,7 +133,7 @@ class Matched:
     @cached_property
     def _schema(self) -> pa.Schema:
         names = [f"field{i}" for i in range(len(self.type.fields))]
-        kinds = [arrow(kind) for kind in self.type.fields.values()]
+        kinds = [carried(kind) for kind in self.type.fields.values()]
         return pa.schema([("time", pa.int64()), *zip(names, kinds, strict=True)])
 
     def start(self, now: int) -> State:
@@ -227,8 +227,7 @@ def matched(plan: Select, type: RowType) -> Matched | str:
     tests = [None if begin.test is None else of_one_event(begin.test), own]
     filters = [Filter(node.stream, (), test) for node, test in zip((begin, end), tests, strict=True)]
     columns = None if plan.projection.whole else tuple(_flat(c, len(type.fields)) for c in plan.projection.columns)
-    untyped = first(against(Field(0, 0, kind)) for kind in type.fields.values())
-    reason = first(map(filtered, filters)) or untyped or first(map(against, columns or ()))
+    reason = first(map(filtered, filters)) or first(map(against, columns or ()))
     limit = input.pattern.limit
     return reason or Matched(filters[0], filters[1], key, span, limit, type, columns, compared)
 

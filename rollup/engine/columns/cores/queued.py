@@ -18,7 +18,7 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded, folded, shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, Taken, filter_project
-from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.columns.evaluate import carried, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Field
@@ -87,7 +87,7 @@ class Queued(Folded):
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
-        fields = [pa.field(f"field{i}", arrow(kind)) for i, kind in enumerate(self.type.fields.values())]
+        fields = [pa.field(f"field{i}", carried(kind)) for i, kind in enumerate(self.type.fields.values())]
         content = pa.schema([pa.field("time", pa.int64()), pa.field("group", pa.int64()), *fields])
         return content, super()._schemas[1]
 

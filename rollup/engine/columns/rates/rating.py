@@ -7,7 +7,7 @@ from dataclasses import replace
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued, over_stream
-from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const
@@ -52,7 +52,7 @@ def rated(plan: Select, stream: RowType) -> Rated | Firsts | str:
     lazy = mode == "default" and isinstance(core, Folded) and bool(core.calls)
     if lazy and isinstance(core, Queued) and core.batches:
         return "aggregates of batches that an output works out"
-    kinds = tuple(arrow(kind) for kind in stream.fields.values())
+    kinds = tuple(carried(kind) for kind in stream.fields.values())
     return Rated(core, kinds, shows, *pace, total, lazy, plan.emitted)
 
 

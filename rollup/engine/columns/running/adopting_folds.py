@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.evaluate import arrow, evaluate
+from rollup.engine.columns.evaluate import evaluate, field
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.keyed import Grouped
@@ -83,9 +83,7 @@ def _groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.
     """Groups as the state has them."""
     columns: list[list[Any]] = [[key for key, _, _ in groups], [count for _, _, count in groups]]
     columns += [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )
+    return pa.table([pa.array(column, slot.type) for column, slot in zip(columns, schema, strict=True)], schema=schema)
 
 
 def groups_of(core: Folded, kind: Any, wanted: Sequence[Any] = ()) -> list[tuple[Any, list[Any], int]]:
@@ -110,6 +108,5 @@ def _key(core: Folded, key: Sequence[Any]) -> Any:
 
 def table_of(rows: Sequence[Row], stream: RowType) -> pa.Table:
     """Rows as columns."""
-    kinds = [arrow(kind) for kind in stream.fields.values()]
-    columns = [pa.array([row.values[i] for row in rows], kind) for i, kind in enumerate(kinds)]
-    return pa.table(columns, names=[f"field{i}" for i in range(len(kinds))])
+    columns = [field([row.values[i] for row in rows], kind) for i, kind in enumerate(stream.fields.values())]
+    return pa.table(columns, names=[f"field{i}" for i in range(len(columns))])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from rollup.core.errors import RollupError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import Family, families, may_join
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
 from rollup.engine.columns.running.clocks import phase
@@ -228,7 +227,7 @@ class Columns:
             return Given(Batch(found.columns, found.times, now, stream), found.path, began)
         kinds = self._type_of(stream)
         assert kinds is not None
-        nothing = Batch.nothing([arrow(kind) for kind in kinds.fields.values()], now)
+        nothing = Batch.nothing([carried(kind) for kind in kinds.fields.values()], now)
         return Given(replace(nothing, stream=stream), SENT, began)
 
     def _part(self, given: Given, name: str) -> Batch:
@@ -326,10 +325,7 @@ class Columns:
         runner, kinds = self._component.runner, self._type_of(stream)
         some = None if kinds is None else self.sieve.passing(kinds, batch.columns, runner.resting)
         places = np.arange(batch.rows) if some is None else np.flatnonzero(some)
-        columns = batch.columns if some is None else [column.filter(some) for column in batch.columns]
-        lists = [column.to_pylist() for column in columns]
-        rows = zip(*lists, strict=True) if lists else repeat((), len(places))
-        for place, at, values in zip(places.tolist(), batch.times[places].tolist(), rows, strict=True):
+        for place, at, values in zip(places.tolist(), batch.times[places].tolist(), batch.values(places), strict=True):
             sent: Row | None = None
             try:
                 if timed:

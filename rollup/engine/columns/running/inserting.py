@@ -12,7 +12,7 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
-from rollup.engine.columns.evaluate import arrow
+from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -72,7 +72,7 @@ class Inserted:
     @classmethod
     def of(cls, output: Output, target: Target, into: RowType, order: int, path: Path) -> Inserted:
         """What a statement gave for rows with that path."""
-        kinds = [arrow(kind) for kind in into.fields.values()]
+        kinds = [carried(kind) for kind in into.fields.values()]
         columns = [
             pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
             for place, kind in zip(target.columns, kinds, strict=True)

@@ -18,7 +18,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.evaluate import arrow, plain
+from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
@@ -48,8 +48,8 @@ class ColumnInstance(Instance):
     ) -> None:
         super().__init__(name, (), (), where, order)
         self.plan, self.core, self._streams = plan, core, tuple(reads)
-        self._kinds = [[arrow(kind) for kind in kinds.fields.values()] for kinds in reads.values()]
-        self._types = self._kinds[0]
+        self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
+        self._types = [carried(kind) for kind in self._kinds[0]]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
         inner = core.core if isinstance(core, Rated | Firsts) else core
         self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
@@ -90,7 +90,7 @@ class ColumnInstance(Instance):
         """One event of the stream that the one input stands for."""
         if self.alive:
             (place,) = inputs
-            columns = [pa.array([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
+            columns = [field([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
             self._tell(self.take(Batch.of(columns, [self.runner.now], stream=self._streams[place])))
             self.ask_timers()
 
