@@ -113,6 +113,7 @@ COVERED = {
     "each leaving last": "select irstream symbol, price, sum(price) as s from S#length(3) group by symbol "
     "having sum(price) > 10 output last every 3 events",
     "each leaving first": "select irstream symbol, sum(price) as s from S#length(3) output first every 3 events",
+    "groups leaving last": "select irstream symbol, price from S#length(1) group by symbol output last every 5 events",
     "batch last": "select symbol, sum(price) as s from S#time_batch(25 msec) group by symbol output last every 40 msec",
     "batch all": "select irstream symbol, sum(price) as s, count(*) as n from S#length_batch(3) group by symbol "
     "output all every 20 msec",
@@ -159,6 +160,7 @@ SEVERAL = [
     ["two of each", "some of each", "unique", "removed"],
     ["keyed", "partitions", "members", "seldom"],
     ["members", "keyed", "partitions", "removed"],
+    ["groups leaving last", "removed"],
     ["batch last", "batch all", "batch total last", "batch there"],
 ]
 
@@ -444,6 +446,17 @@ def test_a_batch_window_that_goes_over_takes_the_groups_of_its_waiting_rows_with
         [{"symbol": "a", "s": 1.0}, {"symbol": "b", "s": 10.0}, {"symbol": "c", "s": 4.0}]
     ]
     assert [each.executor for each in engine.plan()] == ["columns"]
+
+
+def test_groups_whose_rows_wait_for_an_output_keep_their_numbers_where_none_of_them_is_in_the_window_any_more() -> None:
+    engines = [Engine(columns=4), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy(COVERED["groups leaving last"], "x")
+        for symbols in ("abc", "cbaba"):
+            engine.send("S", [{"symbol": symbol, "price": float(n), "volume": 1} for n, symbol in enumerate(symbols)])
+    assert engines[0].heard() == engines[1].heard() != []
+    assert [each.executor for each in engines[0].plan()] == ["columns"]
 
 
 def test_an_output_that_a_jump_made_late_shows_what_had_not_left_its_window_by_then() -> None:

@@ -69,7 +69,7 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
         come = len(stamped)
     content, groups = (state.tables[name].schema for name in ("content", "groups"))
     fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
-    found = groups_of(core, kept[KEPT][0], wanted) if core.calls else []
+    found = groups_of(core, kept[KEPT][0], wanted) if core.calls else [(_key(core, key), [], 0) for key in wanted]
     table = _groups_table(core, found, groups)
     numbers, keys = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
     fresh = [(key, core.lines.fold.start(), 0) for key in keys.to_pylist()[len(found) :]]  # of rows that wait
