@@ -54,6 +54,9 @@ COVERED = {
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
     "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",
+    "last of each": "context C select symbol, price, sum(price) as s, max(volume) as m, min(price) as n from S#length(2)",
+    "totals of each": "context C select context.key1 as k, avg(price) as a, count(*) as n, min(price) as m "
+    "from S(volume > 0)#length(3) having count(*) != 2",
     "asking": "select symbol, price - (select avg(price) from S(volume < 3)#length(3)) as d from S(volume >= 1)",
     "asking two": "select symbol, (select sum(price) from R#time(20 msec)) as r, (select count(*) from S#keepall) as n from S",
     "into T": "insert into T select symbol, price * 2 as p, volume as v from S(price > 20)",
@@ -160,6 +163,8 @@ SEVERAL = [
     ["two of each", "some of each", "unique", "removed"],
     ["keyed", "partitions", "members", "seldom"],
     ["members", "keyed", "partitions", "removed"],
+    ["last of each", "removed"],
+    ["totals of each", "partitions", "keyed"],
     ["groups leaving last", "removed"],
     ["batch last", "batch all", "batch total last", "batch there"],
 ]

@@ -9,7 +9,7 @@ from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.joined import joined
-from rollup.engine.columns.cores.keyed import keyed
+from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.queued import aggregates, over_stream
 from rollup.engine.columns.rates.rating import rated
@@ -36,7 +36,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "a pattern over several streams"
     (stream,) = reads.values()
     if context is not None:
-        return keyed(plan, context, stream)
+        return in_context(plan, context, stream)
     if isinstance(plan.inputs[0], PatternInput):
         return matched(plan, stream)
     return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)

@@ -137,6 +137,8 @@ EACH = [
     "context C select symbol, sum(price) as s from S(price > 20)",
     "context C select context.key1 as k, count(*) as c, avg(volume) as a from S having count(*) > 1",
     "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
+    "context C select symbol, price, sum(price) as s, min(volume) as m from S#length(2)",
+    "context C select context.key1 as k, stddev(price) as d, max(price) as m from S(volume > 0)#length(3)",
 ]
 ASKING = [
     "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
@@ -475,7 +477,7 @@ REFUSED = {
     "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
     "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
     "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",
-    "context C select sum(price) as s from S#length(3)": "an input that is not a plain stream, in a context",
+    "context C select sum(price) as s from S#time(3 msec)": "an input that is not a plain stream, in a context",
     "select a.price from S#length(2) as a, S#length(3) as b": "a join without equal fields of both sides",
     "select a.price from S#length(2) as a, S#length(3) as b where a.price = b.price": (
         "a join without equal fields of both sides"

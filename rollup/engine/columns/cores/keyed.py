@@ -8,6 +8,7 @@ ties comes by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,6 +23,7 @@ from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.projecting import Taken, accepted
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing
+from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Ask, Expr, Field, walk
 from rollup.engine.rows.contexts.levels import Context, Keyed
@@ -92,25 +94,30 @@ class KeyedRows:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """A row for each event that passes."""
-        before: int = state.scalars["now"]
-        partitions = state.tables["partitions"]
-        taken = Taken.of(batch, before, self.began)
-        codes, keys = self._codes.codes(whole(partitions.column("key")), taken.columns[self.key])
-        mask = accepted(self.filter, self.where, taken.columns, len(codes))
-        if mask is not None:
-            passes = flags(mask, len(codes))
-            columns = tuple(column.filter(mask) for column in taken.columns)
-            taken = Taken(columns, taken.times[passes], taken.places[passes], taken.now)
-            codes = codes[passes]
-        rows = len(codes)
+        taken, codes, keys = self.taken(state, batch)
+        partitions, rows = state.tables["partitions"], len(codes)
         slots, results = self.lines.grown(partitions.columns[1:], len(keys)), self.lines.room(rows)
         loop(self._text)(codes, *self.lines.given(taken.columns, rows), *slots, *results)
-        known = pa.table([keys, *map(pa.array, slots)], schema=_partitions(self.kind, self.lines))
         columns = [*taken.columns, keys.take(pa.array(codes)), *self.lines.results(results, rows)]
         found = Output(taken.times, taken.places, tuple(evaluate(each, columns, rows) for each in self.columns))
         passed = passing(self.having, columns, rows)
-        after = State({"partitions": known}, {"now": max(before, batch.now)})
+        after = State({"partitions": self.known(keys, slots)}, {"now": taken.now})
         return after, found if passed is None else found.where(passed)
+
+    def taken(self, state: State, batch: Batch) -> tuple[Taken, Ints, pa.Array]:
+        """The events that the statement takes, the partition of each, and the keys of all partitions then."""
+        taken = Taken.of(batch, state.scalars["now"], self.began)
+        codes, keys = self._codes.codes(whole(state.tables["partitions"].column("key")), taken.columns[self.key])
+        mask = accepted(self.filter, self.where, taken.columns, len(codes))
+        if mask is None:
+            return taken, codes, keys
+        passes = flags(mask, len(codes))
+        columns = tuple(column.filter(mask) for column in taken.columns)
+        return Taken(columns, taken.times[passes], taken.places[passes], taken.now), codes[passes], keys
+
+    def known(self, keys: pa.Array, slots: Sequence[np.ndarray]) -> pa.Table:
+        """The partitions, as the state has them."""
+        return pa.table([keys, *map(pa.array, slots)], schema=_partitions(self.kind, self.lines))
 
 
 @dataclass(frozen=True)
@@ -190,8 +197,8 @@ def _longer(values: np.ndarray, length: int) -> np.ndarray:
     return out
 
 
-def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedRows | str:
-    """The core of aggregates in a keyed context, or the first reason against it."""
+def keyed(plan: Select, context: Context, type: RowType, oldest_first: bool = False) -> KeyedTotals | KeyedRows | str:
+    """The core of aggregates in a keyed context, or the first reason against it; `oldest_first` as in `uncountable`."""
     input, rate, projection = plan.inputs[0], plan.rate, plan.projection
     if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
         return "an input that is not a plain stream, in a context"
@@ -218,7 +225,8 @@ def keyed(plan: Select, context: Context, type: RowType) -> KeyedTotals | KeyedR
     columns = tuple(_keys(fields_for_slots(column, width + 1), width) for column in projection.columns)
     having = None if projection.having is None else _keys(fields_for_slots(projection.having, width + 1), width)
     calls = plan.levels[0].calls
-    reason = first((filtered(began), filtered(input.filter, plan.where))) or first(map(uncountable, calls))
+    reason = first((filtered(began), filtered(input.filter, plan.where)))
+    reason = reason or first(uncountable(call, oldest_first) for call in calls)
     reason = reason or first(against(_keys(each, width)) for each in used)
     if reason is not None:
         return reason

@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
+from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
@@ -46,6 +47,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
     match core:
         case KeyedTotals():
             return _keyed(core, component, name, now), held
+        case KeyedWindows():
+            return _windows(core, component, name, stream, now), held
         case KeyedRows():
             return _partitions(core, component, name, now), held
         case Rated() | Firsts():
@@ -132,6 +135,21 @@ def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> S
         groups = (kept if core.total else kept[0])[0]
         begun.append((partition.properties["key1"], groups[0][1] if groups else fold.start()))
     return State({"partitions": _begun(core, begun, now)}, {"now": now})
+
+
+def _windows(core: KeyedWindows, component: Component, name: str, stream: RowType, now: int) -> State:
+    """The same, with the rows of their windows."""
+    context = component.statements[name].context
+    assert context is not None
+    found = list[tuple[int, Row]]()
+    for number, (_, partition) in enumerate(sorted(component.contexts[context].partitions.items())):
+        window: Sequence[Row] = partition.instances[name].snapshot()[INPUTS][0][0] or ()
+        found += [(number, row) for row in window]
+    found.sort(key=lambda each: each[1].id)
+    rows = table_of([row for _, row in found], stream)
+    groups = pa.array([number for number, _ in found], pa.int64())
+    content = pa.table([groups, *rows.columns], schema=core.schema)
+    return State({**_partitions(core, component, name, now).tables, "content": content}, {"now": now})
 
 
 def _begun(core: KeyedTotals | KeyedRows, begun: Sequence[tuple[Any, Sequence[Any]]], now: int) -> pa.Table:

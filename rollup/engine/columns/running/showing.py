@@ -13,6 +13,7 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
+from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -36,6 +37,10 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return content(core.core, plan, shown, held)
         case KeyedTotals():
             return _partitions(core, state, 0)
+        case KeyedWindows() if not core.total:
+            return _members(core, state)
+        case KeyedWindows():
+            return _partitions(core, state, core.width, core.inside(state))
         case KeyedRows(total=True):
             return _partitions(core, state, core.width)
         case Joined():
@@ -50,9 +55,22 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return []
 
 
-def _partitions(core: KeyedTotals | KeyedRows, state: State, width: int) -> list[tuple[Any, ...]]:
-    """A row a partition, behind the `width` fields of an event, which are not known any more."""
-    groups = _groups(core.lines, state.tables["partitions"], 1, None)
+def _members(core: KeyedWindows, state: State) -> list[tuple[Any, ...]]:
+    """A row for each of the windows' rows, partition by partition."""
+    held = state.tables["content"].sort_by("group")
+    groups = list(_groups(core.lines, state.tables["partitions"], 1, core.inside(state)))
+    values = [
+        ((Row(0, (*row, groups[number][0], *groups[number][1])),), ())
+        for number, *row in zip(*(column.to_pylist() for column in held.columns), strict=True)
+    ]
+    return _shown(core.columns, core.having, values)
+
+
+def _partitions(
+    core: KeyedTotals | KeyedRows, state: State, width: int, held: pa.Table | None = None
+) -> list[tuple[Any, ...]]:
+    """A row a partition, behind the `width` fields of an event, which are not known any more; `held`: what is in windows."""
+    groups = _groups(core.lines, state.tables["partitions"], 1, held)
     values = [((Row(0, (*(None,) * width, key, *slots)),), ()) for key, slots in groups]
     return _shown(core.columns, core.having, values)
 
