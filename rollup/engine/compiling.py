@@ -88,6 +88,22 @@ def row_key(exprs: Sequence[Expr]) -> Callable[..., Callable[[Row], tuple[Any, .
     return _row_key(Same(tuple(as_keys(exprs) if any(expr.type.kind is Kind.LIST for expr in exprs) else exprs)))
 
 
+def shared_test(expr: Expr, e: Any) -> Callable[[Row], bool]:
+    """A condition on a row alone; where it reads nothing beside the row, all who ask for it get the very same function."""
+    return _test_alone(Same((expr,))) or row_test(expr)(e)
+
+
+@lru_cache(maxsize=4096)
+def _test_alone(these: Same) -> Callable[[Row], bool] | None:
+    """The function of a condition on a row that reads nothing else: the same one for all who ask."""
+    outside = any(isinstance(each, (Ask, Variable, Now)) or _of_another(each) for each in walk(these.items[0]))
+    return None if outside else row_test(these.items[0])(None)
+
+
+def _of_another(expr: Expr) -> bool:
+    return isinstance(expr, (Field, RowOf)) and expr.input != 0
+
+
 class Same:
     """These very things as the key of a cache: every partition of a plan asks for the functions of the same ones."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol
 
 from rollup.engine.ranges import Bounds, Intervals
@@ -52,13 +53,15 @@ Interval = tuple[int, Any, Any]
 
 _FEW = 4
 """So many conditions are tested sooner than their ranges are looked up."""
+Place = tuple[Order, int]
+"""Where an entry stands among those that an event concerns: by its receiver, then as it was added."""
 
 
 @dataclass(eq=False)
 class Entry:
     """A filter in the index: `equals` by place of the field, then `test`; the events go to `receiver`'s `input`.
 
-    An event that passes is in one of the `ways`, where there are any.
+    An event that passes is in one of the `ways`, where there are any. Entries with the very same `test` say the same.
     """
 
     receiver: Receiver
@@ -69,6 +72,7 @@ class Entry:
     ways: tuple[Interval, ...] = ()
     inputs: tuple[int, ...] = field(init=False)
     """Its input, as its receiver is told of it."""
+    place: Place = field(init=False)
 
     def __post_init__(self) -> None:
         self.inputs = (self.input,)
@@ -104,13 +108,14 @@ class FilterIndex:
         if self._entries != 1:
             return None
         buckets = [self._others, *(bucket for lookup in self._lookups.values() for bucket in lookup.values())]
-        return next(entry for bucket in buckets for entry in bucket.entries)
+        return next(entry for bucket in buckets for family in bucket.families.values() for entry in family.entries)
 
     def add(self, entry: Entry) -> None:
         """Events that pass from now on."""
         self.number += 1
         self._entries += 1
         entry.number = self.number
+        entry.place = entry.receiver.order, self.number
         if not entry.equals:
             self._others.add(entry)
             return
@@ -120,6 +125,12 @@ class FilterIndex:
         if bucket is None:
             bucket = lookup[values] = Bucket()
         bucket.add(entry)
+
+    def renew(self, entry: Entry, input: int) -> None:
+        """An entry that is there goes on as another input, as one that is added now."""
+        self.number += 1
+        entry.input, entry.inputs, entry.number = input, (input,), self.number
+        entry.place = entry.receiver.order, self.number
 
     def remove(self, entry: Entry) -> None:
         """Events no longer; an entry that is not there is no error, since a partial match may end twice at once."""
@@ -131,7 +142,7 @@ class FilterIndex:
         bucket = found.get(values)
         if bucket is not None:
             self._entries -= bucket.remove(entry)
-            if not bucket.entries:
+            if not bucket.families:
                 del found[values]
                 if not found:
                     del self._lookups[places]
@@ -149,85 +160,105 @@ class FilterIndex:
                 bucket = lookup.get(wanted) if None not in wanted else None
             if bucket is not None:
                 bucket.passing(row, found)
-        if self._others.entries:
+        if self._others.families:
             self._others.passing(row, found)
         if len(found) > 1:
-            found.sort(key=_order)
+            found.sort(key=_PLACE)
         return found
 
 
-class Bucket:
-    """Entries that no equality tells apart, or that share them all; once they are not few, by their ways."""
+class Family:
+    """Entries with one test, which an event is asked once."""
 
-    __slots__ = ("_between", "_one_sided", "_plain", "entries")
+    __slots__ = ("entries", "test", "ways")
+
+    def __init__(self, entry: Entry) -> None:
+        self.test, self.ways = entry.test, entry.ways
+        self.entries = {entry: None}
+
+
+class Bucket:
+    """Entries that no equality tells apart, or that share them all; once their tests are not few, by their ways."""
+
+    __slots__ = ("_between", "_one_sided", "_plain", "families")
 
     def __init__(self) -> None:
-        self.entries: dict[Entry, None] = {}
-        self._plain: dict[Entry, None] | None = None
+        self.families: dict[Test | None, Family] = {}
+        self._plain: dict[Family, None] | None = None
         """Those without ways; None while nobody is looked up by them."""
         self._one_sided: dict[tuple[int, bool, bool], Bounds] = {}
         self._between: dict[tuple[int, bool], Intervals] = {}
 
     def add(self, entry: Entry) -> None:
         """One more."""
-        self.entries[entry] = None
+        known = self.families.get(entry.test)
+        if known is not None:
+            known.entries[entry] = None
+            return
+        family = self.families[entry.test] = Family(entry)
         if self._plain is not None:
-            self._look_up(entry)
-        elif entry.ways and len(self.entries) > _FEW:
+            self._look_up(family)
+        elif entry.ways and len(self.families) > _FEW:
             self._plain = {}
-            for each in self.entries:
+            for each in self.families.values():
                 self._look_up(each)
 
-    def _look_up(self, entry: Entry) -> None:
-        """From now on an entry is found by its ways."""
-        if not entry.ways and self._plain is not None:
-            self._plain[entry] = None
-        for number, (place, low, high) in enumerate(entry.ways):
+    def _look_up(self, family: Family) -> None:
+        """From now on a family is found by its ways."""
+        if not family.ways and self._plain is not None:
+            self._plain[family] = None
+        for number, (place, low, high) in enumerate(family.ways):
             text = isinstance(high if low is None else low, str)
             if low is None or high is None:
                 bounds = self._one_sided.setdefault((place, text, high is None), Bounds(high is None))
-                bounds.add(high if low is None else low, entry)
+                bounds.add(high if low is None else low, family)
             else:
-                self._between.setdefault((place, text), Intervals()).add(low, high, (entry, number))
+                self._between.setdefault((place, text), Intervals()).add(low, high, (family, number))
 
     def remove(self, entry: Entry) -> bool:
         """One less; whether it was there."""
-        if entry not in self.entries:
+        family = self.families.get(entry.test)
+        if family is None or entry not in family.entries:
             return False
-        del self.entries[entry]
-        if self._plain is None:
+        del family.entries[entry]
+        if family.entries:
             return True
-        self._plain.pop(entry, None)
-        for number, (place, low, high) in enumerate(entry.ways):
+        del self.families[entry.test]
+        if self._plain is not None:
+            self._forget(self._plain, family)
+        return True
+
+    def _forget(self, plain: dict[Family, None], family: Family) -> None:
+        """A family without entries is no longer found."""
+        plain.pop(family, None)
+        for number, (place, low, high) in enumerate(family.ways):
             text = isinstance(high if low is None else low, str)
             if low is None or high is None:
-                self._one_sided[place, text, high is None].remove(high if low is None else low, entry)
+                self._one_sided[place, text, high is None].remove(high if low is None else low, family)
             else:
-                self._between[place, text].remove((entry, number))
-        return True
+                self._between[place, text].remove((family, number))
 
     def passing(self, row: Row, found: list[Entry]) -> None:
         """Add the entries that an event passes."""
-        few = self._plain is None or len(self.entries) <= _FEW
-        candidates: Iterable[Entry] = self.entries if few else self._found(row.values)
-        for entry in candidates:
-            test = entry.test
+        few = self._plain is None or len(self.families) <= _FEW
+        candidates: Iterable[Family] = self.families.values() if few else self._found(row.values)
+        for family in candidates:
+            test = family.test
             if test is None or test(row):
-                found.append(entry)
+                found += family.entries
 
-    def _found(self, values: Sequence[Any]) -> Iterable[Entry]:
+    def _found(self, values: Sequence[Any]) -> Iterable[Family]:
         found = dict(self._plain or ())
         for (place, text, _), bounds in self._one_sided.items():
             if _fits(value := values[place], text):
                 found.update(dict.fromkeys(bounds.holding(value)))
         for (place, text), intervals in self._between.items():
             if _fits(value := values[place], text):
-                found.update((entry, None) for entry, _ in intervals.holding(value))
+                found.update((family, None) for family, _ in intervals.holding(value))
         return found
 
 
-def _order(entry: Entry) -> tuple[Order, int]:
-    return entry.receiver.order, entry.number
+_PLACE = attrgetter("place")
 
 
 def _key(equals: Mapping[int, Any]) -> tuple[tuple[int, ...], Any]:

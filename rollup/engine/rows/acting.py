@@ -288,6 +288,8 @@ class _Branch:
 class OnSelectInstance(SelectInstance):
     """A select that an event asks for."""
 
+    asked = True
+
     def __init__(self, name: str, plan: OnSelect, where: Partition, order: Order) -> None:
         super().__init__(name, plan.select, where, order)
         self._action, self._by_key = plan, ByKey(plan.select.where, 1)

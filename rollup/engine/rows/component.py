@@ -25,6 +25,7 @@ from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.lazy import made_by
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
@@ -70,7 +71,8 @@ class Component:
 
     def deploy(self, name: str, plan: Plan, context: str | None = None, start: bool = True) -> None:
         """A statement begins."""
-        self._place(name, lambda where, order: _instance(name, plan, where, order), context, start)
+        made = made_by(plan) if isinstance(plan, Select) else None
+        self._place(name, lambda where, order: _instance(name, plan, made, where, order), context, start)
         self._statements[name] = Deployed(self._orders, context, plan=plan)
 
     def create_store(
@@ -309,10 +311,10 @@ def _store(partition: Partition, name: str) -> Store | None:
     return found if isinstance(found, Store) else None
 
 
-def _instance(name: str, plan: Plan, where: Partition, order: Order) -> Instance:
+def _instance(name: str, plan: Plan, made: type[SelectInstance] | None, where: Partition, order: Order) -> Instance:
     match plan:
         case Select():
-            return SelectInstance(name, plan, where, order)
+            return (made or SelectInstance)(name, plan, where, order)
         case OnSelect():
             return OnSelectInstance(name, plan, where, order)
         case Merge():

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from rollup.engine.compiling import compiled, compiled_row, predicate, row_test
+from rollup.engine.compiling import compiled, compiled_row, predicate, shared_test
 from rollup.engine.index import Entry, Receiver, both_tests
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
@@ -134,7 +134,7 @@ def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Enviro
         if place in equals and equals[place] != value:
             return Entry(receiver, input, equals, lambda row: False)
         equals[place] = value
-    test = row_test(filter.test)(environment) if filter.test is not None else None
+    test = shared_test(filter.test, environment) if filter.test is not None else None
     ways = intervals(paths(filter.test, 0), lambda value: compiled(value)((), (), environment))
     return Entry(receiver, input, equals, both_tests(further, test), ways=ways)
 

@@ -115,7 +115,7 @@ class Pairs:
             if delta.new:
                 self.fill(place, delta.new)
             if delta.old:
-                self._drop(place, delta.old)
+                self.drop(place, delta.old)
         came = {place: delta.new for place, delta in deltas.items() if delta.new}
         left = {place: delta.old for place, delta in deltas.items() if delta.old}
         new = self._combinations(came, _held) if came else []
@@ -126,7 +126,8 @@ class Pairs:
     def _key(self, side: Side, row: Row) -> tuple[Any, ...]:
         return side.key((row,) * self._inputs, (), self._environment)
 
-    def _drop(self, place: int, rows: Iterable[Row]) -> None:
+    def drop(self, place: int, rows: Iterable[Row]) -> None:
+        """Rows that a window holds no longer."""
         for side in self._sides.values():
             if side.place != place:
                 continue

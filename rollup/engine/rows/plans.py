@@ -200,6 +200,22 @@ class Select:
     unbounded: bool = False
     """Whether an input has no window, so that groups never empty."""
 
+    @property
+    def tells_what_leaves(self) -> bool:
+        """Whether listeners or the target get rows that leave."""
+        return self.emitted != "new" or (self.target is not None and self.target.leaving)
+
+    @property
+    def says_what_leaves(self) -> bool:
+        """Whether anybody gets rows that leave, so that they are made at all."""
+        return self.tells_what_leaves or self.rate.limited or self.rate.mode != "default"
+
+    @property
+    def comes_alone(self) -> bool:
+        """Whether rows that leave make no difference: nobody gets them, and no aggregate counts them."""
+        counts = self.levels or self.grouping is not None or self.grouped or self.into is not None
+        return not (self.says_what_leaves or counts)
+
 
 def no_narrowing(stream: str) -> Narrowing:
     """A partition that takes every event."""

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 class SelectInstance(Instance):
     """A select at work."""
 
+    asked = False
+    """Whether something else than its inputs makes it say what it has."""
+
     def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
-        width = len(plan.inputs) if type(self) is SelectInstance else 0
+        width = 0 if self.asked else len(plan.inputs)
         super().__init__(name, (*plan.inputs, *plan.own_inputs), plan.lookups, where, order, width)
         self.plan = plan
         self._width = len(plan.inputs)
@@ -43,7 +46,7 @@ class SelectInstance(Instance):
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
         self._plain = plan.finish == Finish()
-        self._sole = self.inputs[0] if type(self) is SelectInstance and _sole(plan) else None
+        self._sole = self.inputs[0] if _sole(plan) and not self.asked else None
         self._contained = any(isinstance(each, StreamInput) and each.unnest for each in plan.inputs)
         self._adds_up = not alone or _adds_up(plan, self.kind)
         self.outputs = Outputs(
@@ -56,11 +59,11 @@ class SelectInstance(Instance):
             lambda name, value: self.component.assign(name, value, self.partition),
             plan.emitted,
             bool(plan.finish.descending),
-            self._tells_what_leaves(),
+            plan.tells_what_leaves,
         )
         self._direct = self.outputs.direct
         """Whether nothing ever waits for an output."""
-        self._leaves = self._says_what_leaves() or not (isinstance(self.kind, PerRow) and self.kind.plain)
+        self._leaves = not plan.comes_alone
         """Whether rows that leave make a difference."""
 
     def _kind(self) -> Kind:
@@ -72,18 +75,11 @@ class SelectInstance(Instance):
             levels = Aggregation(kept or groups_of(plan.grouping.levels, e))
             own = Aggregation(groups_of(plan.grouping.own, e))
             stepwise = plan.rate.limited and plan.rate.mode == "first"
-            return PerGroup(projector, plan.grouping, levels, own, ever, self._says_what_leaves(), stepwise)
+            return PerGroup(projector, plan.grouping, levels, own, ever, plan.says_what_leaves, stepwise)
         found = Aggregation(kept or groups_of(plan.levels, e)) if kept or plan.levels else None
         if plan.total and found is not None:
-            return Total(projector, found, self._width, self._says_what_leaves())
-        return PerRow(projector, found, plan.grouped, plan.rate.mode == "all", self._says_what_leaves())
-
-    def _says_what_leaves(self) -> bool:
-        """Whether anybody gets rows that leave, so that they are made at all."""
-        return self._tells_what_leaves() or self.plan.rate.limited or self.plan.rate.mode != "default"
-
-    def _tells_what_leaves(self) -> bool:
-        return self.plan.emitted != "new" or (self.plan.target is not None and self.plan.target.leaving)
+            return Total(projector, found, self._width, plan.says_what_leaves)
+        return PerRow(projector, found, plan.grouped, plan.rate.mode == "all", plan.says_what_leaves)
 
     def start(self) -> None:
         """Hear of variables where an output depends on them."""
@@ -212,6 +208,11 @@ class SelectInstance(Instance):
             delta = deltas.get(0, NOTHING)
             new, old = [(row,) for row in delta.new], [(row,) for row in delta.old]
         return self._passing(new), self._passing(old, False)
+
+    def left(self, number: int, rows: Sequence[Row]) -> None:
+        """Rows have left the window of an input, and nobody hears of it."""
+        if self._pairs is not None:
+            self._pairs.drop(number, rows)
 
     def _content_of(self, number: int, deltas: dict[int, Delta]) -> Sequence[Row]:
         """What an input of a join holds; without a window it is what comes now, while all inputs come together."""

@@ -225,6 +225,8 @@ def _identity(kinds: RowType, scope: Scope) -> Any:
 class _Once(SelectInstance):
     """A select that is answered from what stores hold now, and never started."""
 
+    asked = True
+
     @property
     def _filtered(self) -> bool:
         return self.plan.where is not None

@@ -59,6 +59,17 @@ class Rate:
         """Whether rows wait for an output."""
         return self.at_end or any(part is not None for part in (self.span, self.events, self.schedule, self.when))
 
+    @property
+    def ticks(self) -> bool:
+        """Whether the clock brings outputs before the end."""
+        return self.span is not None or self.schedule is not None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether rows wait for an output that the clock or the end brings, whatever the rows are."""
+        by_rows = (self.events, self.when, self.after_span, self.after_events)
+        return self.limited and all(part is None for part in by_rows)
+
 
 class Outputs:
     """The rate of one partition of a statement. `emit` gets every output, `set_variable` what a condition sets.

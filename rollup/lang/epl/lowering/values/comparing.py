@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL
@@ -20,9 +21,17 @@ def _among(value: Any, values: Any) -> bool | None:
     return None if value is None else op.member(value, *found)
 
 
+def _worked_out(bound: Expr) -> Expr:
+    """Arithmetic of literals as the literal that it is."""
+    if not isinstance(bound, Call) or bound.op not in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE):
+        return bound
+    literals = all(isinstance(arg, Const) and arg.value is not None for arg in bound.args)
+    return Const(compiled(bound)((), (), None), bound.type) if literals else bound
+
+
 def between(value: Expr, bounds: tuple[Expr, Expr], closed: tuple[bool, bool], negated: bool) -> Expr:
     """Whether a value is in a range, or out of it; where the bounds are literals in order, comparisons that indexes know."""
-    low, high = bounds
+    low, high = map(_worked_out, bounds)
     simple = isinstance(value, Field) and value.type.numeric and low.type.numeric and high.type.numeric
     if simple and isinstance(low, Const) and isinstance(high, Const) and low.value <= high.value:
         above = Call(op.GREATER_EQUAL if closed[0] else op.GREATER, (value, low), BOOL)

@@ -1,0 +1,160 @@
+"""Selects that put off what nobody sees of an event: what waits is done before anybody looks.
+
+A total that only its rate shows is told nothing in between: the events wait, and enter the aggregates together. A join of
+windows by time whose rows leave unheard lets them out when the next event comes, and asks for no timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollup.engine import operators as op
+from rollup.engine.aggregates.known import COUNT, MIN, SUM
+from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, walk
+from rollup.engine.folding import AggregateCall
+from rollup.engine.row import Delta, Row
+from rollup.engine.rows.plans import Finish, Select, StreamInput
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.timers import Order, Phase
+from rollup.engine.types import Kind
+
+if TYPE_CHECKING:
+    from rollup.engine.rows.contexts.partitions import Partition
+
+_TOGETHER = 512
+"""So many events wait at most."""
+_ENTERING = {each.enter for each in (COUNT, SUM, MIN)}
+"""How the values of most aggregates enter, whatever a language makes of them."""
+_NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
+_COMPARED = (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL, op.BETWEEN)
+
+
+class Lazy(SelectInstance):
+    """A select with something to do before anybody looks at it."""
+
+    def settle(self) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """Timers."""
+        self.settle()
+        super().fire(phase, now)
+
+    def end(self) -> None:
+        """What is shown at the end."""
+        self.settle()
+        super().end()
+
+    def rows(self) -> list[Row]:
+        """What the statement would show now."""
+        self.settle()
+        return super().rows()
+
+    def snapshot(self) -> Any:
+        """As if nothing had been put off."""
+        self.settle()
+        return super().snapshot()
+
+
+class Gathering(Lazy):
+    """A total that is shown by a rate alone: events wait until one is due."""
+
+    _came: list[Row] | None = None
+    """What waits; None before the first event, which makes the clock of the outputs start."""
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event."""
+        if self._came is None:
+            super().receive(inputs, row)
+            if self.alive and (self.outputs.due is not None or not self.plan.rate.ticks):
+                self._came = []
+            return
+        self._came.append(row)
+        if len(self._came) >= _TOGETHER:
+            self.settle()
+
+    def stop(self) -> None:
+        """The partition ends."""
+        super().stop()
+        self._came = None
+
+    def settle(self) -> None:
+        """What waits enters the aggregates, in the order in which it came."""
+        if self._came:
+            came, self._came = self._came, []
+            self._moved(Delta(came, ()))
+
+
+class Leaving(Lazy):
+    """Rows of windows by time of which nobody hears that they leave: they do when the next event comes."""
+
+    def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
+        super().__init__(name, plan, where, order)
+        self._windows, self._timed = self._timed, []
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event, after what was due before it has left."""
+        self.settle()
+        super().receive(inputs, row)
+
+    def settle(self) -> None:
+        """What is due leaves."""
+        now = self.environment.clock.now
+        for number, window in self._windows:
+            due = window.due
+            if due is not None and due <= now:
+                self.left(number, window.fire(now).old)
+
+
+def made_by(plan: Select) -> type[SelectInstance]:
+    """What runs a select."""
+    if _gathers(plan):
+        return Gathering
+    return Leaving if _leaves_unheard(plan) else SelectInstance
+
+
+def _gathers(plan: Select) -> bool:
+    """Whether events only enter a total until an output is due, and nothing that they bring can be refused."""
+    match plan:
+        case Select(inputs=(StreamInput(window=None, unnest=(), prior=0),), join=None, own_inputs=(), into=None):
+            shown = plan.total and plan.finish == Finish() and plan.rate.mode in ("snapshot", "last")
+            calls = [call for level in plan.levels for call in level.calls]
+            plain = plan.rate.by_clock and not any(level.keys for level in plan.levels)
+            return shown and plain and _certain(plan.where) and all(map(_enters, calls))
+        case _:
+            return False
+
+
+def _leaves_unheard(plan: Select) -> bool:
+    """Whether what the windows of a join, all by time, let out moves nothing but the windows."""
+    inputs = [each for each in plan.inputs if isinstance(each, StreamInput) and not each.unnest and not each.prior]
+    timed = len(inputs) == len(plan.inputs) and all(type(each.window) is Time for each in inputs)
+    return timed and plan.join is not None and not plan.lookups and plan.comes_alone
+
+
+def _enters(call: AggregateCall) -> bool:
+    """Whether any value that a field has enters an aggregate."""
+    known = call.aggregate.enter in _ENTERING and not call.distinct
+    return known and _certain(call.where) and all(_value(each) and each.type.kind in _NUMBERS for each in call.args)
+
+
+def _certain(condition: Expr | None) -> bool:
+    """Whether a condition compares numbers of the event, or texts, and so has an answer that time does not change."""
+    return condition is None or all(
+        _value(each)
+        or isinstance(each, (All, Any_))
+        or (isinstance(each, Call) and any(each.op is known for known in _COMPARED) and _alike(each.args))
+        for each in walk(condition)
+    )
+
+
+def _value(expr: Expr) -> bool:
+    return isinstance(expr, (Field, Const))
+
+
+def _alike(values: Sequence[Expr]) -> bool:
+    kinds = [each.type.kind for each in values]
+    return all(kind in _NUMBERS for kind in kinds) or all(kind is Kind.STRING for kind in kinds)
