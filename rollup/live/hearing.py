@@ -243,7 +243,7 @@ def _of_tape(tape: Tape, kinds: RowType, times: Ints) -> Arrived:
 
 def _table(rows: Sequence[Sequence[Any]], kinds: RowType) -> pa.Table:
     values = zip(zip(*rows, strict=True), kinds.fields.values(), strict=True)
-    return pa.table([_column(_values(found, kind), kind) for found, kind in values], names=list(kinds.fields))
+    return pa.table([_column(found, kind) for found, kind in values], names=list(kinds.fields))
 
 
 def _declared(kinds: RowType, rows: pa.Table) -> bool:
@@ -253,19 +253,39 @@ def _declared(kinds: RowType, rows: pa.Table) -> bool:
     )
 
 
-def _values(found: Sequence[Any], kind: DataType) -> Sequence[Any]:
-    """Values as listeners see them; those of most types are what they are."""
-    return found if kind.arrow is not None else [_shown(value, kind) for value in found]
-
-
 def _column(values: Sequence[Any], kind: DataType) -> pa.Array:
     """A column of its type; of the type of its values where they are wider, as sums may be; else of their texts."""
-    for wanted in (arrow_type(kind), None):
+    wanted = arrow_type(kind)
+    try:
+        if wanted is not None and (kind.row is not None or kind.kind is Kind.LIST):
+            return _nested(values, kind)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError):
+        pass  # a value is not what its type says
+    seen = values if kind.arrow is not None else [_shown(value, kind) for value in values]
+    for each in (wanted, None):
         try:
-            return pa.array(values, wanted)
+            return pa.array(seen, each)
         except (pa.ArrowException, OverflowError, TypeError):
             continue
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array([None if value is None else str(value) for value in seen], pa.string())
+
+
+def _nested(values: Sequence[Any], kind: DataType) -> pa.Array:
+    """A column of rows or of lists, made of the columns inside it. Raises what shows that a value is of another type."""
+    missing = [value is None for value in values]
+    if kind.row is not None and values and (width := len(kind.row.fields)):
+        inner = [(None,) * width if value is None else value.values for value in values]
+        columns = zip(zip(*inner, strict=True), kind.row.fields.items(), strict=True)
+        arrays = [(name, _nested(found, each)) for found, (name, each) in columns]
+        fields = [pa.field(name, array.type) for name, array in arrays]
+        return pa.StructArray.from_arrays([array for _, array in arrays], fields=fields, mask=pa.array(missing))
+    if kind.kind is not Kind.LIST or kind.element is None:
+        if kind.row is not None and len(missing) > sum(missing):
+            raise TypeError("a row without columns")
+        return pa.array(values, arrow_type(kind))
+    ends = np.cumsum([0, *(len(value) if value is not None else 0 for value in values)])
+    flat = [each for value in values if value is not None for each in value]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), _nested(flat, kind.element), mask=pa.array(missing))
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:

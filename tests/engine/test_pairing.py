@@ -1,5 +1,6 @@
 """Short ways against the long ones: the kept pairs of a join against joining the whole windows anew, rows that leave at
-once against those that an output would be given, clocks of many keys that are not all looked at.
+once against those that an output would be given, what is put off until somebody looks against what is done at once, turns of a
+repeat that wait on against those that begin anew, clocks of many keys that are not all looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
 from rollup.engine.row import Row
-from rollup.engine.rows import select
+from rollup.engine.rows import component, lazy, select
+from rollup.engine.rows.patterns import matcher
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.selects import grouping, pergroup, selecting
 from rollup.engine.rows.windows.keyed import Grouped
@@ -50,8 +52,32 @@ WAYS = [
     "select irstream count(*) as n from A output last every 3 events",
     "select k, sum(v) as s from A#length(2) group by k output snapshot every 3 msec",
 ]
+PUT_OFF = [
+    "select sum(v) as s, count(*) as n from A(k = 'x') output snapshot every 3 msec",
+    "select sum(v) as s from A where v > 1 output last every 4 msec",
+    "select min(v) as a, max(v) as b from A(v > 0) having count(*) > 1 output snapshot every 3 msec",
+    "create context C initiated by A(v=1) terminated after 5 msec; "
+    "@name('s') context C select count(*) as n, sum(v) as t from B(v > 0) output snapshot when terminated",
+    "create context C initiated by B as b terminated by A(k = b.k); "
+    "@name('s') context C select context.b.v as v, count(*) as n, avg(v) as m from A(v = context.b.v) "
+    "output snapshot when terminated",
+    "select a.v as x, b.v as y from A#time(5 msec) as a, B#time(3 msec) as b where a.k = b.k",
+    "select a.v as x, b.v as y, c.v as z from A#time(4 msec) as a, B#time(3 msec) as b, A(v=1)#time(9 msec) as c "
+    "where a.k = b.k and b.v = c.v",
+    "select a.v as x, b.v as y from A#time(4 msec) as a left outer join B#time(3 msec) as b on a.k = b.k",
+    "select k, v from A#time(4 msec)",
+]
+REPEATS = [
+    "select * from pattern [every (a=A until b=B)]",
+    "select * from pattern [every ([2] a=A(v > 0))]",
+    "select * from pattern [every ([1:2] a=A(v=1) until b=B(v=2))]",
+    "select * from pattern [every (c=B -> [:3] a=A(k=c.k) until b=B(k=c.k))]",
+    "select * from pattern [every (([2:] a=A(v > 0) until b=B) and c=A(v=1))]",
+    "select * from pattern [every ([2] (a=A or b=B(v=1)) until c=A(v=2))]",
+]
 events = st.tuples(st.sampled_from("AB"), st.sampled_from(["x", "y", None]), st.sampled_from([1, 2, None]))
 steps = st.lists(st.one_of(events, events, st.integers(1, 8), st.just("restart")), max_size=25)
+looks = st.lists(st.one_of(events, events, st.integers(1, 8), st.sampled_from(["restart", "look"])), max_size=30)
 
 
 def _run(text: str, found: list[Any], restarts: bool, order: Callable[[list[Any]], list[Any]]) -> list[Any]:
@@ -61,6 +87,8 @@ def _run(text: str, found: list[Any], restarts: bool, order: Callable[[list[Any]
     for step in found:
         if step == "restart":
             engine = Engine.restored(engine.snapshot()) if restarts else engine
+        elif step == "look":
+            said.append(order(engine.rows("s")))
         elif isinstance(step, int):
             engine.advance(engine.now + step)
         else:
@@ -94,6 +122,49 @@ def test_rows_that_leave_at_once_are_those_that_an_output_would_be_given(text: s
         for kind in (selecting.PerRow, selecting.Total, pergroup.PerGroup):
             patch.setattr(kind, "at_once", lambda self, new, old: selecting.rows_of(self.update(new, old)))
         assert _run(text, found, restarts=False, order=list) == short
+
+
+@pytest.mark.parametrize("text", REPEATS)
+@settings(max_examples=25, deadline=None)
+@given(found=steps)
+def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, found: Any) -> None:
+    short = _run(text, found, restarts=True, order=list)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matcher.Matcher, "waits_for_the_same", lambda self, node: False)
+        assert _run(text, found, restarts=False, order=list) == short
+
+
+@pytest.mark.parametrize("text", PUT_OFF)
+@settings(max_examples=25, deadline=None)
+@given(found=looks)
+def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str, found: Any) -> None:
+    late = _run(text, found, restarts=True, order=list)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(component, "made_by", lambda plan: select.SelectInstance)
+        assert _run(text, found, restarts=False, order=list) == late
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [*((each, lazy.Gathering) for each in PUT_OFF[:5]), (PUT_OFF[5], lazy.Leaving)]
+)
+def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
+    made: list[type[Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(component, "made_by", lambda plan: made.append(lazy.made_by(plan)) or made[-1])
+        engine = Engine()
+        engine.deploy(SCHEMA)
+        engine.deploy(text, "s")
+    assert made == [kind]
+
+
+def test_more_events_than_may_wait_are_counted_in_parts() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMA)
+    engine.deploy("select count(*) as n, sum(v) as s from A output snapshot every 10 msec", "s")
+    for v in range(2000):
+        engine.send("A", {"k": "x", "v": v})
+    engine.advance(10)
+    assert [each.new for each in engine.heard()] == [[{"n": 2000, "s": sum(range(2000))}]]
 
 
 def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:

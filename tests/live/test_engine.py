@@ -285,6 +285,24 @@ def test_every_distinct_forgets_values_whose_span_is_over(monkeypatch: pytest.Mo
     assert [row["v"] for each in engine.heard() for row in each.new] == list(range(20))
 
 
+def test_rows_and_lists_in_tables_are_those_that_functions_hear() -> None:
+    engine, dicts, tables = Engine(), list[dict[str, Any]](), list[dict[str, Any]]()
+    engine.deploy(SCHEMAS)
+    engine.deploy(
+        "select *, {1, 2} as n from pattern [every (([:2] a=A until b=B) or c=A(v=7))]; "
+        "select window(*) as w, last(*) as l, prev(1, a) as p from A#length(2) as a",
+        "s",
+    )
+    for name in ("s-1", "s-2"):
+        engine.listen(name, lambda new, old: dicts.extend(new))
+        engine.listen_arrow(lambda arrived: tables.extend(arrived.rows.to_pylist()), name)
+    arrived = [("A", "x", 1), ("B", "y", None), ("A", None, 7), *[("A", "z", 3)] * 3, ("B", "", 9)]
+    for stream, name, v in [("B", None, 0), *arrived]:
+        engine.send(stream, {"id": name, "v": v})
+    assert len(dicts) > 8
+    assert tables == dicts
+
+
 def test_a_row_of_a_table_may_take_the_key_that_another_leaves() -> None:
     engine = Engine()
     engine.deploy("""

@@ -11,7 +11,7 @@ from rollup.engine.compiling import compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
-from rollup.engine.rows.patterns.algebra import AbsentNode, Pattern, RepeatNode, nodes
+from rollup.engine.rows.patterns.algebra import AbsentNode, FilterNode, Pattern, RepeatNode, nodes
 from rollup.engine.rows.patterns.combining import NotState
 from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
@@ -196,6 +196,16 @@ class Matcher:
         entry = waiting.entry(self, state.id, state.begin, narrowing)
         self.runner.indexes[node.stream].add(entry)
         return entry
+
+    def waits_for_the_same(self, node: FilterNode) -> bool:
+        """Whether a filter that begins again after the same match is the same in the index."""
+        return self._waiting[id(node)].same_again
+
+    def renew(self, state: FilterState, entry: Entry) -> None:
+        """A filter in the index is that of a state that has just begun."""
+        self.discharge(state)
+        state.id = self.enlist(state)
+        self.runner.indexes[state.node.stream].renew(entry, state.id)
 
     def unlisten(self, stream: str, entry: Entry) -> None:
         """Take a filter out of the index."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FilterState(State):
-    """Waits for an event; under `every` it stays, since what is below would only begin again as it is."""
+    """Waits for an event; under `every` and what repeats it, it stays, since it would only begin again as it is."""
 
     node: FilterNode
     entry: Entry | None = None
@@ -43,10 +43,19 @@ class FilterState(State):
     def event(self, row: Row) -> None:
         """An event that passes."""
         match = self.begin if self.node.tag is None else bind(self.begin, self.node.tag, row)
-        stays = isinstance(self.parent, EveryState)
+        stays = isinstance(self.parent, EveryState) or (isinstance(self.parent, RepeatState) and self._same_again)
         if not stays:
             self.quit()
         self.parent.true(match, self, not stays)
+
+    def again(self) -> None:
+        """Wait for the next event, as one that begins now."""
+        assert self.entry is not None
+        self.matcher.renew(self, self.entry)
+
+    @property
+    def _same_again(self) -> bool:
+        return self.matcher.waits_for_the_same(self.node)
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.listen()
@@ -206,7 +215,13 @@ class RepeatState(State):
         if exact and self.node.high is not None and self.count >= self.node.high:
             self.quit()
             self.parent.true(self._bound(), self, True)
-        elif quit and (self.node.high is None or self.count < self.node.high):
+        elif self.node.high is not None and self.count >= self.node.high:
+            if isinstance(self.child, FilterState):
+                self.child.quit()
+                self.child = None
+        elif isinstance(self.child, FilterState):
+            self.child.again()
+        elif quit:
             self._again()
 
     def _ended(self, match: Match) -> None:
