@@ -150,7 +150,15 @@ class Sequencer:
         step = self._spec.steps[each.at]
         broken = each.due is not None and any(self._fits(node, each.match, event) for node in step.never)
         goes_on = each.due is not None and event[0] not in self._taking
-        return not broken and (goes_on or self._half(each))
+        waits = self._half(each) and not self._missed(step, each.match, event)
+        return not broken and (goes_on or waits)
+
+    @staticmethod
+    def _missed(step: Step, match: Match, event: tuple[str, Row]) -> bool:
+        """Whether a side of an `and` that is not there yet is of an event's stream, and so had to be that event."""
+        return any(
+            node.stream == event[0] and node.tag is not None and match[node.tag] is None for node in step.filters
+        )
 
     def _waits(self, at: int) -> list[int]:
         """The steps that an event may belong to while a silence is kept."""
@@ -191,7 +199,9 @@ class Sequencer:
                 match, count = self._bound(match, node, step, event[1]), count + 1
                 if not step.together:
                     break
-        return None if count == before else (match, count)
+        if count == before or (step.together and self._missed(step, match, event)):
+            return None
+        return match, count
 
     def _fits(self, node: FilterNode, match: Match, event: tuple[str, Row]) -> bool:
         stream, row = event
