@@ -104,3 +104,22 @@ def test_where_one_filter_takes_all_or_there_are_too_many_nothing_is_left_out() 
     assert _passing("select * from S(price < 2); update istream S set price = 1") is None
     assert _passing("select * from pattern [a=S(price < 2) -> b=S(price > a.price)]") is None
     assert _passing("select * from S(price < 2)", 31) is None
+
+
+@pytest.mark.parametrize("columns", [None, 1])
+def test_an_engine_leaves_out_what_concerns_nobody(columns: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    passing, left_out = Sieve.passing, list[int]()
+
+    def told(sieve: Sieve, *stream: Any) -> pa.Array | None:
+        mask = passing(sieve, *stream)
+        left_out.append(0 if mask is None else mask.to_pylist().count(False))
+        return mask
+
+    monkeypatch.setattr(Sieve, "passing", told)
+    engine = Engine(columns=columns)
+    engine.deploy(
+        SCHEMA + "select median(price) as m from S(price > 97)#length(2); select * from S(symbol = 'a', volume = 1)"
+    )
+    events, _ = _events(3, 200)
+    engine.send("S", pa.Table.from_pylist(events, TYPES))
+    assert sum(left_out) > 100

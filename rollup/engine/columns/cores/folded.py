@@ -1,5 +1,5 @@
 """Aggregates over a window that lets the oldest rows out first (by length, by time, or never), grouped or not; or over
-the newest row of each key, or over the rows that sort first.
+the newest rows of each key, or over the rows that sort first.
 
 State: `content`, the rows of the window: arrival, group, arguments; `groups`: key, rows in the window, slots. One loop:
 an arrival enters its group, what the window lets out leaves its own; each touched group, or the arrival, is a row.

@@ -1,8 +1,9 @@
 """The loop of aggregates over a window: an arrival enters its group, and what the window lets out leaves its own.
 
 The window says who leaves: nobody; the oldest, when there are more than `size`; what is older than `span`; the oldest with
-the arrival's mark, when more than `size` have it; of more than `size` the one that sorts last by its mark (`late`: of equal ones the newest). The
-text of a loop holds what its window does and nothing else, since that is compiled sooner and runs quicker.
+the arrival's mark, when more than `size` have it (marks are below the number of rows and groups); of more than `size` the
+one that sorts last by its mark (`late`: of equal ones the newest). The text of a loop holds what its window does and
+nothing else, since that is compiled sooner and runs quicker.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ _BEGIN = {
     TIME: "stamp, seen = 0, np.zeros(len(rows), np.int64)",
     UNIQUE: "place = np.full(total + 1, -1, np.int64)",
     KEYED: """
-front, back = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
-follows, held = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
+room = max(total, len(rows)) + 1
+front, back, held = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
+follows = np.zeros(total + 1, np.int64)
 """,
     SORTED: "held, place = 0, np.full(size + 2, -1, np.int64)",
 }

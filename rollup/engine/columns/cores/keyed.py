@@ -1,4 +1,5 @@
-"""A keyed context whose partitions have aggregates without a window: a partition is a key, and begins at its first event.
+"""A keyed context whose partitions have aggregates: a partition is a key, and begins at its first event. Without a
+window; with one see `keyed_windows`.
 
 `KeyedRows`: an event is answered by what its partition then has. `KeyedTotals`: partitions show their totals every so
 often, by a clock that begins with them. At one instant partitions are shown in the order in which they began. Since all

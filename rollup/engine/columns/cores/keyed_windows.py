@@ -87,9 +87,8 @@ class KeyedWindows(KeyedRows):
         alive, rows = np.ones(len(codes), bool), len(codes) - old
         times = np.concatenate([np.zeros(old, np.int64), taken.times])
         at, event, group = (np.empty(rows, np.int64) for _ in range(3))
-        marks = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)  # below the number of rows
         loop(self._text)(
-            old, taken.now, self.size, 0, False, times, codes, marks, alive, *self.lines.given(columns, len(codes)),
+            old, taken.now, self.size, 0, False, times, codes, codes, alive, *self.lines.given(columns, len(codes)),
             np.zeros(keys, np.int64), *slots, at, event, group, np.ones(0, np.int8), *results,
         )  # fmt: skip
         return alive

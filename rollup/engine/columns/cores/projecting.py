@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -164,11 +165,20 @@ def accepted(filter: Filter, where: Expr | None, columns: Columns, rows: int) ->
     masks = [mask for test in (filter.test, where) if (mask := passing(test, columns, rows)) is not None]
     for place, value in filter.equals:
         assert isinstance(value, Const)
-        masks.append(pc.fill_null(pc.equal(as_double(plain(columns[place])), pa.scalar(value.value)), False))
+        masks.append(_equal(as_double(plain(columns[place])), value.value))
     result = masks[0] if masks else None
     for mask in masks[1:]:
         result = pc.and_(result, mask)
     return result
+
+
+def _equal(column: pa.Array, value: Any) -> pa.Array:
+    """Which values are a literal. Arrow refuses to compare doubles with a whole number that none of them can be."""
+    if pa.types.is_floating(column.type):
+        if float(value) != value:
+            return pa.repeat(False, len(column))
+        value = float(value)
+    return pc.fill_null(pc.equal(column, pa.scalar(value)), False)
 
 
 def projected(projection: Projection, columns: Sequence[pa.Array], rows: int) -> tuple[pa.Array, ...]:

@@ -199,7 +199,7 @@ class Rated:
                 interval = np.searchsorted(ticks, timed, "right")
             return Due(ticks, np.full(len(ticks), TIMER), interval), 0, 0
         inserted, removed = state.scalars["inserted"], state.scalars["removed"]
-        if len(made.gone) or removed or made.moves is not None:
+        if made.interval is None and (len(made.gone) or removed or made.moves is not None):
             moves = moves_of(made)
             ends, inserted, removed = counted(moves, self.limit, inserted, removed)
             events = made.taken.placed(moves.event[ends])
@@ -261,7 +261,7 @@ class Rated:
         found = [_together([*(whole(each.column(i)) for each in held), column]) for i, column in enumerate(new, 3)]
 
         def columns(at: Places) -> list[pa.Array]:
-            if isinstance(at, slice):
+            if isinstance(at, slice) and numbers is None:
                 return [column[at] for column in found]
             place = pa.array(at if numbers is None else numbers[at])
             return [column.take(place) for column in found]

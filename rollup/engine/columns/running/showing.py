@@ -19,6 +19,7 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.reals import orderable
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
 from rollup.engine.state import State
@@ -132,7 +133,7 @@ def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) ->
         names = ("group", f"given{2 * argument}", f"given{2 * argument + 1}")
         for number, value, known in zip(*(held.column(name).to_pylist() for name in names), strict=True):
             if known:
-                groups[number][place].add(value)
+                groups[number][place].add(orderable(value))
     for key, group in zip(columns[0], groups, strict=True):
         yield key, fold.values(group)
 
