@@ -85,7 +85,7 @@ def row_test(expr: Expr, place: int = 0) -> Callable[..., Callable[[Row], bool]]
 
 def row_key(exprs: Sequence[Expr]) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
     """Values over one row alone by which rows are told apart: `row_key(exprs)(e)` is their function of that row."""
-    return _row_key(Same(tuple(as_keys(exprs) if any(expr.type.kind is Kind.LIST for expr in exprs) else exprs)))
+    return _row_key(Same(tuple(as_keys(exprs))))
 
 
 def shared_test(expr: Expr, e: Any) -> Callable[[Row], bool]:

@@ -28,7 +28,7 @@ def both_tests(one: Test | None, other: Test | None) -> Test | None:
     return lambda row: one(row) and other(row)
 
 
-def equal(values: Sequence[Any], equals: Mapping[int, Any]) -> bool:
+def equal(values: Sequence[Any] | Mapping[int, Any], equals: Mapping[int, Any]) -> bool:
     """Whether values are, at some places, the same keys as others.
 
     >>> equal((1, float("nan")), {1: float("nan")}), equal((1, 2.0), {0: 2})

@@ -216,8 +216,7 @@ class Engine:
                 pipeline.deliver()
                 self._tell()
             else:
-                self._hearing.tell_tapes(pipeline.tapes, pipeline.times)
-                pipeline.clear()
+                self._hearing.tell_tapes(*pipeline.taken())
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.

@@ -98,14 +98,13 @@ class Hearing:
 
     def tell_tapes(self, tapes: Sequence[Tape], times: Sequence[int]) -> None:
         """What events at those instants have brought."""
-        for tape in tapes if self._only_tables([tape.statement for tape in tapes]) else ():
-            if tape.rows:
-                arrived = _of_tape(tape, self._of(tape.statement), np.array(times, np.int64))
-                for name in (None, tape.statement):
-                    self._give(self._tables.get(name, []), arrived)
-            tape.clear()
-        left = merged(tapes, times)
-        if left:
+        if self._only_tables([tape.statement for tape in tapes]):
+            for tape in tapes:
+                if tape.rows:
+                    arrived = _of_tape(tape, self._of(tape.statement), np.array(times, np.int64))
+                    for name in (None, tape.statement):
+                        self._give(self._tables.get(name, []), arrived)
+        elif left := merged(tapes, times):
             self.tell(Told([((0, 0, 0), each) for each in left], [], np.empty(0, np.int64)))
 
     def _called(self, told: Told) -> bool:

@@ -159,3 +159,33 @@ def test_actions_of_one_event_do_not_look_through_what_the_first_has_changed(mon
         "found": [{"n": 10}],
         "sum": [{"s": 12}],
     }
+
+
+@pytest.mark.parametrize("window", ["#unique(v)", "#groupwin(v)#length(1)"])
+def test_each_nan_is_the_same_key_of_a_window(window: str) -> None:
+    engine = Engine(columns=None)
+    engine.deploy(f"create schema S(v double); @name('s') select irstream v from S{window}")
+    engine.send("S", [{"v": float("nan")}, {"v": float("nan")}])
+    assert [(len(each.new), len(each.old)) for each in engine.heard()] == [(1, 0), (1, 1)]
+
+
+def test_a_unique_index_of_a_named_window_takes_nan_once() -> None:
+    engine = Engine()
+    engine.deploy("create schema S(v double); create window W#keepall as S; create unique index I on W(v);")
+    engine.deploy("insert into W select * from S")
+    engine.send("S", {"v": float("nan")})
+    with pytest.raises(QueryError, match="nan"):
+        engine.send("S", {"v": float("nan")})
+
+
+def test_a_partition_of_nan_hears_filters_for_its_key() -> None:
+    engine = Engine(columns=None)
+    engine.deploy("create schema S(k string, v double); create context C partition by v from S;")
+    engine.deploy("@name('pairs') context C select a.k as x, b.k as y from pattern [every a=S -> b=S(v = a.v)]")
+    engine.deploy("@name('counts') context C select k, count(*) as n from S(v = context.key1)")
+    engine.send("S", [{"k": k, "v": v} for k, v in (("a", float("nan")), ("b", float("nan")), ("c", 2.0), ("d", 2.0))])
+    heard: dict[str, list[Any]] = {"pairs": [], "counts": []}
+    for each in engine.heard():
+        heard[each.statement] += each.new
+    assert heard["pairs"] == [{"x": "a", "y": "b"}, {"x": "c", "y": "d"}]
+    assert [row["n"] for row in heard["counts"]] == [1, 2, 1, 2]

@@ -7,6 +7,7 @@ one also runs with its state taken out and put into a new engine before each eve
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -272,6 +273,25 @@ def test_a_pattern_that_holds_more_than_its_limit_refuses_the_event(
     with pytest.raises(QueryError, match="a pattern holds 5 partial matches"):
         for v in range(20):
             engine.send("A", {"v": v})
+
+
+def test_what_a_refused_event_has_completed_is_told_with_it_and_not_with_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
+    engine = Engine(0)
+    engine.deploy("create schema A(v int); create schema B(v int);")
+    engine.deploy("select a.v as v from pattern [every a=A or (every c=A -> d=B)]", "seen")
+    for v in range(9):
+        engine.advance(10 * v)
+        with suppress(QueryError):
+            engine.send("A", {"v": v})
+    engine.advance(1000)
+    with suppress(QueryError):
+        engine.send("B", {"v": 0})
+    assert {(each.at, row["v"]) for each in engine.heard() for row in each.new if row["v"] is not None} == {
+        (10 * v, v) for v in range(9)
+    }
 
 
 def test_every_distinct_forgets_values_whose_span_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

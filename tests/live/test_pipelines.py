@@ -191,3 +191,50 @@ def test_tables_of_a_pipeline_are_its_deliveries() -> None:
         for statement, at, sign, row in rows:
             told.setdefault(statement, []).append((at, sign, row))
     assert told == wanted
+
+
+def _events(count: int) -> list[dict[str, Any]]:
+    return [{"k": "a", "n": n, "v": float(n)} for n in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["rows", "tables"])
+def test_a_listener_may_send_events_of_the_stream_that_it_is_told_of(kind: str) -> None:
+    engine, heard = Engine(columns=None), list[float]()
+    engine.deploy(SCHEMA + MODULES["length"])
+
+    def told(sums: list[float]) -> None:
+        heard.extend(sums)
+        if len(heard) == len(sums):
+            engine.send("S", _events(8))
+
+    if kind == "rows":
+        more = list[dict[str, Any]]()
+
+        def listener(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> None:
+            heard.extend(row["s"] for row in new)
+            if not more:
+                more.extend(_events(8))
+                engine.send("S", more)
+
+        engine.listen("sum", listener)
+    else:
+        engine.listen_arrow(lambda arrived: told(arrived.rows["s"].to_pylist()), "sum")
+    engine.send("S", _events(10))
+    assert len(heard) == 18
+
+
+def test_what_a_listener_fails_over_is_not_told_again() -> None:
+    engine, heard = Engine(columns=None), list[float]()
+    engine.deploy(SCHEMA + MODULES["length"])
+
+    def listener(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> None:
+        heard.extend(row["s"] for row in new)
+        if len(heard) == 1:
+            raise ValueError("the listener's own")
+
+    engine.listen("sum", listener)
+    with pytest.raises(ValueError, match="own"):
+        engine.send("S", _events(10))
+    before = len(heard)
+    engine.send("S", _events(10))
+    assert len(heard) == before + 10

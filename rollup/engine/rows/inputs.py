@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate, shared_test
-from rollup.engine.index import Entry, Receiver, both_tests
+from rollup.engine.index import Entry, Receiver, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
@@ -131,7 +131,7 @@ def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Enviro
     equals = {place: compiled(value)((), (), environment) for place, value in filter.equals}
     narrowed, further = narrow(filter.stream)
     for place, value in narrowed.items():
-        if place in equals and equals[place] != value:
+        if place in equals and not equal(equals, {place: value}):
             return Entry(receiver, input, equals, lambda row: False)
         equals[place] = value
     test = shared_test(filter.test, environment) if filter.test is not None else None

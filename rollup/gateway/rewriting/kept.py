@@ -7,6 +7,7 @@ transaction: so what one statement reads is of one commit, also while another en
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
@@ -93,8 +94,10 @@ class KeptTables:
         self._line = newest.line
 
     def mentioned(self, sql: str) -> set[str]:
-        """Those that a text may read."""
-        return {key for key in self._shown if mentions(sql, [key, key.replace('"', '""')])}
+        """Those that a text may read: a name with capitals or signs stands in quotes, or is spelled in U&"…"."""
+        if 'u&"' in sql.casefold():
+            return set(self._shown)
+        return {key for key in self._shown if name(key) in sql or (key == key.lower() and _has_word(key, sql))}
 
     def _fresh(self, wanted: Collection[str]) -> bool:
         """Whether all of them hold the last commit; nobody waits for that."""
@@ -183,6 +186,10 @@ class KeptTables:
         """Close the connection."""
         if "_engine" in self.__dict__:
             self._engine.dispose()
+
+
+def _has_word(word: str, sql: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
 def readable_rows(kept: Kept, shown: str, number: int, row_limit: int) -> pa.Table:

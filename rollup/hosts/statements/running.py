@@ -19,7 +19,8 @@ from rollup.hosts.pipeline import Pipeline
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
-from rollup.statements.component import Event
+from rollup.statements.compiled import Part
+from rollup.statements.component import Event, Keeping
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
 from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
@@ -75,7 +76,7 @@ class Running:
         """
         found = Saved() if self._commits is None else self._commits.newest()
         places = homes(found, self._texts)
-        states = {name: found.states[old] for name, old in places.items()}
+        states = {name: found.states[old] for name, old in places.items() if old in found.states}
         self._check(found, places, states)
         self._say_changed(found, places)
         self._saved = replace(found, states=states, id=found.id or uuid4().hex[:12], texts=self._texts)
@@ -135,7 +136,7 @@ class Running:
     def _say_changed(self, found: Saved, places: Mapping[str, str]) -> None:
         """Say which statements the app no longer has, with whose states they go, and which begin behind the others."""
         log = structlog.get_logger("rollup")
-        if gone := sorted(found.texts.keys() - set(places.values())):
+        if gone := sorted(found.states.keys() - set(places.values())):
             log.warning(
                 "the app no longer has these statements: their windows and patterns go with the next commit", gone=gone
             )
@@ -144,7 +145,7 @@ class Running:
 
     def _check(self, found: Saved, places: Mapping[str, str], states: States) -> None:
         where = "" if self._commits is None else str(self._commits.folder)
-        for name in found.texts:
+        for name in found.states:
             if name in self._texts and name not in places and name not in places.values():
                 raise ConfigError(
                     f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
@@ -152,6 +153,25 @@ class Running:
                 )
         for part in self.flow.statements.parts:
             refuse_other_shards(part.name, part.component, states.get(part.name), where)
+        self._refuse_new_readers(found, places, where)
+
+    def _refuse_new_readers(self, found: Saved, places: Mapping[str, str], where: str) -> None:
+        """Each block of SQL holds a table that blocks share; one that is new would not have the rows that others have."""
+        parts = self.flow.statements.parts if found.states else ()
+        held = {name for part in parts if part.name in places for name in _shared(part)}
+        for part in parts:
+            if part.name not in places and (lacking := sorted(_shared(part) & held)):
+                raise ConfigError(
+                    f"{part.name} is new and reads the table {lacking[0]}, whose rows so far only others have",
+                    hint=f"leave it out, write it into the block of the others, or remove {where} to begin all anew",
+                )
+
+
+def _shared(part: Part) -> set[str]:
+    """The tables of the app that a block keeps for itself."""
+    component = part.component
+    stores = component.stores if isinstance(component, Keeping) else {}
+    return {name for name, stream in stores.items() if stream.table is not None}
 
 
 def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int) -> None:

@@ -112,6 +112,9 @@ class TrueRows:
             lines = path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return
+        except OSError as problem:
+            what = f"cannot read {path}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
         for line in lines:
             try:
                 step = unsealed(line if line.endswith(b"\n") else b"", _STEP)

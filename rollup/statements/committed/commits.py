@@ -3,7 +3,8 @@
 A record stands beside those of the rollups and is read and checked by the same code. Its one file of rows has
 
     component   the component, or for rows that were given their stream
-    name        `table` and the name of one of its state, `scalars`, or `given`; `id` is that of the line of commits
+    name        `table` and the name of one of its state, `scalars`, or `given`; of none: `id`, that of the line of commits,
+                and `texts`, the fingerprints of all components, also of those that have no state yet
     content     an Arrow stream, or packed scalars
 
 What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
@@ -33,7 +34,7 @@ FOLDER = "_statements"
 """Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
-_SCALARS, _GIVEN, _ID, _TABLE, _FILE = "scalars", "given", "id", "table ", "statements"
+_SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
 
@@ -41,7 +42,7 @@ _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("conten
 class Saved:
     """A commit: its number from 1, the states, the marks of the input by stream, and the rows that streams were given.
 
-    `texts` are the fingerprints of the components whose states these are; `id` tells this line of commits from another
+    `texts` are the fingerprints of the components, of which some have no state yet; `id` tells this line of commits from another
     that begins at 1.
     """
 
@@ -134,7 +135,7 @@ def fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
 
 def rows_of(saved: Saved) -> pa.Table:
     """The rows of a commit, but for its number and marks, which are in its record."""
-    found = [("", _ID, saved.id.encode())]
+    found = [("", _ID, saved.id.encode()), ("", _TEXTS, pack(_packed(dict(saved.texts))))]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
         kept = {"text": saved.texts.get(component, ""), "scalars": dict(state.scalars)}
@@ -152,6 +153,8 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
         component, name, content = row["component"], row["name"], row["content"]
         if name == _ID:
             id = content.decode()
+        elif name == _TEXTS:
+            texts |= _unpacked(unpack(content))
         elif name == _GIVEN:
             given[component] = unpack(content)
         elif name == _SCALARS:

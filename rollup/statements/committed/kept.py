@@ -70,9 +70,9 @@ class Kept:
         part, component, name = self._found[shown]
         saved = self._read(number)
         places = homes(saved, self._texts)
-        if part.name in places:
-            return component.stored(saved.states[places[part.name]], name)
-        if part.name in saved.texts and part.name not in places.values():
+        if (state := saved.states.get(places.get(part.name, ""))) is not None:
+            return component.stored(state, name)
+        if part.name in saved.states and part.name not in places.values():
             raise StoreError(
                 f"{part.name} has changed since the last commit of the statements, and {shown} is that of the old text",
                 hint="`rollup run` says how to go on",

@@ -42,7 +42,8 @@ def uncommitted(root: Path, aggregation: Aggregation) -> StoreError:
     """Why there is no commit of an aggregation: no job has made one yet, or the folder that says so has gone."""
     name = aggregation.name
     logs = [root / f"{name}_{level.table_suffix}" / "_delta_log" for level in aggregation.levels]
-    if not any(any(log.glob("*[1-9].json")) for log in logs):  # the version 0 of a table is empty
+    versions = (int(each.stem) for log in logs for each in log.glob("[0-9]*.json") if each.stem.isdecimal())
+    if not any(versions):  # the version 0 of a table is empty
         return NoCommitError(f"{name} has no commit yet in {root}", hint="start the job with `rollup run`")
     return LostCommitsError(
         f"the tables of {name} are in {root}, but {home(root, name)}, which says what of them is committed, has no commit",

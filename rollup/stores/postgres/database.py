@@ -43,7 +43,8 @@ _OTHERS = (
 )
 """Whoever writes commit records now holds this lock to the end of its transaction."""
 _HOLDERS = (
-    "select distinct on (pid) pid, coalesce(nullif(application_name, ''), usename), lower(state), query"
+    "select distinct on (pid) pid, coalesce(nullif(application_name, ''), usename), lower(state),"
+    " left(regexp_replace(query, '[[:space:]]+', ' ', 'g'), 80)"
     " from pg_locks join pg_stat_activity using (pid) where locktype = 'relation' and granted"
     " and relation = any(select to_regclass(each) from unnest(%s) as each)"
     " and pg_locks.database = (select oid from pg_database where datname = current_database())"

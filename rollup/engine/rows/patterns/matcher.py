@@ -110,21 +110,24 @@ class Matcher:
         self._instant = None
 
     def receive(self, inputs: Sequence[int], row: Row, at: int | None = None) -> None:
-        """An event, its time where that is not the engine's, and the states it concerns: those that end a repeat first, those that add to a count last, since an
-        event that may belong to a count or to what follows it belongs to what follows; else, where the text does not
-        say, those that say which events they want before those that take any, and the oldest first."""
+        """An event, its time where that is not the engine's, and the states it concerns: those that end a repeat first,
+        those that add to a count last, since an event that may belong to a count or to what follows it belongs to what
+        follows; else, where the text does not say, those that say which events they want before those that take any, and
+        the oldest first."""
         concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
         if len(concerned) > 1:
             level = max(state.node.consume for state in concerned)
             concerned = [state for state in concerned if state.node.consume >= level]
             concerned.sort(key=self._turn)
         self._row_time = at
-        for state in concerned:
-            if not state.dead:
-                state.event(row)
-        self._row_time = None
-        self._deliver()
-        self._ask()
+        try:
+            for state in concerned:
+                if not state.dead:
+                    state.event(row)
+        finally:  # those before one that refuses the event have had it
+            self._row_time = None
+            self._deliver()
+            self._ask()
 
     def _turn(self, state: FilterState) -> tuple[int, int]:
         counts = isinstance(state.parent, CountState)

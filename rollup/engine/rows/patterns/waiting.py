@@ -7,7 +7,7 @@ from typing import Any
 
 from rollup.engine.compiling import compiled, row_test
 from rollup.engine.expressions import Ask, Expr, Now, Variable, inputs_read, walk
-from rollup.engine.index import Entry, Interval, Receiver, Test, both_tests
+from rollup.engine.index import Entry, Interval, Receiver, Test, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import FilterNode
@@ -45,7 +45,7 @@ class Waiting:
         test = self._test if self._test is not None or self._bind is None else self._bind(e, begin)
         if narrowing is not None:
             more, further = narrowing
-            if any(place in equals and equals[place] != value for place, value in more.items()):
+            if not equal(equals, {place: value for place, value in more.items() if place in equals}):
                 return Entry(receiver, number, equals, lambda row: False)
             equals, test = {**equals, **more}, both_tests(further, test)
         return Entry(receiver, number, equals, test, ways=self._with(bound) if self._ways is None else self._ways)

@@ -8,7 +8,7 @@ from typing import Any
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.pipelines.planning import Planned, planned
-from rollup.engine.rows.pipelines.tapes import merged
+from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
 
 
@@ -83,13 +83,12 @@ class Pipeline:
         own = () if store is None else (len(store.consumers), len(store.unique), store.name in self._runner.indexes)
         return index.number, len(index), *own
 
+    def taken(self) -> tuple[list[Tape], list[int]]:
+        """What is on the tapes, which are empty from then on: who is told of it may send events of this stream."""
+        found = [tape.taken() for tape in self.tapes], [*self.times]
+        self.times.clear()
+        return found
+
     def deliver(self) -> None:
         """What is on the tapes becomes deliveries like others."""
-        self._runner.deliveries += merged(self.tapes, self.times)
-        self.clear()
-
-    def clear(self) -> None:
-        """Nothing is on the tapes."""
-        self.times.clear()
-        for tape in self.tapes:
-            tape.clear()
+        self._runner.deliveries += merged(*self.taken())

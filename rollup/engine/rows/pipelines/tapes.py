@@ -43,9 +43,12 @@ class Tape:
         if new or old:
             yield at, new, old
 
-    def clear(self) -> None:
-        """Begin again."""
+    def taken(self) -> Tape:
+        """The same rows on a tape of their own; this one begins again."""
+        found = Tape(self.statement)
+        found.rows += self.rows
         self.rows.clear()
+        return found
 
 
 def merged(tapes: Sequence[Tape], times: Sequence[int]) -> list[Delivery]:

@@ -216,7 +216,9 @@ class NamedWindow(Store):
         return finder
 
     def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
-        if self.by(index.places) != tuple(sorted(index.places)):
+        kinds = list(self.spec.type.fields.values())  # what is found by its values is found as they are: NaN is not
+        plain = all(is_key(kinds[place]) for place in index.places)
+        if not plain or self.by(index.places) != tuple(sorted(index.places)):
             return super()._known(index, keys, gone)
         having = self.finder(index.places).having
         return {key for key in keys if any(row.id not in gone for row in having(key))}

@@ -101,8 +101,8 @@ class SiddhiApp:
             if not path:
                 raise
             raise QueryError(
-                f"an event goes round and there is no end: {' -> '.join([*path, path[0]])}",
-                hint="a filter lets it out, [v < 100], or one of the queries inserts into another stream",
+                f"an event goes round more often than can be followed: {' -> '.join([*path, path[0]])}",
+                hint="a filter lets it out, or sooner, [v < 100], or one of the queries inserts into another stream",
             ) from None
 
     @property
