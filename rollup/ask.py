@@ -83,8 +83,11 @@ class Asker:
 
     def _of_table(self, text: str, name: str) -> pa.Table:
         """The answer to an on-demand query of a named window or table."""
+        from rollup.ask_mistakes import of_levels
         from rollup.lang.siddhi.statements.app import asked
 
+        if wrong := of_levels(text, name):
+            raise QueryError(wrong[0], hint=wrong[1])
         now = time.time_ns() // 1_000_000
         return asked(text, self._tables[name], lambda: self.kept.rows(name, self.kept.newest()), now)
 

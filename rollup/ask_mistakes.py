@@ -11,6 +11,9 @@ from rollup.plan.aggregation import TIMESTAMP, Aggregation
 _TABLE = re.compile(r"Table with name (.+) does not exist!")
 _COLUMN = re.compile(r'Referenced column "([^"]+)" not found')
 _SYNTAX = re.compile(r'syntax error at or near "\'?(\w+)\'?"|(SELECT clause without selection list)')
+_EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
+_PER = re.compile(r"\bwithin\b.*\bper\b", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _FIRST = ("select", "with", "explain", "values", "from")
 _CHANGING = ("insert", "update", "delete", "merge", "upsert")
 
@@ -59,6 +62,16 @@ def without_quotes(name: str, kept: Collection[str]) -> tuple[str, str] | None:
     for each in kept:
         if name == each.lower() != each:
             return f"there is no {name}: a name with capitals stands in double quotes", f'SELECT … FROM "{each}"'
+    return None
+
+
+def of_levels(text: str, name: str) -> tuple[str, str] | None:
+    """Message and hint for a SiddhiQL question to a named window or table that only an aggregation can answer."""
+    said = f"{name} is a named window or table, whose rows are of no duration"
+    if _EXPLAIN.match(text):
+        return said, "`explain` is of aggregations: ask without it"
+    if _PER.search(_QUOTED.sub("''", text)):
+        return said, "leave `within … per …` out"
     return None
 
 

@@ -12,7 +12,7 @@ import rollup
 from rollup.ask import Asker, is_question
 from rollup.cli.main import cli
 from rollup.conf import Conf
-from rollup.core.errors import NoCommitError, RollupError, StoreError
+from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
 from rollup.lifecycle.book import Book, Page
 from tests.gateway.trades import KEEPING, configuration, host, trade
 
@@ -99,6 +99,18 @@ def test_the_command_line_asks_them_too_also_where_columns_were_added_later(aske
     for text in ("from Last select symbol order by symbol", "select symbol from Last order by symbol"):
         done = CliRunner().invoke(cli, ["query", str(asked.path), text, "--format", "csv"])
         assert (done.exit_code, done.stdout.split()) == (0, ["symbol", "A", "B"])
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("from Last within '2018-**-** **:**:**' per 'days' select symbol", "leave `within"),
+        ("explain from Last select symbol", "ask without it"),
+    ],
+)
+def test_what_only_an_aggregation_can_answer_is_said_of_a_named_window(asked: Conf, text: str, cure: str) -> None:
+    with pytest.raises(QueryError, match=f"Last is a named window or table, whose rows are of no duration .{cure}"):
+        rollup.query(asked, text)
 
 
 def test_the_plan_says_what_is_kept(asked: Conf) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import ConfigError, PlanError
 from rollup.hosts.local import LocalHost
 from rollup.program import Program, compile_app
 from rollup.statements.committed.commits import Commits
@@ -192,3 +192,31 @@ def test_what_cannot_be_is_refused_at_its_place(query: str) -> None:
 def test_a_key_that_is_none_is_refused(annotation: str, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         compile_app(f"{annotation} define stream S (k string, v double);")
+
+
+def test_a_new_block_is_refused_a_table_whose_rows_only_others_have(tmp_path: Path) -> None:
+    """Each block keeps a table that blocks share for itself: one that is new would join rows of before with nothing."""
+    more = JOINED.replace("Rows", "More")
+
+    def begun(*blocks: str) -> LocalHost:
+        return LocalHost(compile_app(STREAMS + "".join(blocks)), commits=Commits(tmp_path))
+
+    begun(TOTALS, JOINED).send("S", FOUR)
+    for blocks in ((more, TOTALS, JOINED), (TOTALS, JOINED, more)):
+        with pytest.raises(ConfigError, match=r"sql block.* is new and reads the table T, .*begin all anew"):
+            begun(*blocks)
+    host = begun(TOTALS, JOINED)
+    host.send("S", [("b", 1.0, 5)])
+    assert rows(host) == [("b", 1.0, 2.0)]
+
+
+def test_a_block_that_has_heard_nothing_yet_is_not_new_at_the_next_start(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    app = STREAMS + "define stream R (k string);" + TOTALS + "@lang('sql', into='Some') { SELECT STREAM k FROM R }"
+    LocalHost(compile_app(app), commits=Commits(tmp_path)).send("S", FOUR)
+    host = LocalHost(compile_app(app), commits=Commits(tmp_path))
+    host.send("R", [("a",)])
+    assert rows(host, "Some") == [("a",)]
+    said = capfd.readouterr().out
+    assert "statements" not in said, said
