@@ -18,10 +18,13 @@ from rollup.gateway.rewriting.kept import BOOK, KeptTables
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
 from rollup.statements.committed.commits import FOLDER, Commits
+from rollup.statements.committed.kept import Kept
 from rollup.stores.databases import store_of
+from rollup.stores.sql.options import StoreOptions
 from tests.gateway.trades import KEEPING, PASSWORD, Serving, before_postgres, folder, let_ann_read, trade
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, execute
 
 pytestmark = pytest.mark.postgres
 LAST = 'SELECT symbol, price FROM "Last" ORDER BY symbol'
@@ -239,3 +242,29 @@ def test_statements_that_begin_anew_and_those_of_another_app(place: Place, tmp_p
         shutil.rmtree(theirs.tables / "_rollup" / FOLDER)
         second.job().send("Trades", [trade("Y", 2.0, 1)])
         assert second.rows(LAST) == [("Y", 2.0)]
+
+
+def test_a_text_reads_what_it_names_and_no_part_of_another_word(place: Place) -> None:
+    assert isinstance(place.serving.endpoint, PostgresEndpoint)
+    kept = place.serving.endpoint.kept
+    assert kept is not None and kept.mentioned(LAST) == {"Last"}
+    for text in ("SELECT 1 AS last_price", "SET client_encoding TO 'UTF8'", "SELECT Last FROM x", 'SELECT "Lasting"'):
+        assert kept.mentioned(text) == set(), text
+    assert "Last" in kept.mentioned('SELECT * FROM U&"L\\0061st"')
+
+
+def test_a_table_of_statements_that_have_gone_goes(place: Place) -> None:
+    dsn = place.server.new_database()
+    store = StoreOptions.of(dsn)
+    before = KeptTables(Kept(place.conf.tables, place.conf.program()), store, 1000)
+    before.prepare()
+    before.refresh(LAST)
+    bare = compile_app(
+        "define stream S (k string); define stream T (k string); @lang('epl') { insert into T select k from S; }"
+    )
+    after = KeptTables(Kept(place.conf.tables, bare), store, 1000)
+    after.prepare()
+    assert execute(dsn, "select to_regclass('\"Last\"')") == [(None,)]
+    assert execute(dsn, f"select count(*) from {BOOK} where name = 'Last'") == [(0,)]
+    before.close()
+    after.close()

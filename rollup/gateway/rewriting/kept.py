@@ -19,7 +19,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
 from rollup.core.untyped import pc
 from rollup.gateway.rewriting.catalog import PG_TYPES, kept_note, name, text
 from rollup.lang.sql.within import mentions
@@ -66,12 +66,13 @@ class KeptTables:
 
         A name that the database has already is somebody else's, and is left alone.
         """
-        if not self.kept.tables:
-            return
         with self._writing() as cursor:
+            if not self.kept.tables and not _there(cursor):
+                return
             cursor.execute(f"create table if not exists {BOOK} (name text primary key, line text, number bigint)")
             cursor.execute(f"alter table {BOOK} add column if not exists made text")
             book = self._book(cursor, lock=True)
+            self._drop_gone(cursor, book)
             for each in self.kept.tables.values():
                 self._make(cursor, each, book)
 
@@ -112,6 +113,16 @@ class KeptTables:
         """What a table that is filled now is filled from."""
         number = self.kept.newest()
         return _Filled(self.kept.line(number), number, self.kept.made(number))
+
+    def _drop_gone(self, cursor: Any, book: Mapping[str, _Filled]) -> None:
+        """Tables that our own statements have filled and do not have any more; whose others are is not known."""
+        try:
+            line = self._newest().line
+        except (NoCommitError, StoreError):
+            return
+        for key in sorted(key for key, filled in book.items() if key not in self.kept.tables and filled.line == line):
+            cursor.execute(f"drop table if exists {name(key)}")
+            cursor.execute(f"delete from {BOOK} where name = %s", (key,))
 
     def _make(self, cursor: Any, kept: StreamDef, book: Mapping[str, _Filled]) -> None:
         for each in (kept.name, *kept.attributes):
@@ -186,6 +197,12 @@ class KeptTables:
         """Close the connection."""
         if "_engine" in self.__dict__:
             self._engine.dispose()
+
+
+def _there(cursor: Any) -> bool:
+    """Whether tables have ever been made here."""
+    cursor.execute("select to_regclass(%s) is not null", (BOOK,))
+    return bool(cursor.fetchone()[0])
 
 
 def _has_word(word: str, sql: str) -> bool:
