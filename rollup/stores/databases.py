@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import Aggregation
-from rollup.stores.postgres.database import PostgresDatabase
+from rollup.stores.postgres.database import APPLICATION, PostgresDatabase
 from rollup.stores.sql.ddl import Tables, answer_ddl, table_ddl
 from rollup.stores.sql.lease import lease_ddl
 from rollup.stores.sql.options import StoreOptions
@@ -36,7 +36,8 @@ def store_of(
     found = StoreOptions.of(aggregation.store if options is None else options)
     tables = Tables(aggregation, found.dialect)
     try:
-        connections = sa.create_engine(found.url, pool_reset_on_return="rollback")
+        named = {"fallback_application_name": APPLICATION} if found.dialect == "postgresql" else {}
+        connections = sa.create_engine(found.url, pool_reset_on_return="rollback", connect_args=named)
     except (ModuleNotFoundError, ArgumentError) as problem:
         raise StoreError(f"{found.shown}: {problem}", hint=found.driver_hint) from None
     if found.dialect == "postgresql":

@@ -336,6 +336,21 @@ def test_a_table_that_stays_busy_is_said_with_who_uses_it(new_url: NewUrl, monke
     assert execute(url, 'select "AGG_MAX_i" from "Agg_OPEN"') == []
 
 
+def test_a_snapshot_that_rests_holds_no_change_up(new_url: NewUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = new_url()
+    job = host(TEXT, lambda a, e: store_of(a, e, url))
+    job.send("S", EVENTS[0])
+    resting = store_of(job.pipelines["Agg"].aggregation, ColumnEngine(), url).snapshot()
+    assert resting.loaded().number == 1
+    later = app("@BufferSize('2')", f"{SELECT}, max(i) as most")
+    store = store_of(compile_app(later).aggregations["Agg"], ColumnEngine(), url)
+    monkeypatch.setattr(postgres_store, "_WRITE", postgres_store._WRITE.replace("10s", "200ms"))
+    store.evolve(added(job, store.aggregation), [])
+    with pytest.raises(StoreError, match=r"the connection was lost while commit 1 was read.*ask again"):
+        resting.ledger()
+    assert store.snapshot().number == 2
+
+
 def test_a_server_with_as_many_clients_as_it_takes_is_waited_for(new_url: NewUrl) -> None:
     url = urlsplit(new_url())
     role = f"few_{os.getpid()}"

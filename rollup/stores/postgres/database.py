@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, fields
 from typing import Any
 
@@ -42,13 +42,19 @@ _OTHERS = (
     " and mode = 'RowExclusiveLock' and pid <> pg_backend_pid()"
 )
 """Whoever writes commit records now holds this lock to the end of its transaction."""
-_HOLDERS = (
-    "select distinct on (pid) pid, coalesce(nullif(application_name, ''), usename), lower(state),"
-    " left(regexp_replace(query, '[[:space:]]+', ' ', 'g'), 80)"
+APPLICATION = "rollup"
+"""How the server calls our sessions, unless the URL says otherwise."""
+_USED = (
     " from pg_locks join pg_stat_activity using (pid) where locktype = 'relation' and granted"
     " and relation = any(select to_regclass(each) from unnest(%s) as each)"
     " and pg_locks.database = (select oid from pg_database where datname = current_database())"
-    " and pid <> pg_backend_pid() order by pid limit 3"
+    " and pid <> pg_backend_pid()"
+)
+_RESTING = f"select pg_terminate_backend(pid){_USED} and application_name = %s and state = 'idle in transaction'"
+"""A snapshot that somebody still has keeps its transaction, in which what it has read cannot be changed."""
+_HOLDERS = (
+    "select distinct on (pid) pid, coalesce(nullif(application_name, ''), usename), lower(state),"
+    f" left(regexp_replace(query, '[[:space:]]+', ' ', 'g'), 80){_USED} order by pid limit 3"
 )
 """Sessions in whose transaction a table of ours is used; who may not see another's, sees that it is there."""
 
@@ -86,6 +92,12 @@ class PostgresDatabase:
                 cursor.execute(_OTHERS, (name(self.tables.commit),))
             except psycopg2.errors.InsufficientPrivilege:
                 return  # another role's: its lock is waited for, and its commit then fences ours
+
+    def end_resting(self) -> None:
+        """End the transactions of snapshots that nobody reads from at this moment: they begin another when they are read."""
+        refused = psycopg2.errors.InsufficientPrivilege
+        with self._connection() as connection, connection.cursor() as cursor, suppress(refused):
+            cursor.execute(_RESTING, (self._places, APPLICATION))
 
     @contextmanager
     def writing(self) -> Generator[PostgresSession]:
@@ -134,13 +146,16 @@ class PostgresDatabase:
             if pooled is not None and pooled.is_valid:
                 _give_back(pooled)
 
+    @property
+    def _places(self) -> list[str]:
+        return [self.tables.quote(each) for each in self.tables.all()]
+
     def _holders(self, pooled: Any) -> str:
         """Who uses the tables, in words."""
-        tables = [self.tables.quote(each) for each in self.tables.all()]
         try:
             _rolled_back(pooled.driver_connection)
             with pooled.driver_connection.cursor() as cursor:
-                cursor.execute(_HOLDERS, (tables,))
+                cursor.execute(_HOLDERS, (self._places,))
                 found = [f"process {pid} of the server ({who}, {state}: {query})" for pid, who, state, query in cursor]
         except psycopg2.Error:
             found = []

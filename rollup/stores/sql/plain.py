@@ -64,6 +64,9 @@ class CoreDatabase:
     def end_others(self) -> None:
         """Nothing to do: a database is asked to end others' transactions only where it is known how."""
 
+    def end_resting(self) -> None:
+        """Nothing to do: who reads holds nobody up for long."""
+
     @contextmanager
     def writing(self) -> Generator[CoreSession]:
         with self._errors(), self.engine.execution_options(rollup_writes=True).begin() as connection:

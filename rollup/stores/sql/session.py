@@ -144,6 +144,10 @@ class Database(Protocol):
         """End transactions of others that have begun to write a commit, where the database can."""
         ...
 
+    def end_resting(self) -> None:
+        """End transactions of other snapshots of ours that nobody reads from at this moment; they begin another."""
+        ...
+
     def writing(self) -> AbstractContextManager[Session]:
         """A transaction that is committed at the end."""
         ...

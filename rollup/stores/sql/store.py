@@ -28,7 +28,7 @@ from rollup.stores.salvage import Salvage
 from rollup.stores.sql.ddl import Tables
 from rollup.stores.sql.ledger import thin
 from rollup.stores.sql.salvage import look
-from rollup.stores.sql.session import AlreadyThere, Database, Range, Record, Result, Session, patiently
+from rollup.stores.sql.session import AlreadyThere, Database, Locked, Range, Record, Result, Session, patiently
 from rollup.stores.sql.snapshot import SqlSnapshot, read_newest
 
 _EVERYTHING = 2**63
@@ -125,11 +125,15 @@ class SqlStore:
         """
 
         def change() -> None:
-            with self.database.writing() as session:
-                last = session.latest() if session.columns(self.tables.commit) else None
-                session.evolve(added.names)
-                if last is not None:
-                    session.claim(replace(last, number=last.number + 1, token=uuid4().hex))
+            try:
+                with self.database.writing() as session:
+                    last = session.latest() if session.columns(self.tables.commit) else None
+                    session.evolve(added.names)
+                    if last is not None:
+                        session.claim(replace(last, number=last.number + 1, token=uuid4().hex))
+            except Locked:
+                self.database.end_resting()
+                raise
 
         self._patiently("evolve", self.database.end_others)
         self._patiently("evolve", change)
