@@ -36,7 +36,8 @@ def store_of(
     found = StoreOptions.of(aggregation.store if options is None else options)
     tables = Tables(aggregation, found.dialect)
     try:
-        named = {"fallback_application_name": APPLICATION} if found.dialect == "postgresql" else {}
+        ours = found.dialect == "postgresql" and "application_name" not in str(found.url)  # also among its options
+        named = {"fallback_application_name": APPLICATION} if ours else {}
         connections = sa.create_engine(found.url, pool_reset_on_return="rollback", connect_args=named)
     except (ModuleNotFoundError, ArgumentError) as problem:
         raise StoreError(f"{found.shown}: {problem}", hint=found.driver_hint) from None
