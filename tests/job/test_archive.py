@@ -74,6 +74,17 @@ def test_a_java_that_others_start_is_told_on_its_command_line(
     assert str(made) in told and once == f"{archive.QUICK} {told}"
 
 
+def test_a_quick_java_has_as_much_room_for_compiled_code_as_any() -> None:
+    """Spark compiles each plan; a Java whose room is full fails the tasks of the next."""
+    assert _code_room(archive.QUICK) >= _code_room("")
+
+
+def _code_room(options: str) -> int:
+    command = [str(java()), *options.split(), "-XX:+PrintFlagsFinal", "-version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return int(next(line.split()[3] for line in told.splitlines() if "ReservedCodeCacheSize" in line))
+
+
 def _of_other_jars(made: Path, jar: Path) -> None:
     with jar.open("ab") as changed:
         changed.write(b"\0")
