@@ -75,8 +75,13 @@ class Engine:
         return made
 
     def undeploy(self, name: str) -> None:
-        """Stop a module by its name. Raises QueryError while another module needs what it declares."""
-        self._deployer.undeploy(name)
+        """Stop a module by its name. A listener may do so; nobody then hears of its statements what was not told yet.
+
+        Raises QueryError while another module needs what it declares.
+        """
+        found = self._deployer.deployments.get(name)
+        with self._hearing.undeploying([] if found is None else [each.name for each in found.statements]):
+            self._deployer.undeploy(name)
 
     def listen(self, statement: str, listener: Listener) -> None:
         """Call a function with every delivery of a statement. Raises QueryError for a name that no statement has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -58,6 +59,8 @@ class Hearing:
         self._tables: dict[str | None, list[ArrowListener]] = {}
         self._kept: list[Heard | tuple[Told, list[Heap]]] = []
         self._weight = 0
+        self._gone: set[str] | None = None
+        """Statements that were undeployed since it began to be told what is told now; None while nothing is."""
 
     def listen(self, statement: str, listener: Listener) -> None:
         """Tell a function."""
@@ -80,8 +83,33 @@ class Hearing:
                 found += [self._heard(one) for one in told.merged(heaps) if not self._only_tables((_name(one),))]
         return found[-_KEPT:]
 
+    @contextmanager
+    def undeploying(self, statements: Sequence[str]) -> Iterator[None]:
+        """While these are undeployed: what was kept of them stays, and whoever is told now hears no more of them."""
+        self._kept = list(self.heard())
+        self._weight = len(self._kept)
+        yield
+        if self._gone is not None:
+            self._gone.update(statements)
+
+    def _there(self, statement: str) -> bool:
+        return not self._gone or statement not in self._gone
+
+    def _telling(self, tell: Callable[..., None], *what: Any) -> None:
+        """Who is told may undeploy statements, deploy others under their names, and send events that bring more."""
+        outer, self._gone = self._gone, set()
+        try:
+            tell(*what)
+        finally:
+            if outer is not None:
+                outer |= self._gone
+            self._gone = outer
+
     def tell(self, told: Told) -> None:
         """What a batch, an event or the clock has brought."""
+        self._telling(self._tell_all, told)
+
+    def _tell_all(self, told: Told) -> None:
         if self._tables:
             self._tell_tables(told)
             if None in self._tables and not self._listeners:
@@ -93,19 +121,22 @@ class Hearing:
             self._keep((left, named), len(rows) + sum(heap.output.rows for heap in named))
             return
         for each in left.merged(named):
-            if not self._only_tables((_name(each),)):
+            if self._there(_name(each)) and not self._only_tables((_name(each),)):
                 self._tell(self._heard(each))
 
     def tell_tapes(self, tapes: Sequence[Tape], times: Sequence[int]) -> None:
         """What events at those instants have brought."""
         if self._only_tables([tape.statement for tape in tapes]):
-            for tape in tapes:
-                if tape.rows:
-                    arrived = _of_tape(tape, self._of(tape.statement), np.array(times, np.int64))
-                    for name in (None, tape.statement):
-                        self._give(self._tables.get(name, []), arrived)
+            self._telling(self._tell_each_tape, tapes, np.array(times, np.int64))
         elif left := merged(tapes, times):
             self.tell(Told([((0, 0, 0), each) for each in left], [], np.empty(0, np.int64)))
+
+    def _tell_each_tape(self, tapes: Sequence[Tape], times: Ints) -> None:
+        for tape in tapes:
+            if tape.rows and self._there(tape.statement):
+                arrived = _of_tape(tape, self._of(tape.statement), times)
+                for name in (None, tape.statement):
+                    self._give(self._tables.get(name, []), arrived)
 
     def _called(self, told: Told) -> bool:
         """Whether a function that takes rows hears any of it."""
@@ -160,7 +191,7 @@ class Hearing:
         if every := self._tables.get(None, []):
             self._tell_every(every, told, by_name)
         for name, deliveries in by_name.items():
-            if listeners := self._tables.get(name, []):
+            if (listeners := self._tables.get(name, [])) and self._there(name):
                 self._give(listeners, _of_rows(self._of(name), deliveries))
         for heap in told.heaps:
             self._tell_heap(heap)
@@ -172,15 +203,16 @@ class Hearing:
         shapes: dict[Any, dict[str, list[Delivery]]] = {}
         for name, deliveries in by_name.items():
             shapes.setdefault(tuple(self._of(name).fields.items()), {})[name] = deliveries
-        for alike in shapes.values():
-            kinds = self._of(next(iter(alike)))
+        for shape in shapes.values():
+            alike = {name: deliveries for name, deliveries in shape.items() if self._there(name)}
+            kinds = self._of(next(iter(alike), ""))
             if len(alike) > 1:
                 arrived = _of_rows(kinds, [each for _, each in told.rows if each.statement in alike])
                 if arrived is None or _declared(kinds, arrived.rows):
                     self._give(listeners, arrived)
                     continue
-            for deliveries in alike.values():
-                self._give(listeners, _of_rows(kinds, deliveries))
+            for name, deliveries in alike.items():
+                self._give(listeners, _of_rows(kinds, deliveries) if self._there(name) else None)
 
     def _of(self, name: str) -> RowType:
         """The rows of a statement; of one that is gone, none are known."""
@@ -188,12 +220,14 @@ class Hearing:
 
     def _tell_heap(self, heap: Heap) -> None:
         every = self._tables.get(None, [])
-        given = every and heap.output.rows  # a delivery of no rows is no table
+        whole = not self._gone or self._gone.isdisjoint(heap.names)
+        given = every and heap.output.rows and whole  # a delivery of no rows is no table
         self._give(every, _of_heap(heap.names, heap.output, self._types[heap.names[0]]) if given else None)
-        if len(self._tables) == (None in self._tables):
+        if whole and len(self._tables) == (None in self._tables):
             return
         for name, output in heap.parts():
-            if listeners := self._tables.get(name):
+            listeners = [*(every if output.rows and not whole else ()), *self._tables.get(name, ())]
+            if listeners and self._there(name):
                 self._give(listeners, _of_heap((name,), output, self._types[name]))
 
     def _give(self, listeners: Sequence[ArrowListener], arrived: Arrived | None) -> None:

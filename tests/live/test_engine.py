@@ -363,3 +363,59 @@ def test_what_is_no_number_is_no_decimal_either(value: float) -> None:
     )
     engine.send("E", {"x": value})
     assert [each.new for each in engine.heard()] == [[{"d": None, "i": None}]]
+
+
+HEARS = ("rows", "table", "all tables")
+
+
+@pytest.mark.parametrize("hears", HEARS)
+@pytest.mark.parametrize(("events", "columns"), [(1, None), (20, None), (1500, None), (300, 4)])
+def test_who_is_told_may_undeploy_what_is_still_to_be_told(hears: str, events: int, columns: int | None) -> None:
+    engine, told, gone = Engine(columns=columns), list[tuple[str, int]](), list[str]()
+    engine.deploy(SCHEMAS)
+    for name, what in (("a", "v"), ("b", "v as x, v * 2 as y"), ("c", "sum(v) as total")):
+        engine.deploy(f"@name('{name}') select {what} from A", name)
+
+    def hear(name: str, rows: int) -> None:
+        told.append((name, rows))
+        if name == "a" and not gone:
+            gone.extend("ab")
+            engine.undeploy("a")
+            engine.undeploy("b")
+            engine.deploy("@name('b') select 'another' as other from B")
+
+    def listen(name: str) -> None:
+        def to_rows(new: list[Any], old: list[Any]) -> None:
+            hear(name, len(new))
+
+        def to_table(arrived: Arrived) -> None:
+            hear(arrived.statement[0].as_py(), arrived.rows.num_rows)
+
+        if hears == "rows":
+            engine.listen(name, to_rows)
+        elif hears == "table":
+            engine.listen_arrow(to_table, name)
+        elif name == "a":
+            engine.listen_arrow(to_table)
+
+    for name in "abc":
+        listen(name)
+    engine.send("A", [{"id": "x", "v": number} for number in range(events)])
+    engine.send("A", {"id": "x", "v": 1})
+    assert gone and sum(rows for name, rows in told if name == "c") == events + 1
+    assert {name for name, _ in told} == {"a", "c"}, "b was to be told after a, at the earliest"
+    assert len([name for name, _ in told if name == "a"]) == 1
+    engine.send("B", {"id": "x", "v": 1})
+    assert told[-1] == ("b", 1)
+
+
+@pytest.mark.parametrize("columns", [None, 4])
+def test_what_was_kept_of_a_statement_stays_when_it_is_undeployed(columns: int | None) -> None:
+    engine = Engine(columns=columns)
+    engine.deploy(SCHEMAS)
+    engine.deploy("@name('s') select v from A", "first")
+    engine.send("A", [{"id": "x", "v": number} for number in range(300)])
+    engine.undeploy("first")
+    engine.deploy("@name('s') select id as other, 1 as one from A")
+    engine.send("A", {"id": "x", "v": 1})
+    assert _heard(engine) == [*({"v": number} for number in range(300)), {"other": "x", "one": 1}]
