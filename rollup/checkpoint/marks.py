@@ -41,6 +41,15 @@ def done(mark: Mark | None, query: str, batch: int) -> bool:
     return mark is not None and mark["query"] == query and mark["batch"] >= batch
 
 
+def lost(mark: Mark | None, query: str | None) -> bool:
+    """Whether what a mark holds came of another query than that of its stream: the checkpoint is gone.
+
+    >>> lost(after(None, "q", 0, 10, {}), "p"), lost(none("q", -1), "p")
+    (True, False)
+    """
+    return mark is not None and mark["query"] != query and int(mark["batch"]) >= 0
+
+
 def arrivals(mark: Mark | None) -> int:
     """The arrival that follows."""
     return 0 if mark is None else int(mark["arrivals"])

@@ -14,6 +14,7 @@ from rollup.aggregation.cascade import Cascade, Closed
 from rollup.aggregation.partials import Partials
 from rollup.aggregation.recovery import rebuild
 from rollup.aggregation.state import State
+from rollup.checkpoint.marks import lost
 from rollup.core.calendar import Duration, bucket_end
 from rollup.core.columns import ColumnEngine
 from rollup.plan.aggregation import Aggregation
@@ -99,8 +100,7 @@ class Pipeline:
 
     def anew(self, source: Mapping[str, Any]) -> bool:
         """Whether a mark is of another query than the last one, of which there is something."""
-        known = [(self.source[stream], mark) for stream, mark in source.items() if stream in self.source]
-        return any(before["query"] != mark["query"] and before["batch"] >= 0 for before, mark in known)
+        return any(lost(self.source.get(stream), mark["query"]) for stream, mark in source.items())
 
     def renew(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         """Rebuild open rows from the tables; the marks that are new."""

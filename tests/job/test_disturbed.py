@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import rollup
 from rollup.checkpoint.records import RecordFolder
-from rollup.core.errors import StoreError
+from rollup.core.errors import ConfigError, StoreError
 from rollup.lifecycle.recover import recover
 from rollup.statements.committed.commits import FOLDER, Commits
 from tests.job.jobs import Job, answers
@@ -221,6 +221,58 @@ def test_statements_without_any_record_begin_anew_and_it_is_said(
     once(real.path)
     assert re.search(r"statements have no state and begin here.*batches=\{'S': 4, 'R': 4\}", capsys.readouterr().out)
     assert (had(real), found_events(real, "A")) == (20, 50)
+
+
+@pytest.mark.parametrize("make", [two_streams, told])
+def test_one_of_two_checkpoints_lost_is_refused_where_something_holds_events_of_both(
+    tmp_path: Path, make: Callable[[Path], Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = make(tmp_path)
+    once(real.path)
+    add(tmp_path, 4)
+    shutil.rmtree(real.conf.checkpoint / "S")
+    with pytest.raises(ConfigError) as caught:
+        once(real.path)
+    said, name = str(caught.value), "the statements" if make is told else "A"
+    assert f"the checkpoint {real.conf.checkpoint / 'S'} is lost, and {name} would" in said
+    assert (
+        f"without the events of R so far, which would not come again (bring it back, or remove {real.conf.checkpoint / 'R'} as well"
+        in said
+    )
+    shutil.rmtree(real.conf.checkpoint / "R")
+    once(real.path)
+    if make is told:
+        assert had(real) == 100
+    assert found_events(real, "A") >= (50 if make is told else 100)
+
+
+def test_after_the_loss_of_all_checkpoints_every_commit_has_a_mark_of_every_stream(tmp_path: Path) -> None:
+    real = two_streams(tmp_path)
+    once(real.path)
+    records = RecordFolder(real.conf.tables / "_rollup" / "A")
+    before = records.numbers()[-1]
+    lost = {mark["query"] for mark in records.read(before).source.values()}
+    shutil.rmtree(real.conf.checkpoint)
+    once(real.path)
+    sources = [records.read(number).source for number in records.numbers() if number > before]
+    marked = [source for source in sources if source]
+    assert len(marked) == 8, "beside that of what the tables have"
+    for source in marked:
+        assert source.keys() == {"S", "R"}
+        assert lost.isdisjoint(mark["query"] for mark in source.values())
+
+
+def test_a_checkpoint_of_which_nothing_has_come_is_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    real = told(tmp_path)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    real.path.write_text(real.path.read_text().replace(str(tmp_path / "in"), str(empty), 1))
+    once(real.path)
+    assert had(real) == 40
+    shutil.rmtree(real.conf.checkpoint / "S")
+    add(tmp_path, 4)
+    once(real.path)
+    assert (had(real), "begin anew" in capsys.readouterr().out) == (50, False)
 
 
 def damages(path: Path) -> Iterator[str]:

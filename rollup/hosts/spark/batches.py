@@ -243,7 +243,7 @@ class Batches:
         partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = after(pipeline.source.get(stream), batch.query, batch.number, following, held, self.plans[stream])
         untouched = self._untouched(pipeline.source, lambda other: bool(self._fed(other, [pipeline])))
-        source = {**untouched, **pipeline.source, stream: mark}
+        source = {**pipeline.source, **untouched, stream: mark}
         if pipeline.anew(source):
             say_lost(pipeline, stream)
         return partials, refold, source
@@ -253,12 +253,13 @@ class Batches:
         return arrivals(self._pipelines[name].source.get(stream))
 
     def _untouched(self, source: Mapping[str, Any], feeds: Callable[[str], bool]) -> dict[str, Mark]:
-        """Marks of the streams that feed a pipeline, or the statements, and had nothing for it yet.
+        """Marks of the streams that feed a pipeline, or the statements, and of whose queries it had nothing yet.
 
         Without them nobody could tell, once the tables go back to a commit of before their first batch, that it lacks
         this: the stream would go on behind what the others have.
         """
-        others = [stream for stream in self._program.inputs if stream not in source]
+        known = {stream for stream, mark in source.items() if mark["query"] == self.ids.get(stream)}
+        others = [stream for stream in self._program.inputs if stream not in known]
         return {stream: none(self.ids[stream], self.begun[stream]) for stream in others if feeds(stream)}
 
     def spec(self, stream: str) -> TaskSpec:

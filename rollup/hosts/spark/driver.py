@@ -27,7 +27,7 @@ from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
-from rollup.hosts.spark.ownership import refuse_without_tables
+from rollup.hosts.spark.ownership import refuse_half_lost, refuse_without_tables
 from rollup.hosts.spark.placement import pipeline_of
 from rollup.hosts.spark.query_log import newest_done
 from rollup.hosts.spark.rests import Rests
@@ -126,6 +126,7 @@ class SparkHost:
         if self.statements is not None:
             self.statements.running.start(self.engine)
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
+        refuse_half_lost(self.conf, self.program, self._marked)
         self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
         if self.statements is not None:
@@ -154,10 +155,13 @@ class SparkHost:
 
     def _rewind(self, stream: str) -> Plans:
         """Let a query go on where the tables are that are behind it, and take back what it left beside them."""
-        marked: dict[str, Marked] = {**self.pipelines}
-        if self.statements is not None:
-            marked["the statements"] = self.statements.running
-        return rewind(stream, self.conf.checkpoint / stream, marked, self._batches.forget)
+        return rewind(stream, self.conf.checkpoint / stream, self._marked, self._batches.forget)
+
+    @property
+    def _marked(self) -> dict[str, Marked]:
+        """What holds events of streams."""
+        statements = {} if self.statements is None else {"the statements": self.statements.running}
+        return {**self.pipelines, **statements}
 
     def _query(self, stream: str, once: bool) -> StreamingQuery:
         frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)

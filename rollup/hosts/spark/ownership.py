@@ -10,12 +10,14 @@ import pyarrow as pa
 import structlog
 
 from rollup.checkpoint.checksums import sealed, unsealed
+from rollup.checkpoint.marks import lost
 from rollup.checkpoint.records import replace_durably
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.spark.query_log import entries
+from rollup.hosts.spark.query_log import entries, query_of
+from rollup.hosts.spark.rewind import Marked
 from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
 from rollup.sources.registry import source
@@ -97,6 +99,25 @@ def refuse_without_tables(conf: Conf, program: Program, commits: Mapping[str, in
             f"the checkpoint {conf.checkpoint} has batches behind it, but the store has no rows of {', '.join(fed)}",
             hint="bring the tables back, or remove the checkpoint to read the sources from the start",
         )
+
+
+def refuse_half_lost(conf: Conf, program: Program, marked: Mapping[str, Marked]) -> None:
+    """What holds events of several streams cannot begin anew with one of them: the others would not come again.
+
+    Raises ConfigError.
+    """
+    queries = {stream: query_of(conf.checkpoint / stream) for stream in program.inputs}
+    for name, one in marked.items():
+        marks = {stream: mark for stream, mark in one.source.items() if stream in queries and mark["batch"] >= 0}
+        gone = [stream for stream, mark in marks.items() if lost(mark, queries[stream])]
+        left = [stream for stream in marks if stream not in gone]
+        if gone and left:
+            others = ", ".join(str(conf.checkpoint / stream) for stream in left)
+            raise ConfigError(
+                f"the checkpoint {conf.checkpoint / gone[0]} is lost, and {name} would have to begin anew with stream "
+                f"{gone[0]}, but without the events of {', '.join(left)} so far, which would not come again",
+                hint=f"bring it back, or remove {others} as well: then all of them come again from their start",
+            )
 
 
 def say_lost(pipeline: Pipeline, stream: str) -> None:

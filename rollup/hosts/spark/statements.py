@@ -90,7 +90,7 @@ class JobStatements:
     ) -> pa.Table:
         """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters.
 
-        `untouched` gives, beside the marks there are, those of streams of which nothing has come yet.
+        `untouched` gives the marks of streams of whose queries nothing has come yet.
         """
         running = self.running
         if running.lost(stream, query):
@@ -102,7 +102,7 @@ class JobStatements:
         for name, made in prepared.items():
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
         mark = after(running.source.get(stream), query, number, 0, held, plans)
-        given = running.advance(self._engine, events, {**untouched(running.source), **running.source, stream: mark})
+        given = running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark})
         return _letters(given.refused)
 
 

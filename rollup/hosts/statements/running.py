@@ -12,7 +12,7 @@ import pyarrow as pa
 import structlog
 
 from rollup.aggregation.closings import closing_streams
-from rollup.checkpoint.marks import arrivals, done
+from rollup.checkpoint.marks import arrivals, done, lost
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
@@ -102,8 +102,7 @@ class Running:
 
     def lost(self, stream: str, query: str) -> bool:
         """Whether the last batch of a stream was one of another query: its checkpoint is gone."""
-        mark = self.source.get(stream)
-        return mark is not None and mark["query"] != query
+        return lost(self.source.get(stream), query)
 
     def restart(self, stream: str) -> None:
         """A stream comes again from its start, as after the loss of its checkpoint: so do the statements."""
