@@ -271,8 +271,9 @@ def test_a_checkpoint_of_which_nothing_has_come_is_no_loss(tmp_path: Path, capsy
     assert had(real) == 40
     shutil.rmtree(real.conf.checkpoint / "S")
     add(tmp_path, 4)
+    shutil.copy2(tmp_path / "in" / "0004.json", empty)
     once(real.path)
-    assert (had(real), "begin anew" in capsys.readouterr().out) == (50, False)
+    assert (had(real), "begin anew" in capsys.readouterr().out) == (60, False)
 
 
 def damages(path: Path) -> Iterator[str]:
