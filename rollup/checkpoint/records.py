@@ -25,6 +25,7 @@ from rollup.core.errors import FencedError, StoreError, refused_by_system
 _RETIRED = "retired.json"
 _DIGITS = 12
 _ROWS = re.compile(r"open-.+-(\d+)\.arrow")
+_DRAFT = re.compile(r"\.commit-(\d+)\.json\.\d+")
 _CHUNK = 1 << 18
 """Open rows that are read at once where all of them would be too many."""
 KEPT = 32
@@ -261,6 +262,11 @@ class RecordFolder:
             kept = [self.read(number) for number in numbers[-KEPT:]]
         except StoreError:
             return
+        for draft in self.folder.glob(
+            ".commit-*.json.*"
+        ):  # of a writer that was killed; one that lives has a new number
+            if (made := _DRAFT.fullmatch(draft.name)) and int(made[1]) < numbers[-1]:
+                draft.unlink(missing_ok=True)
         named = {name for record in kept for table in record.open for name in record.files(table)}
         newest = kept[-1].number if kept else 0
         for path in self.folder.glob("open-*.arrow"):

@@ -11,7 +11,8 @@ A row without an identity (number 0: a value made of others, as by `new {…}`) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -71,6 +72,23 @@ class State:
     def instead(self, states: Mapping[str, State]) -> State:
         """The same with others held."""
         return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
+
+
+@contextmanager
+def taking_up(what: str, cure: str) -> Generator[None]:
+    """While an engine takes a snapshot up: whatever does not fit is a StoreError, not the error of who came upon it.
+
+    >>> with taking_up("a snapshot", "take another"): State().scalars["now"]
+    Traceback (most recent call last):
+    rollup.core.errors.StoreError: a snapshot does not fit this version of rollup: KeyError: 'now' (take another)
+    """
+    try:
+        yield
+    except StoreError as problem:  # of who takes it up for somebody, who knows what is to be done
+        raise StoreError(problem.message, hint=cure) from problem
+    except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
+        said = f"{what} does not fit this version of rollup: {type(problem).__name__}: {problem}"
+        raise StoreError(said, hint=cure) from problem
 
 
 def packed(value: Any) -> bytes:

@@ -20,7 +20,7 @@ from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
 from rollup.engine.rows.pipelines.running import Pipeline, Pipelines
 from rollup.engine.rows.runner import Delivery
-from rollup.engine.state import State
+from rollup.engine.state import State, taking_up
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.epl.asking import ask
 from rollup.lang.epl.deployer import Deployer, Deployment
@@ -288,16 +288,17 @@ class Engine:
 
     @classmethod
     def restored(cls, state: State, columns: int | None = _LEAST) -> Engine:
-        """An engine that goes on from a snapshot, without listeners."""
-        engine = cls(state.scalars["start"], state.scalars["unit"], columns)
-        engine._component.runner.environment.now = state.scalars["now"]
-        for module in state.scalars["modules"]:
-            engine._deployer.deploy(module["text"], module["name"], module["parameters"], start=False)
-        engine._component.runner.deliveries.clear()
-        for name in state.scalars.get("columns", ()):
-            engine._columns.go_over(name, start=False)
-        engine._component.restore(state)
-        return engine
+        """An engine that goes on from a snapshot, without listeners. Raises StoreError for what is none, or of another version."""
+        with taking_up("the snapshot", "begin anew, or go on with the version that took it"):
+            engine = cls(state.scalars["start"], state.scalars["unit"], columns)
+            engine._component.runner.environment.now = state.scalars["now"]
+            for module in state.scalars["modules"]:
+                engine._deployer.deploy(module["text"], module["name"], module["parameters"], start=False)
+            engine._component.runner.deliveries.clear()
+            for name in state.scalars.get("columns", ()):
+                engine._columns.go_over(name, start=False)
+            engine._component.restore(state)
+            return engine
 
     def heard(self) -> list[Heard]:
         """What was delivered since the last call and has no listener."""

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
 from rollup.core.errors import StoreError, said_by_system
-from rollup.engine.flows.keyed import last_of
+from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN
 
 
@@ -31,7 +31,7 @@ class DeltaSink:
         try:
             if self._version(application) >= batch:
                 return
-            rows = last_of(rows, self._key) if self._key else rows
+            rows = equal_keys(last_of(rows, self._key), self._key) if self._key else rows
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._key and DeltaTable.is_deltatable(str(self.path)):
                 self._merge(rows, once)
@@ -49,7 +49,8 @@ class DeltaSink:
         there, come = (
             [exp.column(name, table=table, quoted=True) for name in self._key] for table in ("there", "come")
         )
-        same = [exp.NullSafeEQ(this=one, expression=other) for one, other in zip(there, come, strict=True)]
+        # In brackets: DataFusion reads `a IS NOT DISTINCT FROM b AND …` as one of `b AND …`.
+        same = [exp.paren(exp.NullSafeEQ(this=one, expression=other)) for one, other in zip(there, come, strict=True)]
         (
             DeltaTable(str(self.path))
             .merge(rows, exp.and_(*same).sql("postgres"), "come", "there", commit_properties=once)

@@ -19,6 +19,7 @@ class FileSink:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.folder = Path(options["path"])
+        self._tidied = False
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         """Raises StoreError when the file cannot be written; nothing of it is then seen."""
@@ -26,11 +27,19 @@ class FileSink:
         pq.write_table(rows, sink)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._tidy(query)
             replace_durably(self.folder / f"{query}-{batch:09d}.parquet", sink.getvalue().to_pybytes())
         except OSError as problem:
             raise StoreError(
                 f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN
             ) from None
+
+    def _tidy(self, query: str) -> None:
+        """Remove what a job that was killed in the middle of a file has left of it; nobody else writes under this name."""
+        if not self._tidied:
+            for draft in self.folder.glob(f".{query}-*.parquet.*"):
+                draft.unlink(missing_ok=True)
+        self._tidied = True
 
     def forget(self, query: str, batch: int) -> None:
         for file in self.folder.glob(f"{query}-*.parquet"):

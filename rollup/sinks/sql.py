@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.core.errors import StoreError
-from rollup.engine.flows.keyed import last_of
+from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN
 from rollup.stores.sql.options import StoreOptions
 
@@ -80,7 +80,7 @@ class SqlSink:
     def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table) -> None:
         """The rows; with a key in place of those that are there. A null is a key as any other."""
         if self._key:
-            rows = last_of(rows, self._key)
+            rows = equal_keys(last_of(rows, self._key), self._key)
             names = {name: f"key_{place}" for place, name in enumerate(self._key)}
             same = [table.c[name].is_not_distinct_from(sa.bindparam(own)) for name, own in names.items()]
             gone = [{own: row[name] for name, own in names.items()} for row in rows.select(self._key).to_pylist()]

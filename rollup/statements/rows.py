@@ -8,10 +8,11 @@ from typing import Any, Generic, TypeVar
 
 from rollup.core.errors import QueryError
 from rollup.core.garbage import AT_A_TIME, uncollected
-from rollup.engine.state import State
+from rollup.engine.state import State, taking_up
 from rollup.statements.component import Event, Refused, Streams, Taken
 
 Running = TypeVar("Running")
+_CURE = "go on with the version that wrote it, or remove `_rollup/_statements` beside the tables to begin all statements anew"
 Emitted = tuple[int, str, tuple[Any, ...]]
 """Time, stream and values of what was inserted."""
 
@@ -48,7 +49,10 @@ class Live(ABC, Generic[Running]):
         held, self._held = self._held, None  # a step that fails leaves nothing behind
         if state is None:
             return self.begun(start)
-        return held[1] if held is not None and held[0] is state else self.restored(state)
+        if held is not None and held[0] is state:
+            return held[1]
+        with taking_up("a state of statements", _CURE):
+            return self.restored(state)
 
     @abstractmethod
     def begun(self, start: int) -> Running:

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rollup.core.errors import PlanError, QueryError
+from rollup.core.errors import PlanError, QueryError, StoreError
 from rollup.engine.rows.patterns import algebra
+from rollup.engine.state import State
 from rollup.live import Arrived, Engine
 
 SCHEMAS = "create schema A(id string, v int); create schema B(id string, v int);"
@@ -419,3 +420,13 @@ def test_what_was_kept_of_a_statement_stays_when_it_is_undeployed(columns: int |
     engine.deploy("@name('s') select id as other, 1 as one from A")
     engine.send("A", {"id": "x", "v": 1})
     assert _heard(engine) == [*({"v": number} for number in range(300)), {"other": "x", "one": 1}]
+
+
+def test_a_snapshot_that_does_not_fit_is_told_with_what_to_do() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMAS + "@name('s') select count(*) as n from A#length(3)")
+    state = engine.snapshot()
+    without = {name: value for name, value in state.scalars.items() if name != "now"}
+    for other in (State(), State(state.tables, without), State({}, state.scalars)):
+        with pytest.raises(StoreError, match=r"the snapshot does not fit this version of rollup: .*begin anew"):
+            Engine.restored(other)

@@ -3,6 +3,7 @@ same events change nothing of it (hypothesis draws events, cuts and the batches 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from rollup.checkpoint.records import home
 from rollup.core.errors import ConfigError, PlanError, RollupError, StoreError, SyntaxProblem
+from rollup.engine.state import State
 from rollup.hosts.local import LocalHost
 from rollup.program import Program, compile_app
 from rollup.statements.committed.commits import FOLDER, Commits
@@ -299,6 +301,30 @@ def test_a_block_that_is_put_before_others_or_taken_away_leaves_them_their_state
 
     with pytest.raises(ConfigError, match="the statements of 'epl block' have changed"):
         begun(first, folder=tmp_path)
+
+
+def test_states_of_another_version_are_told_from_damage_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        later.setattr("rollup.statements.committed.commits.FORMAT", 7)
+        begun(COUNTS.format(0), folder=tmp_path).send("S", [("a", 1.0, NOON)])
+    with pytest.raises(
+        StoreError, match=r"it is of format 7, and this version of rollup reads 1 \(go on with the version"
+    ):
+        begun(COUNTS.format(0), folder=tmp_path)
+
+
+@pytest.mark.parametrize("block", [COUNTS.format(0), "from S#window.length(2) select k, v insert into T;"])
+def test_a_state_without_what_this_version_needs_is_told_with_what_to_do(tmp_path: Path, block: str) -> None:
+    begun(block, folder=tmp_path).send("S", [("a", 1.0, NOON)])
+    commits = Commits(tmp_path)
+    found = commits.newest()
+    less = {name: State(state.tables, {"another": 1}) for name, state in found.states.items()}
+    commits.write(replace(found, number=found.number + 1, states=less, given={}))
+    host = begun(block, folder=tmp_path)
+    with pytest.raises(StoreError, match=r"does not fit this version of rollup: KeyError.*remove `_"):
+        host.send("S", [("b", 1.0, NOON)])
 
 
 def test_files_of_others_among_the_commits_stop_nobody(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +18,7 @@ from rollup.sinks.base import Sink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
 from rollup.sinks.sql import SqlSink
+from tests.servers.postgres import NewUrl, execute
 
 ONE = pa.table({"k": ["a", "b"], "v": pa.array([1.5, None], pa.float64()), "n": pa.array([1, 2], pa.int32())})
 TWO = pa.table({"k": ["c"], "v": pa.array([2.5], pa.float64()), "n": pa.array([3], pa.int32())})
@@ -56,6 +60,46 @@ def test_of_a_table_delta_and_a_database_have_the_last_row_of_each_key(tmp_path:
     with sqlite3.connect(tmp_path / "out.db") as database:
         rows = database.execute("select * from t order by 1 nulls last").fetchall()
     assert rows == AFTER
+
+
+NAN, OTHER_NAN = math.nan, -math.nan
+"""The same to everybody but to who compares their bits."""
+KEYS = (
+    pa.table({"k": ["a", "a", "a", "a", "b"], "d": [NAN, OTHER_NAN, 0.0, -0.0, NAN], "n": [1, 2, 3, 4, 5]}),
+    pa.table({"k": ["a", "a", "b"], "d": [OTHER_NAN, 0.0, None], "n": [6, 7, 8]}),
+    pa.table({"k": ["a", "b"], "d": [-0.0, OTHER_NAN], "n": [9, 10]}),
+)
+MERGED = [("a", "0.0", 9), ("a", "nan", 6), ("b", "None", 8), ("b", "nan", 10)]
+
+
+def merged(sink: Sink) -> None:
+    for number, rows in enumerate(KEYS):
+        sink.write(rows, "id", number)
+
+
+def by_key(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str, int]]:
+    return sorted((k, str(d), n) for k, d, n in rows)
+
+
+def test_of_a_double_in_a_key_there_is_one_zero_and_one_that_is_no_number_in_delta(tmp_path: Path) -> None:
+    merged(DeltaSink({"path": str(tmp_path / "t"), "name": "T", "key": ("k", "d")}))
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().to_pylist()
+    assert by_key(tuple(row.values()) for row in found) == MERGED
+
+
+@pytest.mark.postgres
+def test_of_a_double_in_a_key_there_is_one_zero_and_one_that_is_no_number_in_postgres(new_url: NewUrl) -> None:
+    url = new_url()
+    merged(SqlSink({"url": url, "table": "t", "name": "T", "key": ("k", "d")}))
+    assert by_key(execute(url, "select k, d, n from t")) == MERGED  # type: ignore[arg-type]
+
+
+def test_what_a_killed_job_left_of_a_file_is_removed_and_nothing_of_others(tmp_path: Path) -> None:
+    mine, others = tmp_path / ".id-000000007.parquet.123", tmp_path / ".other-000000007.parquet.123"
+    for draft in (mine, others):
+        draft.write_text("half")
+    FileSink({"path": str(tmp_path)}).write(ONE, "id", 8)
+    assert not mine.exists() and others.exists()
 
 
 def test_two_streams_may_share_a_delta_table(tmp_path: Path) -> None:

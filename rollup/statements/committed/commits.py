@@ -4,7 +4,7 @@ A record stands beside those of the rollups and is read and checked by the same 
 
     component   the component, or for rows that were given their stream
     name        `table` and the name of one of its state, `scalars`, or `given`; of none: `id`, that of the line of commits,
-                and `texts`, the fingerprints of all components, also of those that have no state yet
+                `format`, and `texts`, the fingerprints of all components, also of those that have no state yet
     content     an Arrow stream, or packed scalars
 
 What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
@@ -34,7 +34,10 @@ FOLDER = "_statements"
 """Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
+FORMAT = 1
+"""How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
+_FORMAT = "format"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
 
@@ -109,8 +112,11 @@ class Commits:
         rows = self._records.read_rows(record.files(_FILE))
         try:
             return saved_in(rows, record.number, record.source)
-        except (pa.ArrowException, ValueError, KeyError) as problem:
-            raise StoreError(f"the state of statements in {self.folder} cannot be read: {problem}") from None
+        except (pa.ArrowException, ValueError, LookupError, TypeError, AttributeError) as problem:
+            raise StoreError(
+                f"the state of statements in {self.folder} cannot be read: {problem}",
+                hint="go on with the version of rollup that wrote it, or remove that folder to begin all statements anew",
+            ) from None
 
     def write(self, saved: Saved) -> None:
         """Make a commit. Raises FencedError when its number is taken."""
@@ -135,7 +141,11 @@ def fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
 
 def rows_of(saved: Saved) -> pa.Table:
     """The rows of a commit, but for its number and marks, which are in its record."""
-    found = [("", _ID, saved.id.encode()), ("", _TEXTS, pack(_packed(dict(saved.texts))))]
+    found = [
+        ("", _ID, saved.id.encode()),
+        ("", _FORMAT, b"%d" % FORMAT),
+        ("", _TEXTS, pack(_packed(dict(saved.texts)))),
+    ]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
         kept = {"text": saved.texts.get(component, ""), "scalars": dict(state.scalars)}
@@ -146,13 +156,21 @@ def rows_of(saved: Saved) -> pa.Table:
 
 
 def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None = None) -> Saved:
-    """The commit that `rows_of` gave. Raises ValueError, KeyError or pyarrow.ArrowException for other rows."""
+    """The commit that `rows_of` gave. Raises ValueError, KeyError or pyarrow.ArrowException for other rows.
+
+    >>> saved_in(pa.table({"component": [""], "name": ["format"], "content": [b"0"]}))
+    Traceback (most recent call last):
+    ValueError: it is of format 0, and this version of rollup reads 1
+    """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
     for row in rows.to_pylist():
         component, name, content = row["component"], row["name"], row["content"]
         if name == _ID:
             id = content.decode()
+        elif name == _FORMAT:
+            if int(content) != FORMAT:
+                raise ValueError(f"it is of format {int(content)}, and this version of rollup reads {FORMAT}")
         elif name == _TEXTS:
             texts |= _unpacked(unpack(content))
         elif name == _GIVEN:
