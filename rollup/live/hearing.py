@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,7 +84,7 @@ class Hearing:
         return found[-_KEPT:]
 
     @contextmanager
-    def undeploying(self, statements: Sequence[str]) -> Iterator[None]:
+    def undeploying(self, statements: Sequence[str]) -> Generator[None]:
         """While these are undeployed: what was kept of them stays, and whoever is told now hears no more of them."""
         self._kept = list(self.heard())
         self._weight = len(self._kept)

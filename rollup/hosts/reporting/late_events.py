@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Advance, Pipeline
+from rollup.hosts.reporting.future_times import ahead
 from rollup.hosts.reporting.report import BatchReport
 from rollup.plan.aggregation import TIMESTAMP
 
@@ -119,6 +120,10 @@ class LateEvents:
         ]
 
     def _warning(self, name: str, report: BatchReport, advance: Advance) -> str:
+        clock = report.pipelines[name].state.clocks[report.pipelines[name].aggregation.root]
+        if jumped := ahead(clock, time.time()):
+            counted = told(advance.counts, report.events)
+            return f"warning: {name}: of batch {report.number}, {counted}: the clock stands at {jumped}. {CURE}."
         reason = _REASONS.get(self._kinds.get(report.stream, ""), "the source probably sends late")
         behind = _behind(report.pipelines[name], advance)
         far = "" if behind is None else f", by up to {length(behind)}"

@@ -14,6 +14,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from rollup.core.errors import ConfigError
+from rollup.hosts.reporting.future_times import FutureTimes
 from rollup.hosts.reporting.late_events import LateEvents
 from rollup.hosts.reporting.old_times import OldTimes
 from rollup.hosts.reporting.report import BatchReport
@@ -45,7 +46,7 @@ class Reporter:
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
-        self._late, self._old = LateEvents(kinds), OldTimes()
+        self._late, self._old, self._future = LateEvents(kinds), OldTimes(), FutureTimes()
         self._server = None if port is None else _serving(host, port, self._metrics.registry)
         self.events = 0
 
@@ -61,7 +62,7 @@ class Reporter:
             print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
         elif report.events:
             self._log.info("batch", **fields(report))
-        self.warn([*self._old.observe(report), *self._late.observe(report)])
+        self.warn([*self._old.observe(report), *self._future.observe(report), *self._late.observe(report)])
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Say what is worth a line of its own."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -16,6 +18,7 @@ from rollup.checkpoint.marks import arrivals, done, lost
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.reporting.future_times import FILTER, ahead
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
@@ -24,6 +27,8 @@ from rollup.statements.component import Event, Keeping
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
 from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
+
+_AT = attrgetter("at")
 
 
 class Outlet(Protocol):
@@ -58,6 +63,7 @@ class Running:
         self._saved = Saved(texts=self._texts)
         self.counts = Counter[str]()
         """How many rows each stream was given since the start."""
+        self._ahead: int | None = None
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -88,6 +94,7 @@ class Running:
 
     def advance(self, engine: ColumnEngine, events: Sequence[Event], source: Mapping[str, Any]) -> Given:
         """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements."""
+        self._say_ahead(events)
         states, given = self.flow.step(self._saved.states, events)
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
         if given.beyond:
@@ -141,6 +148,17 @@ class Running:
             )
         if found.number and (new := sorted(self._texts.keys() - places.keys())):
             log.warning("these statements are new, and begin behind the events that the others have had", new=new)
+
+    def _say_ahead(self, events: Sequence[Event]) -> None:
+        """Say it once when an event moves the clock of the statements far ahead."""
+        newest = max(events, key=_AT, default=None) if self._ahead is None else None
+        if newest is not None and (far := ahead(newest.at, time.time())):
+            self._ahead = newest.at
+            structlog.get_logger("rollup").warning(
+                f"an event has moved the clock of statements to {far}: windows of time that end before it have ended, "
+                f"and what comes now has that time; {FILTER}",
+                stream=newest.stream,
+            )
 
     def _check(self, found: Saved, places: Mapping[str, str], states: States) -> None:
         where = "" if self._commits is None else str(self._commits.folder)
