@@ -10,6 +10,19 @@ import pyarrow as pa
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.json_line import json_line
 
+_MOST, _LARGEST = "message.max.bytes", 1_000_000
+"""librdkafka's setting, and what it is by default."""
+_AGAIN = "the job's next start sends the batch again"
+_LARGER = f"let both take larger ones, the sink by `{_MOST}` in its options, the topic by `max.message.bytes`"
+_CURES = {
+    "MSG_SIZE_TOO_LARGE": f"{_LARGER}; {_AGAIN}",
+    "UNKNOWN_TOPIC_OR_PART": f"make the topic, or mend its name; {_AGAIN}",
+    "_UNKNOWN_TOPIC": f"make the topic, or mend its name; {_AGAIN}",
+    "_UNKNOWN_PARTITION": f"make the topic, or mend its name; {_AGAIN}",
+    "TOPIC_AUTHORIZATION_FAILED": f"let the job write to it; {_AGAIN}",
+}
+"""What helps against an error that does not pass by itself."""
+
 
 class KafkaSink:
     """JSON events to a topic, at least once: a batch that comes again is sent again.
@@ -29,21 +42,21 @@ class KafkaSink:
         self.topic: str = options["topic"]
         self.servers: str = options["servers"]
         self._timeout = float(options.get("timeout", 60))
+        self._most = int(options.get("options", {}).get(_MOST, _LARGEST))
         self._key = tuple(options.get("key", ()))
         settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
         self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
         """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again."""
-        failed = list[str]()
+        failed = list[Any]()
 
         def delivered(problem: Any, _: Any) -> None:
             if problem is not None:
-                failed.append(problem.str())
+                failed.append(problem)
 
-        for row in rows.to_pylist():
-            key = json_line({name: row[name] for name in self._key}).encode() if self._key else None
-            self._send(key, json_line(row).encode(), delivered, failed)
+        for key, message in self._messages(rows, batch):
+            self._send(key, message, delivered, failed)
             if failed:
                 break
         left = self.producer.flush(self._timeout + 5)
@@ -51,12 +64,26 @@ class KafkaSink:
             self._give_up()
             raise StoreError(
                 f"the broker at {self.servers} did not take the rows of batch {batch} for topic {self.topic}: "
-                f"{failed[0] if failed else f'{left} of them not acknowledged'}",
-                hint="the job's next start sends the batch again",
+                f"{failed[0].str() if failed else f'{left} of them not acknowledged'}",
+                hint=_CURES.get(failed[0].name(), _AGAIN) if failed else _AGAIN,
             )
 
+    def _messages(self, rows: pa.Table, batch: int) -> list[tuple[bytes | None, bytes]]:
+        """Keys and values. One that cannot be sent is an error before any is: each start would send the others again."""
+        found = list[tuple[bytes | None, bytes]]()
+        for row in rows.to_pylist():
+            key = json_line({name: row[name] for name in self._key}).encode() if self._key else None
+            found.append((key, json_line(row).encode()))
+            if (size := len(found[-1][1]) + len(key or b"")) > self._most:
+                raise StoreError(
+                    f"row {len(found)} of batch {batch} for topic {self.topic} makes a message of {size:,} bytes, "
+                    f"and the sink sends {self._most:,} at most: none of them was sent",
+                    hint=_CURES["MSG_SIZE_TOO_LARGE"],
+                )
+        return found
+
     def _send(
-        self, key: bytes | None, message: bytes, delivered: Callable[[Any, Any], None], failed: list[str]
+        self, key: bytes | None, message: bytes, delivered: Callable[[Any, Any], None], failed: list[Any]
     ) -> None:
         from confluent_kafka import KafkaException
 
@@ -68,7 +95,7 @@ class KafkaSink:
             except BufferError:
                 self.producer.poll(0.1)  # its queue is full: room comes with what is acknowledged
             except KafkaException as problem:
-                failed.append(problem.args[0].str())
+                failed.append(problem.args[0])
 
     def _give_up(self) -> None:
         """Nothing of a batch that failed is sent later, behind one that came after it."""

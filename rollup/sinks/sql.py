@@ -14,6 +14,7 @@ from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN
 from rollup.stores.sql.options import StoreOptions
+from rollup.stores.sql.session import ConnectionLost, lost, patiently
 
 MARKS = "rollup_sinks"
 """The table that says which commit each sink has: `sink`, `commit_number`."""
@@ -24,6 +25,10 @@ _TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
     pa.float32(): sa.Float,
     pa.float64(): sa.Double,
 }
+
+
+PATIENCE = 60.0
+"""Seconds that a database which restarts is waited for, as where aggregations are stored."""
 
 
 class SqlSink:
@@ -47,7 +52,14 @@ class SqlSink:
             ) from None
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        """Insert the rows of a commit unless the table has them. Raises StoreError when the database refuses."""
+        """Insert the rows of a commit unless the table has them; a database that is away for a while is waited for.
+
+        Raises StoreError when it refuses.
+        """
+        what = f"the rows of {self._name} for {self._table} of {self._options.shown}"
+        patiently(what, PATIENCE, lambda: self._once(rows, query, batch))
+
+    def _once(self, rows: pa.Table, query: str, batch: int) -> None:
         known = sa.MetaData()
         columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
         table = sa.Table(self._table, known, *columns)
@@ -71,7 +83,10 @@ class SqlSink:
                 else:
                     connection.execute(marks.update().where(mine).values(commit_number=batch))
         except SQLAlchemyError as problem:
-            said = str(getattr(problem, "orig", None) or problem).splitlines()[0]
+            origin = getattr(problem, "orig", None)
+            said = str(origin or problem).splitlines()[0]
+            if getattr(problem, "connection_invalidated", False) or lost(getattr(origin, "pgcode", None) or "", said):
+                raise ConnectionLost(said) from None
             raise StoreError(
                 f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",
                 hint=AGAIN,

@@ -59,11 +59,27 @@ def test_rows_that_the_broker_did_not_take_are_an_error_and_are_not_sent_behind_
     assert received(own, topic, 3) == [1, 2, 3]
 
 
-def test_a_row_that_is_larger_than_a_message_may_be_is_an_error(kafka: KafkaBroker) -> None:
+def test_a_row_that_is_larger_than_a_message_may_be_is_an_error_and_no_start_sends_those_before_it_again(
+    kafka: KafkaBroker,
+) -> None:
     topic = kafka.new_topic()
     sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "timeout": 10})
-    with pytest.raises(StoreError, match="Message size too large"):
+    said = r"row 2 of batch 0 for topic t-\w+ makes a message of 2,000,009 bytes, and the sink sends 1,000,000 at most"
+    with pytest.raises(StoreError, match=said):
+        sink.write(pa.table({"n": ["1", "x" * 2_000_000]}), "q", 0)
+    larger = {"message.max.bytes": 3_000_000}
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "timeout": 10, "options": larger})
+    with pytest.raises(StoreError, match=r"Message size too large \(let both take larger ones.*`max.message.bytes`"):
         sink.write(pa.table({"n": ["x" * 2_000_000]}), "q", 0)
+    sink.write(rows(1), "q", 0)
+    assert received(kafka, topic, 1) == [1], "and nothing before it"
+
+
+def test_a_topic_that_is_not_there_is_named_with_what_to_do(kafka: KafkaBroker) -> None:
+    options = {"topic.metadata.propagation.max.ms": 500}
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": "no-such-topic", "timeout": 10, "options": options})
+    with pytest.raises(StoreError, match=r"for topic no-such-topic: .* \(make the topic, or mend its name; the job's"):
+        sink.write(rows(1), "q", 0)
 
 
 def test_more_rows_than_the_queue_of_the_client_holds_are_all_sent(kafka: KafkaBroker) -> None:

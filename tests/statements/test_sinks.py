@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rollup.sinks.base import Sink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
 from rollup.sinks.sql import SqlSink
-from tests.servers.postgres import NewUrl, execute
+from tests.servers.postgres import NewUrl, PostgresServer, execute
 
 ONE = pa.table({"k": ["a", "b"], "v": pa.array([1.5, None], pa.float64()), "n": pa.array([1, 2], pa.int32())})
 TWO = pa.table({"k": ["c"], "v": pa.array([2.5], pa.float64()), "n": pa.array([3], pa.int32())})
@@ -146,3 +147,29 @@ def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:
     sink.write(ONE, "id", 1)
     with pytest.raises(StoreError, match="cannot append the rows of S to the table"):
         sink.write(pa.table({"other": [1]}), "id", 2)
+
+
+@pytest.mark.postgres
+def test_a_database_that_restarts_is_waited_for_and_has_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = PostgresServer()
+    try:
+        server.start()
+        sink = SqlSink({"url": server.dsn, "table": "t", "name": "S"})
+        sink.write(ONE, "id", 1)
+        server.kill9()
+        server.restart()
+        sink.write(TWO, "id", 2)  # over a connection that has gone with the old server
+        server.kill9()
+        waiting = ThreadPoolExecutor(1).submit(sink.write, TWO, "id", 3)
+        server.restart()
+        waiting.result(120)
+        sink.write(TWO, "id", 3)
+        assert execute(server.dsn, "select count(*) from t") == [(len(ONE) + 2 * len(TWO),)]
+        server.kill9()
+        monkeypatch.setattr("rollup.sinks.sql.PATIENCE", 0.1)
+        with pytest.raises(
+            StoreError, match=r"the rows of S for t of .*: the database does not answer: .*nothing was lost"
+        ):
+            sink.write(TWO, "id", 4)
+    finally:
+        server.remove()
