@@ -107,8 +107,11 @@ class Kafka:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
+        from rollup.sources.topics.identity import refuse_another  # its client is loaded where a batch is planned
+
         if self.way.settings is None:
             return frame
+        refuse_another(checkpoint, self.options["topic"], self.way.settings)
         ranges = planned(checkpoint, batch, self.options["topic"])
         return dealt(ranges, frame.sparkSession.sparkContext.defaultParallelism)
 

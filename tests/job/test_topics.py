@@ -10,6 +10,8 @@ import gc
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +30,7 @@ from rollup.cli.inspect import plan
 from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
 from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.kafka import Kafka
-from rollup.sources.topics import messages
+from rollup.sources.topics import identity, messages
 from rollup.sources.topics.messages import MESSAGES, read, texts
 from rollup.sources.topics.ranges import Range, dealt, planned
 from rollup.sources.topics.ways import Way, way
@@ -230,28 +232,94 @@ def test_a_job_whose_next_offsets_are_gone_says_so_and_counts_nothing(
     assert answers(job.conf, "events", per="years") == [(10,)]
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-def test_a_topic_that_was_made_anew_ends_the_job_and_nothing_of_it_counts(
-    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
-) -> None:
-    topic = kafka.new_topic(partitions=2)
-    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
-    job = Job(tmp_path, options(kafka, topic))
-    job.run(spark)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+def made_anew(broker: KafkaBroker, topic: str, *messages: int) -> None:
+    """Delete a topic and make it again, with so many messages in each partition."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([topic])[topic].result(30)
     deadline = time.monotonic() + 30
     while topic in admin.list_topics(timeout=10).topics:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    kafka.create_topic(topic, partitions=2)
-    kafka.produce(topic, [json.dumps(GOOD)] * 3, partition=0)
-    kafka.produce(topic, [json.dumps(GOOD)] * 3, partition=1)
+    broker.create_topic(topic, partitions=len(messages))
+    for partition, count in enumerate(messages):
+        broker.produce(topic, [json.dumps(GOOD)] * count, partition=partition)
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        (
+            (3, 3),
+            r"a Kafka topic no longer has what is to be read of it: Partition .*-0 offset was changed from 10 to 3 ",
+        ),
+        ((12,), r"a Kafka topic no longer has what is to be read of it: .*-1.* deleted "),
+        (
+            (12, 3),
+            r"topic .* was made anew since it was read: its id was .*, and is .* \(remove .*/checkpoint/Trades to",
+        ),
+    ],
+    ids=["shorter", "a partition less", "longer"],
+)
+def test_a_topic_that_was_made_anew_ends_the_job_with_what_to_do_and_nothing_of_it_counts(
+    tmp_path: Path,
+    spark: SparkSession,
+    kafka: KafkaBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    messages: tuple[int, ...],
+    says: str,
+) -> None:
+    monkeypatch.setattr(identity, "EVERY", 0.0)
+    topic = kafka.new_topic(partitions=2)
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
+    job = Job(tmp_path, options(kafka, topic))
+    job.run(spark)
+    made_anew(kafka, topic, *messages)
     with pytest.raises(Exception) as stopped:
         job.run(spark)
-    assert "Some data may have been lost" in str(cause(stopped.value)), "Spark's own words, before tasks are asked"
+    said = cause(stopped.value)
+    assert isinstance(said, RollupError)
+    assert re.search(says, str(said)), said
     assert answers(job.conf, "events", per="years") == [(10,)]
+    shutil.rmtree(job.conf.checkpoint / "Trades")
+    job.run(spark)
+    assert answers(job.conf, "events", per="years") == [(sum(messages),)], (
+        "those of the old one were all in open buckets"
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_partitions_that_are_added_are_read_from_their_start(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
+) -> None:
+    topic = kafka.new_topic()
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0)
+    source = options(kafka, topic, options={"kafka.metadata.max.age.ms": "1000"})
+    job = Job(tmp_path, source, top='trigger = "0 seconds"')
+
+    def add(partitions: int) -> None:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+        kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=partitions - 1)
+
+    job.run(spark)
+    add(2)
+    job.run(spark)
+    assert answers(job.conf, "events", per="years") == [(20,)]
+    add(3)
+    added = list[int]()
+
+    def all_there() -> bool:
+        found = sum(n for (n,) in answers(job.conf, "events", per="years"))
+        if found == 30 and not added:
+            added.append(4)
+            add(4)  # while it runs
+        return found == 40
+
+    job.run_until(spark, all_there, seconds=120)
+    assert job.letters() == []
 
 
 # Which way

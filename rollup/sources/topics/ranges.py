@@ -46,7 +46,7 @@ def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
     if starts.keys() - ends.keys() or any(not 0 <= each.start <= each.end for each in found):
         raise StoreError(
             f"topic {topic} ends before what batch {batch} begins with: it has {ends}, and was read to {starts}",
-            hint="it was made anew; a new checkpoint reads it from its start",
+            hint=f"it was made anew; remove {checkpoint} to read it from its start",
         )
     return [each for each in found if each.end > each.start]
 

@@ -14,11 +14,20 @@ _WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
 """What Spark says when a batch of its log is there already: a job that was paused meets it before it meets its lease."""
 
 
+_GONE = re.compile(
+    r"\[KAFKA_DATA_LOSS\.\w+\].*?Reason:\s*([^\n]+?)\.?\s*(?:This could be|SQLSTATE|$)", re.DOTALL | re.MULTILINE
+)
+"""What Spark's Kafka source says, with advice to go on without what is lost."""
+
+
 def cause(problem: BaseException) -> RollupError:
     """The error at the bottom of an exception of Spark: ours when a batch raised it, otherwise its own first line.
 
     >>> cause(Exception("Traceback (most recent call last):\\nrollup.core.errors.FencedError: another job is here"))
     FencedError('another job is here')
+    >>> said = "[KAFKA_DATA_LOSS.X] Some data may … Reason: Partition t-0 offset was changed from 9 to 3. This could be …"
+    >>> print(cause(Exception(said)).message)
+    a Kafka topic no longer has what is to be read of it: Partition t-0 offset was changed from 9 to 3
     """
     if isinstance(problem, RollupError):
         return problem
@@ -29,6 +38,12 @@ def cause(problem: BaseException) -> RollupError:
             return kind(message)
     if _WRITTEN_BY_ANOTHER in text:
         return FencedError("another job goes on with this checkpoint", hint="this one has been replaced, and ends")
+    if gone := _GONE.search(text):
+        return RollupError(
+            f"a Kafka topic no longer has what is to be read of it: {gone[1]}",
+            hint="retention removed it, or the topic was made anew; to read a topic from its start, remove the folder of "
+            "its stream in the checkpoint, or `failOnDataLoss = false` in the source's options goes on with what is left",
+        )
     return RollupError(f"the job stopped: {_last_line(text)}")
 
 

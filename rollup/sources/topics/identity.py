@@ -1,0 +1,82 @@
+"""Whether a topic is the one that the job has read so far.
+
+One that was deleted and made anew counts its offsets from 0. Once it has more messages than were read of the old one,
+nothing but its id tells: the job would go on in the middle of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from rollup.checkpoint.checksums import sealed, unsealed
+from rollup.checkpoint.records import replace_durably
+from rollup.core.errors import StoreError
+from rollup.sources.topics.ways import Settings
+
+NOTE = "rollup-topic.json"
+"""Beside the log of the stream's query: the id of the topic."""
+EVERY = 1.0
+"""Seconds between two questions; they take a few thousandths of one."""
+_PATIENCE = 5.0
+_asked: dict[Path, float] = {}
+
+
+def refuse_another(checkpoint: Path, topic: str, settings: Settings) -> None:
+    """Raise StoreError when a topic is not the one that the query of a checkpoint has read; the first time, note it.
+
+    Where the broker does not say which one it is, nothing is known and nothing refused.
+    """
+    if time.monotonic() < _asked.get(checkpoint, -EVERY) + EVERY:
+        return
+    found = topic_id(topic, settings)
+    if found is None:
+        return
+    known = _noted(checkpoint)
+    if known is None:
+        replace_durably(checkpoint / NOTE, sealed({"topic": topic, "id": found}))
+    elif known != {"topic": topic, "id": found}:
+        raise StoreError(
+            f"topic {topic} was made anew since it was read: its id was {known['id']}, and is {found}",
+            hint=anew(checkpoint),
+        )
+    _asked[checkpoint] = time.monotonic()
+
+
+def anew(checkpoint: Path) -> str:
+    """What to do about a topic that was made anew."""
+    return (
+        f"remove {checkpoint} to read it from its start; what the old one had in open buckets, and the new one has not, "
+        "does not come again"
+    )
+
+
+def topic_id(topic: str, settings: Settings) -> str | None:
+    """The id that a topic has for as long as it lives; None when the broker does not tell."""
+    try:
+        told = _client(tuple(settings.items())).describe_topics(TopicCollection([topic]), request_timeout=_PATIENCE)
+        return str(told[topic].result().topic_id)
+    except KafkaException:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _client(settings: tuple[tuple[str, str | int | bool], ...]) -> AdminClient:
+    return AdminClient(dict(settings))
+
+
+def _noted(checkpoint: Path) -> Mapping[str, str] | None:
+    path = checkpoint / NOTE
+    try:
+        return unsealed(path.read_bytes(), ["topic", "id"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
+        raise StoreError(
+            f"{path} is damaged: {problem}", hint="remove it if the topic has not been made anew meanwhile"
+        ) from None
