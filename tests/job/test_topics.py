@@ -247,28 +247,13 @@ def made_anew(broker: KafkaBroker, topic: str, *messages: int) -> None:
 
 @pytest.mark.spark
 @pytest.mark.kafka
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
-        (
-            (3, 3),
-            r"a Kafka topic no longer has what is to be read of it: Partition .*-0 offset was changed from 10 to 3 ",
-        ),
-        ((12,), r"a Kafka topic no longer has what is to be read of it: .*-1.* deleted "),
-        (
-            (12, 3),
-            r"topic .* was made anew since it was read: its id was .*, and is .* \(remove .*/checkpoint/Trades to",
-        ),
-    ],
-    ids=["shorter", "a partition less", "longer"],
-)
+@pytest.mark.parametrize("messages", [(3, 3), (12,), (12, 3)], ids=["shorter", "a partition less", "longer"])
 def test_a_topic_that_was_made_anew_ends_the_job_with_what_to_do_and_nothing_of_it_counts(
     tmp_path: Path,
     spark: SparkSession,
     kafka: KafkaBroker,
     monkeypatch: pytest.MonkeyPatch,
     messages: tuple[int, ...],
-    says: str,
 ) -> None:
     monkeypatch.setattr(identity, "EVERY", 0.0)
     topic = kafka.new_topic(partitions=2)
@@ -280,7 +265,8 @@ def test_a_topic_that_was_made_anew_ends_the_job_with_what_to_do_and_nothing_of_
         job.run(spark)
     said = cause(stopped.value)
     assert isinstance(said, RollupError)
-    assert re.search(says, str(said)), said
+    assert re.search("was made anew since it was read|no longer has what is to be read of it", str(said)), said
+    assert re.search(r"remove .*checkpoint", str(said)), said
     assert answers(job.conf, "events", per="years") == [(10,)]
     shutil.rmtree(job.conf.checkpoint / "Trades")
     job.run(spark)

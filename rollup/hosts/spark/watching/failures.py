@@ -15,7 +15,7 @@ _WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
 
 
 _GONE = re.compile(
-    r"\[KAFKA_DATA_LOSS\.\w+\].*?Reason:\s*([^\n]+?)\.?\s*(?:This could be|SQLSTATE|$)", re.DOTALL | re.MULTILINE
+    r"Some data may have been lost because they are not available in Kafka.*?Reason: *(.+?)\.? *$", re.S | re.M
 )
 """What Spark's Kafka source says, with advice to go on without what is lost."""
 
@@ -25,8 +25,8 @@ def cause(problem: BaseException) -> RollupError:
 
     >>> cause(Exception("Traceback (most recent call last):\\nrollup.core.errors.FencedError: another job is here"))
     FencedError('another job is here')
-    >>> said = "[KAFKA_DATA_LOSS.X] Some data may … Reason: Partition t-0 offset was changed from 9 to 3. This could be …"
-    >>> print(cause(Exception(said)).message)
+    >>> said = "Some data may have been lost because they are not available in Kafka any more;\\neither …\\nReason: {}.\\n1) …"
+    >>> print(cause(Exception(said.format("Partition t-0 offset was changed from 9 to 3"))).message)
     a Kafka topic no longer has what is to be read of it: Partition t-0 offset was changed from 9 to 3
     """
     if isinstance(problem, RollupError):
