@@ -7,7 +7,8 @@ as tables, so making the output is too.
 * columns, rows: events a second through batches of 10,000, wall clock, after a warm-up: as the engine runs the
   statements by itself (`executor` says where), and with `Engine(columns=None)`, which stays on rows.
 * a batch of 1, 100, 10,000 events: microseconds.
-* first: milliseconds of the first batch in a new process, loops loaded from their cache or compiled into an empty one.
+* first: milliseconds of the first batch (of each stream) in a new process, loops loaded from their cache or compiled
+  into an empty one.
 * Esper, where `ESPER_CLASSPATH` names its jars: one thread of `benchmarks/peers/EsperPeer.java`, in the same run, after
   at least 4 seconds in which Java compiles, and how many times its events a second ours are.
 
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +39,23 @@ from rollup.live import Arrived, Engine
 BATCH = 10_000
 SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
 PEER = Path(__file__).parent / "peers" / "EsperPeer.java"
-SCHEMA = "create schema S(symbol string, price double, volume int); create context C partition by symbol from S;"
+SCHEMA = (
+    "create schema S(symbol string, price double, volume int); create context C partition by symbol from S; "
+    "create schema R(symbol string, price double, volume int);"
+)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A module, how many symbols events have, how many copies there are: `{i}` in the text is a copy's number."""
+    """A module, how many symbols events have, how many copies there are: `{i}` in the text is a copy's number.
+
+    Batches go to the `streams` by turns.
+    """
 
     text: str
     keys: int
     copies: int = 1
+    streams: tuple[str, ...] = ("S",)
 
     @property
     def statements(self) -> list[str]:
@@ -69,6 +78,12 @@ SHAPES = {
         "select a.price as p, b.price as q from pattern [every a=S(price>90) -> "
         "b=S(symbol=a.symbol, price > a.price * 1.05) where timer:within(10 sec)]",
         100,
+    ),
+    "two": Shape(
+        "select a.price as p, b.price as q from pattern [every a=S(price>90) -> "
+        "b=R(symbol=a.symbol, price<10) where timer:within(10 sec)]",
+        100,
+        streams=("S", "R"),
     ),
     "statements-1": _many(1),
     "statements-100": _many(100),
@@ -175,10 +190,11 @@ def rate(shape: Shape, columns: int | None, size: int, seconds: float) -> float:
     wall, n, begun = 0.0, 0, time.perf_counter()
     if columns is not None:
         table, at = next(events(shape.keys, 300))
-        engine.send("S", table, at=np.zeros_like(at))  # goes over to columns
-    for table, at in events(shape.keys, size):
+        for stream in shape.streams:
+            engine.send(stream, table, at=np.zeros_like(at))  # goes over to columns
+    for stream, (table, at) in zip(cycle(shape.streams), events(shape.keys, size), strict=False):
         before = time.perf_counter()
-        engine.send("S", table, at=at)
+        engine.send(stream, table, at=at)
         after = time.perf_counter()
         if after - begun > seconds / 3:
             wall, n = wall + after - before, n + size
@@ -192,7 +208,8 @@ def first(name: str) -> float:
     engine, _ = deployed(SHAPES[name], 1)
     table, at = next(events(SHAPES[name].keys, BATCH))
     before = time.perf_counter()
-    engine.send("S", table, at=at)
+    for stream in SHAPES[name].streams:
+        engine.send(stream, table, at=at)
     return (time.perf_counter() - before) * 1000
 
 
@@ -207,7 +224,7 @@ def esper(shape: Shape, classpath: str) -> float:
     """Events a second of Esper, by the wall's clock."""
     text = shape.text.replace("'K{i}'", "?:key:string")
     command = ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx4g", "-cp", classpath, str(PEER), text]
-    command += [str(shape.copies), str(shape.keys), str(max(4.0, SECONDS)), str(SECONDS)]
+    command += [str(shape.copies), str(shape.keys), str(max(4.0, SECONDS)), str(SECONDS), *shape.streams]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[0])
 

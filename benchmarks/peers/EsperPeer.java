@@ -1,5 +1,6 @@
 import com.espertech.esper.common.client.EPCompiled;
 import com.espertech.esper.common.client.configuration.Configuration;
+import com.espertech.esper.common.client.EventSender;
 import com.espertech.esper.common.client.util.EventTypeBusModifier;
 import com.espertech.esper.compiler.client.CompilerArguments;
 import com.espertech.esper.compiler.client.EPCompilerProvider;
@@ -12,13 +13,16 @@ import java.util.Random;
 /**
  * Events a second of Esper on one thread, one event a millisecond of its clock.
  *
- * <p>{@code java -cp JARS EsperPeer.java STATEMENT COPIES KEYS WARM SECONDS}: a text {@code ?:key:string} of the statement
- * is K0, K1, … in its copies. Events are object arrays made beforehand; a listener takes what is delivered.
+ * <p>{@code java -cp JARS EsperPeer.java STATEMENT COPIES KEYS WARM SECONDS STREAM…}: a text {@code ?:key:string} of the
+ * statement is K0, K1, … in its copies; the streams take turns of 10,000 events. Events are object arrays made beforehand;
+ * a listener takes what is delivered.
  */
 public final class EsperPeer {
     private static final int POOL = 1 << 17;
     private static final String SCHEMA =
-            "create objectarray schema S(symbol string, price double, volume int); create context C partition by symbol from S";
+            "create objectarray schema S(symbol string, price double, volume int); create context C partition by symbol from S;"
+                    + " create objectarray schema R(symbol string, price double, volume int)";
+    private static final int TURN = 10_000;
 
     private static long delivered;
     private static final Configuration SETTINGS = new Configuration();
@@ -56,13 +60,14 @@ public final class EsperPeer {
         deploy(runtime, SCHEMA, 1);
         deploy(runtime, given[0], Integer.parseInt(given[1]));
         Object[][] events = events(Integer.parseInt(given[2]));
-        var sender = runtime.getEventService().getEventSender("S");
+        var senders = new EventSender[given.length - 5];
+        for (int i = 0; i < senders.length; i++) senders[i] = runtime.getEventService().getEventSender(given[5 + i]);
         long warm = (long) (Double.parseDouble(given[3]) * 1e9), wanted = (long) (Double.parseDouble(given[4]) * 1e9);
         long start = System.nanoTime(), began = 0, sent = 0, sentBefore = 0;
         while (began == 0 || System.nanoTime() - began < wanted) {
             for (int i = 0; i < 256; i++) {
                 runtime.getEventService().advanceTime(++sent);
-                sender.sendEvent(events[(int) (sent & (POOL - 1))]);
+                senders[(int) (sent / TURN % senders.length)].sendEvent(events[(int) (sent & (POOL - 1))]);
             }
             if (began == 0 && System.nanoTime() - start > warm) {
                 began = System.nanoTime();

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
+from rollup.engine.rows.patterns import algebra
 from rollup.engine.state import State
 from rollup.live import Arrived, Engine, Heard
 
 SCHEMA = """
 create schema S(symbol string, price double, volume int);
-create schema R(symbol string, price double, volume int);
+create schema R(volume int, price double, symbol string);
 create schema T(symbol string, p double, v int);
 create schema U(symbol string, a double);
 create context C partition by symbol from S;
@@ -47,6 +49,13 @@ COVERED = {
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
     "rises": "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> "
     "b=S(symbol=a.symbol, price > a.price) where timer:within(30 msec)]",
+    "S then R": "select a.price as p, b.volume as v from pattern [every a=S(price>50) -> "
+    "b=R(symbol=a.symbol, price<40) where timer:within(30 msec)]",
+    "S then R ever": "select * from pattern [every a=S -> b=R(volume=a.volume, symbol=a.symbol, price != a.price)]",
+    "R then S": "select a.symbol as s, a.volume as v from pattern [every a=R(symbol = 'a') -> S(volume = a.volume)] "
+    "where a.price > 1",
+    "S then any R": "select a.symbol as symbol, b.price as a from pattern [every a=S(volume > 1) -> "
+    "b=R(symbol != 'b') where timer:within(20 msec)] having b.price > a.price",
     "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
     "where a.symbol = b.symbol",
     "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "
@@ -142,6 +151,9 @@ SEVERAL = [
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],
+    ["S then R", "R then S", "removed"],
+    ["S then R ever", "two", "a"],
+    ["S then any R", "into T", "of T", "S then R"],
     ["leaving", "changed", "left", "last"],
     ["time", "removed", "total", "a"],
     ["pairs", "two", "both", "a"],
@@ -412,6 +424,34 @@ def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() 
     assert engines[0].heard() == engines[1].heard() != []
     assert [engine.rows("sum") for engine in engines] == [[{"s": 3}]] * 2
     assert [engine.rows("after") for engine in engines] == [[{"s": 1}]] * 2
+
+
+@pytest.mark.parametrize("within", ["", " where timer:within(30 msec)"])
+@settings(max_examples=40, deadline=None)
+@given(
+    found=st.lists(st.tuples(st.sampled_from(["S", "S", "R"]), st.lists(st.tuples(gaps, row), max_size=8)), max_size=9)
+)
+def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_others(within: str, found: Any) -> None:
+    said: list[list[Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
+        for least in (1, 4, None):
+            engine, heard = Engine(columns=least), list[Any]()
+            engine.deploy(SCHEMA)
+            engine.deploy(COVERED["grouped"], "grouped")
+            text = "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=R(symbol=a.symbol)"
+            engine.deploy(f"{text}{within}]", "full")
+            engine.deploy(COVERED["each"], "each")
+            for stream, events in found:
+                at = [engine.now + sum(gap for gap, _ in events[: i + 1]) for i in range(len(events))]
+                try:
+                    engine.send(stream, pa.Table.from_pylist([event for _, event in events], TYPES), at=at)
+                except QueryError as problem:
+                    heard.append(str(problem))
+                heard += [_exact(each) for each in engine.heard()]
+            said.append(heard)
+            assert len({each.executor for each in engine.plan()}) == 1
+    assert said[0] == said[2] and said[1] == said[2]
 
 
 def test_components_are_statements_that_share_something() -> None:

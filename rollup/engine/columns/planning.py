@@ -32,13 +32,13 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "a sub-query in a context" if context is not None else asking(plan, reads)
     if plan.join is not None or len(plan.inputs) != 1:
         return "a join in a context" if context is not None else joined(plan, reads)
+    if context is None and isinstance(plan.inputs[0], PatternInput):
+        return matched(plan, reads)
     if len(reads) != 1:
-        return "a pattern over several streams"
+        return "a pattern over several streams in a context"
     (stream,) = reads.values()
     if context is not None:
         return in_context(plan, context, stream)
-    if isinstance(plan.inputs[0], PatternInput):
-        return matched(plan, stream)
     return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)
 
 

@@ -128,6 +128,12 @@ PATTERNS = [
     "flag != a.flag) where timer:within(1 sec)]",
     "select a.symbol as s, b.symbol as t from pattern [every a=S -> b=S(flag=a.flag, symbol != a.symbol, price <= a.volume) "
     "where timer:within(30 msec)]",
+    "select a.id as i, b.id as j from pattern [every a=S(symbol='a') -> b=S(symbol='b', volume=a.volume)]",
+    "select * from pattern [every a=S(flag, volume = 2) -> b=S(flag=a.flag, id=a.id, price >= a.price)] where b.volume > a.id",
+    "select a.id as i, b.id as j from pattern [every a=S -> b=S(id=a.volume) where timer:within(60 msec)] having b.id > 0",
+    "select a.id as i, b.id as j from pattern [every a=S(price > 50) -> b=S(volume > 1) where timer:within(30 msec)]",
+    "select a.id as i, a.symbol as s from pattern [every a=S(price > 40) -> S(symbol = a.symbol || '')] where a.id > 0",
+    "select * from pattern [every a=S(price > 40) -> S(id = 2)]",
 ]
 KEYED = [
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
@@ -443,8 +449,13 @@ REFUSED = {
     "select symbol from S(id > price)": "> between long and double",
     "select sum(price) from S#length(3) where price > 3": "where behind a window of length",
     "select price, sum(volume) from S#length(3) group by price": "groups by a double",
-    "select * from pattern [every a=S -> b=S(symbol=a.symbol)]": (
-        "a pattern other than every a -> b of one stream with the same key, within a time"
+    "select * from pattern [a=S -> b=S(symbol=a.symbol)]": "a pattern other than every a -> b, within a time or not",
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol) where timer:withinmax(1 sec, 2)]": (
+        "a pattern other than every a -> b, within a time or not"
+    ),
+    "select * from pattern [every a=S -> b=S(price=a.price)]": "a key of type double",
+    "select * from pattern [every a=S -> b=S(price>a.price)]": (
+        "a condition of the second event on the first without a key"
     ),
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
         "a condition of the second event on the first that is no comparison of one with the other"

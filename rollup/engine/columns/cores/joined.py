@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
-from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.covering import against, equated, filtered, first
+from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
 from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
@@ -30,7 +30,7 @@ from rollup.engine.rows.selects.joining import equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
-from rollup.engine.types import Kind, RowType
+from rollup.engine.types import RowType
 
 _MOST = 1 << 22
 """So many pairs are looked at together; a batch that makes more is taken in halves."""
@@ -221,19 +221,11 @@ class Joined:
 
     def _numbered(self, tables: Sequence[pa.Table]) -> tuple[list[Ints], int]:
         """The keys of all rows of both sides as codes that hold for this batch; null is -1 and equals nothing."""
-        codes, keys = np.zeros(sum(table.num_rows for table in tables), np.int64), 1
-        for place in range(len(self.left.keys)):
-            both = [whole(table.column(1 + place)) for table in tables]
-            kind = both[0].type if both[0].type == both[1].type else pa.int64()
-            encoded = pa.concat_arrays([each.cast(kind) for each in both]).dictionary_encode()
-            more = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-            if place == 0:
-                codes, keys = more, len(encoded.dictionary)
-            else:
-                unknown = (codes < 0) | (more < 0)
-                found, codes = np.unique(codes * len(encoded.dictionary) + more, return_inverse=True)
-                codes[unknown], keys = -1, len(found)
-        return [codes[: tables[0].num_rows], codes[tables[0].num_rows :]], keys
+        one, other, keys = matching(
+            (whole(tables[0].column(1 + place)), whole(tables[1].column(1 + place)))
+            for place in range(len(self.left.keys))
+        )
+        return [one, other], keys
 
     def _made(self, tables: Sequence[pa.Table], one: Ints, other: Ints) -> tuple[tuple[pa.Array, ...], pa.Array | None]:
         """The columns of pairs, and which of them pass; None: all."""
@@ -302,11 +294,7 @@ def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapp
 def _key(part: Expr) -> tuple[Expr, Expr] | None:
     """What must be equal on the left and on the right, where a hash can tell."""
     pair = equality(part, 1)
-    if pair is None or any(against(of_one_event(each)) or wide(each) for each in pair):
-        return None
-    one, other = (each.type.kind for each in pair)
-    whole_numbers = (Kind.INT, Kind.LONG)
-    return pair if one in KEYS and (one is other or (one in whole_numbers and other in whole_numbers)) else None
+    return pair if pair is not None and equated(*map(of_one_event, pair)) else None
 
 
 def _flat(expr: Expr, places: Mapping[tuple[int, int], int]) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,38 @@ def _compact(column: pa.Array) -> pa.Array:
         return column.dictionary_decode().dictionary_encode(null_encoding="encode")
     inner = column.indices.dictionary_encode()
     return pa.DictionaryArray.from_arrays(inner.indices, column.dictionary.take(inner.dictionary))
+
+
+def codes_of(values: pa.Array) -> tuple[Ints, int]:
+    """Numbers that are equal where the values are, and how many there are; null is -1.
+
+    >>> [part if isinstance(part, int) else part.tolist() for part in codes_of(pa.array(["b", None, "a", "b"]))]
+    [[0, -1, 1, 0], 2]
+    """
+    encoded = values.dictionary_encode()
+    return encoded.indices.fill_null(-1).to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, int]:
+    """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below; `pairs`:
+    the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1.
+
+    >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
+    >>> one, other, below = matching([numbers, texts])
+    >>> one.tolist(), other.tolist(), below
+    ([2, 3, -1], [3, -1], 4)
+    """
+    codes, below, rows = np.empty(0, np.int64), 0, 0
+    for place, (one, other) in enumerate(pairs):
+        kind = one.type if one.type == other.type else pa.int64()
+        more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
+        if place == 0:
+            codes, below, rows = more, values, len(one)
+        else:
+            unknown = (codes < 0) | (more < 0)
+            found, codes = np.unique(codes * values + more, return_inverse=True)
+            codes[unknown], below = -1, len(found)
+    return codes[:rows], codes[rows:], below
 
 
 def ordered(values: pa.Array) -> Ints:

@@ -1,29 +1,33 @@
-"""`every a=S(A) -> b=S(k = a.k, B, C) where timer:within(t)`: partial matches are rows of a table, oldest first.
+"""`every a=A(…) -> b=B(k = a.k, …) where timer:within(t)`, of one stream or of two: partial matches are rows of a table, oldest
+first.
 
-A partial match waits for the first later event of its key that passes B and, compared with its own event, C, until `t`
-after that; all that an event matches are one delivery, the oldest first. The loop keeps a list of those that wait for each
-key; what has expired or matched leaves the table at the end of the batch.
+A partial match waits for the first later event that has its keys (without any, for any event), passes B's own conditions,
+and those that compare it with the first event, until `t` after that event, or for ever; all that an event matches are one
+delivery, the oldest first. The loop keeps a list of those that wait for each key; what has expired or matched leaves the
+table at the end of the batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.core.errors import QueryError
 from rollup.engine import operators as op
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
-from rollup.engine.columns.cores.keys import ordered
+from rollup.engine.columns.cores.covering import against, equated, filtered, first
+from rollup.engine.columns.cores.keys import codes_of, matching, ordered, whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, plain
+from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, passing, plain
+from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import All, Call, Expr, Field, walk
-from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode
+from rollup.engine.conjunctions import conjunction, conjuncts
+from rollup.engine.expressions import Call, Expr, Field, walk
+from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Pattern, WithinNode, too_many
 from rollup.engine.rows.plans import Filter, PatternInput, Select
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -45,25 +49,24 @@ _TURNED = {
     op.GREATER_EQUAL.name: op.LESS_EQUAL.name,
 }
 """The same comparison with its sides exchanged."""
-_EVENT = 2
-"""Where a filter finds its event, behind the two rows of a match."""
+_EVER = 2**62
+_STANDING = 3
+"""What the row executor counts for the limit of a pattern beside what waits: `->`, `every`, and the filter of `a`."""
 _LOOP = """
-def core(old, keys, span, times, codes, begins, ends, matched, {given}one, other):
-    n, waiting = 0, len(codes)
+def core(old, keys, span, times, came, codes, wanted, begins, ends, matched, {given}one, other):
+    n, rows = 0, len(codes)
     first = np.full(keys, -1, np.int64)
     last = np.full(keys, -1, np.int64)
-    after = np.full(waiting, -1, np.int64)
-    for i in range(waiting):
-        k = codes[i]
-        if k < 0:
-            continue
-        if i >= old and ends[i]:
+    after = np.full(rows, -1, np.int64)
+    for i in range(-old, len(came)):
+        if i >= 0 and ends[i] and wanted[i] >= 0:
+            k = wanted[i]
             p, kept = first[k], -1
             first[k] = -1
             while p >= 0:
-                if times[p] + span > times[i]:
+                if times[p] + span > came[i]:
                     if {condition}:
-                        one[n], other[n] = p, i - old
+                        one[n], other[n] = p, i
                         n += 1
                         matched[p] = True
                     else:
@@ -75,14 +78,17 @@ def core(old, keys, span, times, codes, begins, ends, matched, {given}one, other
                 p = after[p]
             if kept >= 0:
                 after[kept], last[k] = -1, kept
-        if begins[i]:
+        row = old + i
+        if row < rows and begins[row] and codes[row] >= 0:
+            k = codes[row]
             if first[k] < 0:
-                first[k] = i
+                first[k] = row
             else:
-                after[last[k]] = i
-            last[k] = i
+                after[last[k]] = row
+            last[k] = row
     return n
 """
+"""Rows that wait or may begin to: `times`, `codes`, `begins`; the batch's events: `came`, `wanted`, `ends`."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,14 @@ class Compared:
         x, y = f"x{number}[p]", f"y{number}[i]"
         return f"v{number}[p] and w{number}[i] and {x} {_OPERATORS[self.operator]} {y}"
 
-    def given(self, columns: Columns, rows: int) -> list[np.ndarray]:
-        """Values and validity of both sides for each of some events."""
-        sides = [evaluate(side, columns, rows) for side in (self.one, self.other)]
+    def given(self, before: Columns, waiting: int, columns: Columns, rows: int) -> list[np.ndarray]:
+        """Values and validity of one side for each of some first events, and of the other for each of some second ones."""
+        sides = [evaluate(self.one, before, waiting), evaluate(self.other, columns, rows)]
         valid = [side.is_valid().to_numpy(zero_copy_only=False) for side in sides]
         if pa.types.is_string(sides[0].type) or pa.types.is_boolean(sides[0].type):
             both = pa.concat_arrays(sides)
-            numbers = _codes(both) if self.operator in _EQUALITY else ordered(both)
-            values = [numbers[:rows], numbers[rows:]]
+            numbers = codes_of(both)[0] if self.operator in _EQUALITY else ordered(both)
+            values = [numbers[:waiting], numbers[waiting:]]
         else:
             values = [side.fill_null(0).to_numpy(zero_copy_only=False) for side in sides]
         return [values[0], valid[0], values[1], valid[1]]
@@ -113,16 +119,22 @@ class Compared:
 
 @dataclass(frozen=True)
 class Matched:
-    """The pattern; `compared`: what is asked of both events; `columns` see the fields of `a`, then those of `b`; `rows`: the projection is the two rows themselves."""
+    """The pattern: which events begin and end it, and their streams' fields.
+
+    `keys`: what must be equal, over the first event and over the second; `compared`: what else is asked of both. `columns`
+    and `test` see the fields of `a`, then those of `b`; without `columns` the result is the rows that have one of the `tags`.
+    """
 
     begin: Filter
     end: Filter
-    key: int
+    keys: tuple[tuple[Expr, Expr], ...]
     span: int
     limit: int
-    type: RowType
+    tags: int
+    types: tuple[RowType, RowType]
     columns: tuple[Expr, ...] | None
     compared: tuple[Compared, ...] = ()
+    test: Expr | None = None
 
     @cached_property
     def _text(self) -> str:
@@ -131,14 +143,22 @@ class Matched:
         return _LOOP.format(given=given, condition=condition)
 
     @cached_property
+    def most(self) -> int:
+        """How many may wait at once; the row executor counts the filter of `b` and what ends it in time."""
+        return (self.limit - _STANDING) // (1 if self.span == _EVER else 2)
+
+    @cached_property
     def _schema(self) -> pa.Schema:
-        names = [f"field{i}" for i in range(len(self.type.fields))]
-        kinds = [carried(kind) for kind in self.type.fields.values()]
-        return pa.schema([("time", pa.int64()), *zip(names, kinds, strict=True)])
+        fields = self.types[0].fields.values()
+        return pa.schema([("time", pa.int64()), *((f"field{i}", carried(kind)) for i, kind in enumerate(fields))])
 
     def start(self, now: int) -> State:
         """Nothing waits."""
         return State({"partial": self._schema.empty_table()}, {"now": now})
+
+    def roomy(self, state: State, events: int) -> bool:
+        """Whether so many more events cannot make too many partial matches."""
+        return state.tables["partial"].num_rows + events <= self.most
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The matches that the batch's events complete. Raises QueryError when too many partial matches wait."""
@@ -147,137 +167,171 @@ class Matched:
         partial = state.tables["partial"]
         old, begins, ends = partial.num_rows, self._mask(self.begin, batch), self._mask(self.end, batch)
         places = np.flatnonzero(begins | ends)  # an event that neither begins nor ends one changes nothing
-        begins, ends, arrivals = begins[places], ends[places], np.maximum(batch.times[places], before)
+        begins, ends, came = begins[places], ends[places], np.maximum(batch.times[places], before)
         columns = batch.columns
         if len(places) < batch.rows:
             columns = tuple(column.take(pa.array(places)) for column in columns)
-        events = pa.table([pa.array(arrivals), *(plain(column) for column in columns)], schema=self._schema)
-        together = pa.concat_tables([partial, events]).combine_chunks()
-        times = together.column("time").to_numpy().copy()
-        codes, keys = self._numbered(together, old)
-        begins = np.concatenate([np.ones(old, bool), begins])
-        ends = np.concatenate([np.zeros(old, bool), ends])
-        matched = np.zeros(len(times), bool)
-        one, other = (np.empty(int(begins.sum()), np.int64) for _ in range(2))
-        fields = [_array(column) for column in together.columns[1:]] if self.compared else []
-        given = [each for compared in self.compared for each in compared.given(fields, len(times))]
-        n = loop(self._text)(old, keys, self.span, times, codes, begins, ends, matched, *given, one, other)
-        left = np.flatnonzero(begins & ~matched & (times + self.span > now))
-        if len(left) > self.limit:
-            raise QueryError(
-                f"a pattern holds {self.limit} partial matches",
-                hint="bound it with timer:within, every-distinct or a limit on ->",
-            )
-        after = State({"partial": together.take(pa.array(left))}, {"now": now})
-        return after, self._output(together, one[:n], other[:n], old, places)
+        columns = tuple(map(plain, columns))
+        together = partial
+        if begins.any():
+            together = pa.concat_tables([partial, pa.table([pa.array(came), *columns], schema=self._schema)])
+        waiting = together.combine_chunks()
+        begins = np.concatenate([np.ones(old, bool), begins[: waiting.num_rows - old]])
+        matched, one, other = self._matches(waiting, old, columns, came, begins, ends)
+        times = waiting.column("time").to_numpy()
+        left = begins & ~matched & (times + self.span > now)
+        if np.count_nonzero(left) > self.most:
+            raise too_many(self.limit)
+        after = State({"partial": waiting if left.all() else waiting.filter(pa.array(left))}, {"now": now})
+        return after, self._output(waiting, one, columns, other, came, places)
 
     def _mask(self, filter: Filter, batch: Batch) -> np.ndarray:
+        """Which events pass; those of one stream need not say that they are of it."""
+        if batch.stream != filter.stream and self.begin.stream != self.end.stream:
+            return np.zeros(batch.rows, bool)
         return flags(accepted(filter, None, batch.columns, batch.rows), batch.rows)
 
-    def _numbered(self, together: pa.Table, old: int) -> tuple[np.ndarray, int]:
-        """The keys of partial matches and events as codes that hold for this batch; null is -1 and equals nothing."""
-        column = together.column(1 + self.key).chunk(0) if together.num_rows else pa.array([], pa.string())
-        encoded = column.dictionary_encode()
-        return _codes(encoded), len(encoded.dictionary)
+    def _matches(
+        self, waiting: pa.Table, old: int, columns: Columns, came: Ints, begins: np.ndarray, ends: np.ndarray
+    ) -> tuple[np.ndarray, Ints, Ints]:
+        """Which rows have matched, and the pairs of rows and events in the order in which they did."""
+        matched, rows, events = np.zeros(waiting.num_rows, bool), waiting.num_rows, len(came)
+        if not rows or not ends.any():
+            return matched, np.empty(0, np.int64), np.empty(0, np.int64)
+        fields = [whole(column) for column in waiting.columns[1:]]
+        codes, wanted, keys = self._numbered(fields, rows, columns, events, old)
+        one, other = (np.empty(int(begins.sum()), np.int64) for _ in range(2))
+        given = [each for compared in self.compared for each in compared.given(fields, rows, columns, events)]
+        times = waiting.column("time").to_numpy()
+        n = loop(self._text)(
+            old, keys, self.span, times, came, codes, wanted, begins, ends, matched, *given, one, other
+        )  # fmt: skip
+        return matched, one[:n], other[:n]
 
-    def _output(self, together: pa.Table, one: np.ndarray, other: np.ndarray, old: int, places: np.ndarray) -> Output:
-        """The matches of events `one` of all together with events `other` of the batch, which stood there at `places`."""
-        times = together.column("time").to_numpy()
-        sides = [[c.take(pa.array(at)).combine_chunks() for c in together.columns[1:]] for at in (one, other + old)]
-        flat = [_array(column) for side in sides for column in side]
+    def _numbered(self, fields: Columns, rows: int, columns: Columns, events: int, old: int) -> tuple[Ints, Ints, int]:
+        """The keys of rows and of events as codes that hold for this batch; null is -1 and equals nothing."""
+        if not self.keys:
+            return np.zeros(rows, np.int64), np.zeros(events, np.int64), 1
+        if rows == old + events and len(self.keys) == 1 and self.keys[0][0] == self.keys[0][1]:
+            codes, keys = codes_of(evaluate(self.keys[0][0], fields, rows))
+            return codes, codes[old:], keys
+        return matching((evaluate(one, fields, rows), evaluate(other, columns, events)) for one, other in self.keys)
+
+    def _output(self, waiting: pa.Table, one: Ints, columns: Columns, other: Ints, came: Ints, places: Ints) -> Output:
+        """The matches of waiting rows with events, which stood in the batch at `places`."""
+        taken = pa.array(one), pa.array(other)
+        flat = [whole(column.take(taken[0])) for column in waiting.columns[1:]]
+        flat += [column.take(taken[1]) for column in columns] if len(other) else self._nothing
         if self.columns is None:
-            names, width = list(self.type.fields), len(self.type.fields)
-            columns = [pa.StructArray.from_arrays(part, names) for part in (flat[:width], flat[width:])]
+            width = len(self.types[0].fields)
+            parts = list(zip(self.types, (flat[:width], flat[width:]), strict=True))[: self.tags]
+            shown = [pa.StructArray.from_arrays(part, list(kinds.fields)) for kinds, part in parts]
         else:
-            columns = [evaluate(each, flat, len(one)) for each in self.columns]
-        return Output(times[other + old], places[other], tuple(columns))
+            shown = [evaluate(each, flat, len(one)) for each in self.columns]
+        mask, found = passing(self.test, flat, len(one)), Output(came[other], places[other], tuple(shown))
+        return found if mask is None else found.where(mask)
+
+    @cached_property
+    def _nothing(self) -> list[pa.Array]:
+        """The fields of no second event; a batch may be one of first events."""
+        return [pa.array([], carried(kind)) for kind in self.types[1].fields.values()]
 
 
-def _codes(values: pa.Array) -> np.ndarray:
-    """Numbers that are equal where the values are; null is -1."""
-    return values.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-
-
-def _array(column: pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def matched(plan: Select, type: RowType) -> Matched | str:
-    """The core of a pattern over a stream of that type, or the first reason against it."""
+def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | str:
+    """The core of a pattern over streams with those fields, or the first reason against it."""
     input = plan.inputs[0]
     if not isinstance(input, PatternInput) or input.window is not None or input.prior:
         return "a pattern with a window"
-    if plan.where is not None or plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
-        return "where, aggregates, look-ups or an output rate over a pattern"
-    if plan.projection.having is not None:
-        return "having over a pattern"
+    if plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
+        return "aggregates, look-ups or an output rate over a pattern"
     parts = _parts(input.pattern)
     if isinstance(parts, str):
         return parts
     begin, end, span = parts
-    key, value = end.equals[0]
-    if not (isinstance(value, Field) and value.input == 0 and value.index == key):
-        return "a key that is not the same field of both events"
-    if list(type.fields.values())[key].kind not in KEYS:
-        return f"a key of type {list(type.fields.values())[key]}"
-    asked = _asked(end.test)
-    if isinstance(asked, str) or (begin.test is not None and _asks_before(begin.test)):
+    types, tags = (reads[begin.stream], reads[end.stream]), input.pattern.tags
+    asked = _asked(end, types[1], tags)
+    if isinstance(asked, str) or _asks_before((begin.test, *(value for _, value in begin.equals)), tags):
         return asked if isinstance(asked, str) else "a condition of the first event on another"
-    own, compared = asked
-    tests = [None if begin.test is None else of_one_event(begin.test), own]
-    filters = [Filter(node.stream, (), test) for node, test in zip((begin, end), tests, strict=True)]
-    columns = None if plan.projection.whole else tuple(_flat(c, len(type.fields)) for c in plan.projection.columns)
-    reason = first(map(filtered, filters)) or first(map(against, columns or ()))
-    limit = input.pattern.limit
-    return reason or Matched(filters[0], filters[1], key, span, limit, type, columns, compared)
+    ending, keys, compared = asked
+    if not keys and compared:
+        return "a condition of the second event on the first without a key"
+    beginning = Filter(begin.stream, begin.equals, None if begin.test is None else of_one_event(begin.test))
+    width, projection = len(types[0].fields), plan.projection
+    columns = None if projection.whole else tuple(_flat(each, width) for each in projection.columns)
+    test = conjunction([_flat(each, width) for each in (plan.where, projection.having) if each is not None])
+    filters = zip((beginning, ending), types, strict=True)
+    reason = first(_unfiltered(*each) for each in filters) or first(map(against, (*(columns or ()), test)))
+    lasts, limit = _EVER if span is None else span, input.pattern.limit
+    return reason or Matched(beginning, ending, keys, lasts, limit, tags, types, columns, compared, test)
 
 
-def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int] | str:
+def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int | None] | str:
     match pattern:
         case Pattern(
             root=FollowedNode(
-                children=(
-                    EveryNode(child=FilterNode(tag=0, equals=()) as begin, keys=None),
-                    WithinNode(child=FilterNode(tag=1, equals=(_,)) as end, span=int() as span, most=None),
-                ),
-                limits=(),
+                children=(EveryNode(child=FilterNode(tag=0) as begin, keys=None), followed), limits=()
             ),
-            tags=2, discard=False, suppress=False, span=None,
-        ) if begin.stream == end.stream and not begin.consume and not end.consume:  # fmt: skip
-            return begin, end, span
+            discard=False, suppress=False, span=None,
+        ) if not begin.consume:  # fmt: skip
+            match followed:
+                case FilterNode(tag=1 | None, consume=0) as end:
+                    return begin, end, None
+                case WithinNode(child=FilterNode(tag=1 | None, consume=0) as end, span=int(span), most=None):
+                    return begin, end, span
+                case _:
+                    pass
         case _:
-            return "a pattern other than every a -> b of one stream with the same key, within a time"
+            pass
+    return "a pattern other than every a -> b, within a time or not"
 
 
-def _asks_before(test: Expr) -> bool:
-    """Whether a filter's condition reads events before the one that it is asked of."""
-    return any(isinstance(part, Field) and part.input < _EVENT for part in walk(test))
+def _unfiltered(filter: Filter, type: RowType) -> str | None:
+    """The first reason against a filter of events of that type."""
+    kinds = list(type.fields.values())
+    return first(against(Field(0, place, kinds[place])) for place, _ in filter.equals) or filtered(filter)
 
 
-def _asked(test: Expr | None) -> tuple[Expr | None, tuple[Compared, ...]] | str:
-    """What the second event must fulfil by itself, and compared with the first; or the first reason against."""
-    parts = () if test is None else test.args if isinstance(test, All) else (test,)
-    own, compared = list[Expr](), list[Compared]()
-    for part in parts:
-        if not _asks_before(part):
+def _asks_before(parts: Iterable[Expr | None], tags: int) -> bool:
+    """Whether something that is asked of an event, behind the `tags` rows of a match, is about those before it."""
+    return any(
+        isinstance(each, Field) and each.input < tags for part in parts if part is not None for each in walk(part)
+    )
+
+
+Asked = tuple[Filter, tuple[tuple[Expr, Expr], ...], tuple[Compared, ...]]
+"""What the second event must fulfil by itself, what must be equal in both, and what else is compared."""
+
+
+def _asked(end: FilterNode, type: RowType, tags: int) -> Asked | str:
+    """What is asked of the second event, or the first reason against."""
+    own, compared, keys = list[Expr](), list[Compared](), list[tuple[Expr, Expr]]()
+    for part in conjuncts(end.test):
+        if not _asks_before((part,), tags):
             own.append(of_one_event(part))
-        elif (found := _compared(part)) is not None:
+        elif (found := _compared(part, tags)) is not None:
             compared.append(found)
         else:
             return "a condition of the second event on the first that is no comparison of one with the other"
-    return (All(tuple(own)) if len(own) > 1 else own[0] if own else None), tuple(compared)
+    alone = tuple(each for each in end.equals if not _asks_before((each[1],), tags))
+    for place, value in end.equals:
+        if (place, value) not in alone:
+            pair = (of_one_event(value), Field(0, place, list(type.fields.values())[place]))
+            if not equated(*pair):
+                return f"a key of type {pair[1].type}"
+            keys.append(pair)
+    return Filter(end.stream, alone, conjunction(own)), tuple(keys), tuple(compared)
 
 
-def _compared(part: Expr) -> Compared | None:
+def _compared(part: Expr, tags: int) -> Compared | None:
     """A comparison with an expression over the first event on one side and one over the second on the other."""
     if not isinstance(part, Call) or part.op.name not in _OPERATORS or against(of_one_event(part)) is not None:
         return None
     inputs = [{each.input for each in walk(side) if isinstance(each, Field)} for side in part.args]
     one, other = (of_one_event(side) for side in part.args)
     match inputs:
-        case [before, after] if before == {0} and after <= {_EVENT}:
+        case [before, after] if before == {0} and after <= {tags}:
             return Compared(part.op.name, one, other)
-        case [after, before] if before == {0} and after <= {_EVENT}:
+        case [after, before] if before == {0} and after <= {tags}:
             return Compared(_TURNED[part.op.name], other, one)
         case _:
             return None

@@ -62,7 +62,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Asking():
             return _asking(core, component.root.instances[name].snapshot(), now), held
         case Matched():
-            return _matched(core, component.root.instances[name].snapshot(), stream, now), held
+            return _matched(core, component.root.instances[name].snapshot(), now), held
         case _:
             return core.start(now), held
 
@@ -89,15 +89,15 @@ def _joined(core: Joined, kept: Any, now: int) -> State:
     return State(tables, {"now": now})
 
 
-def _matched(core: Matched, kept: Any, stream: RowType, now: int) -> State:
-    """The first events that still wait, oldest first: what `within` stands over in the tree of states."""
+def _matched(core: Matched, kept: Any, now: int) -> State:
+    """The first events that still wait, oldest first: what stands behind `->` in the tree of states, under `within` or not."""
     _, root = kept[MATCHERS][0][1]
     waiting: list[tuple[int, int, Row]] = []
     for number, _, begin, own, _ in root[4] if root is not None else ():
         if begin and begin[0] is not None:
-            waiting.append((number, own[0] - core.span, begin[0]))
+            waiting.append((number, now if own is None else own[0] - core.span, begin[0]))
     waiting.sort(key=lambda each: each[0])
-    rows = table_of([row for _, _, row in waiting], stream)
+    rows = table_of([row for _, _, row in waiting], core.types[0])
     schema = core.start(now).tables["partial"].schema
     times = pa.array([at for _, at, _ in waiting], pa.int64())
     return State({"partial": pa.table([times, *rows.columns], schema=schema)}, {"now": now})

@@ -169,11 +169,15 @@ class Columns:
     def send(self, stream: str, batch: Batch, timed: bool) -> Told:
         """A batch of a stream, `timed` when the clock goes with its events.
 
-        Where a statement on rows refuses an event, the batch stops for everybody as it would have event by event.
+        Where a statement on rows refuses an event, the batch stops for everybody as it would have event by event. One that
+        may be too much for a statement over columns comes event by event, so that the very event is refused.
         """
         began = self._component.runner.now
         takers = self._takers(stream, batch.rows)
         instances = {name: self._gone(name) for _, readers in takers for name in readers.stateful}
+        if not all(each.roomy(batch.rows) for each in instances.values()):
+            deliveries, stopped = self._by_rows(stream, batch, timed, frozenset(), [])
+            return _told(deliveries, [], batch, stopped)
         first = takers[0][1]
         resting = first.resting | {id(instances[name]) for name in first.stateful}
         deliveries, stopped = self._by_rows(stream, batch, timed, resting, list(instances.values()))
@@ -187,8 +191,7 @@ class Columns:
             for heap in self._through(readers, given, instances):
                 heaps.append(heap)
                 self._insert(heap, inserted)
-        told = Told(deliveries, [heap for heap in heaps if heap.output.delivers], batch.times)
-        return told if stopped is None else replace(told, problem=stopped.problem, stopped=stopped.place)
+        return _told(deliveries, [heap for heap in heaps if heap.output.delivers], batch, stopped)
 
     def _gone(self, name: str) -> ColumnInstance:
         """The instance of a statement that keeps something, which goes over if it has not."""
@@ -365,3 +368,8 @@ class Columns:
             order = max(order if place == before else -1, deployed.order if deployed is not None else -1)
             before = place
             found.append(((*place, order if number < direct else sys.maxsize), each))
+
+
+def _told(rows: list[tuple[Place, Delivery]], heaps: list[Heap], batch: Batch, stopped: Stopped | None) -> Told:
+    told = Told(rows, heaps, batch.times)
+    return told if stopped is None else replace(told, problem=stopped.problem, stopped=stopped.place)

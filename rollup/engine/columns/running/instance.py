@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
+from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.rates.firsts import Firsts
@@ -70,6 +71,10 @@ class ColumnInstance(Instance):
         self.state, output = self.core.step(self.state, batch)
         self._keep(batch, before)
         return output
+
+    def roomy(self, events: int) -> bool:
+        """Whether so many events cannot be too many for what the statement may hold."""
+        return not isinstance(self.core, Matched) or self.core.roomy(self.state, events)
 
     # as an instance
 

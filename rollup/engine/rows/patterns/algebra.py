@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from rollup.core.errors import QueryError
 from rollup.engine.expressions import Expr
 
 
@@ -176,6 +177,14 @@ class Pattern:
     limit: int = 1_000_000
     span: int | None = None
     textual: bool = False
+
+
+def too_many(limit: int) -> QueryError:
+    """What is said when a pattern would hold more than its limit."""
+    return QueryError(
+        f"a pattern holds {limit} partial matches",
+        hint="bound it with timer:within, every-distinct with a span of time, or a limit on ->",
+    )
 
 
 def nodes(node: Node) -> Iterator[Node]:

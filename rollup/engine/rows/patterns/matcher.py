@@ -6,12 +6,11 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollup.core.errors import QueryError
 from rollup.engine.compiling import compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
-from rollup.engine.rows.patterns.algebra import AbsentNode, FilterNode, Pattern, RepeatNode, nodes
+from rollup.engine.rows.patterns.algebra import AbsentNode, FilterNode, Pattern, RepeatNode, nodes, too_many
 from rollup.engine.rows.patterns.combining import NotState
 from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
@@ -180,10 +179,7 @@ class Matcher:
     def bounded(self, held: int) -> None:
         """Raise QueryError when one more of what a pattern holds so often would be too many."""
         if held >= self.pattern.limit:
-            raise QueryError(
-                f"a pattern holds {self.pattern.limit} partial matches",
-                hint="bound it with timer:within, every-distinct with a span of time, or a limit on ->",
-            )
+            raise too_many(self.pattern.limit)
 
     def discharge(self, state: State) -> None:
         """A state is over."""
