@@ -85,6 +85,12 @@ SHAPES = {
         100,
         streams=("S", "R"),
     ),
+    "top": Shape("select symbol, price from S#length_batch(100) order by price desc limit 10", 100),
+    "top-groups": Shape(
+        "select symbol, sum(price) as s from S#time(60) group by symbol output snapshot every 1 sec "
+        "order by sum(price) desc limit 10",
+        100,
+    ),
     "statements-1": _many(1),
     "statements-100": _many(100),
     "statements-10000": _many(10_000),

@@ -139,6 +139,22 @@ COVERED = {
     "batch total last": "select irstream sum(price) as s, count(*) as n from S#time_batch(20 msec) output last every 30 msec",
     "batch rows every 4": "select irstream symbol, price from S#time_batch(15 msec) output every 4 events",
     "batch there": "select sum(price) as s from S#length_batch(3) output snapshot every 20 msec",
+    "best of batch": "select symbol, price from S#length_batch(4) order by price desc, symbol limit 2",
+    "best groups": "select symbol, sum(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec "
+    "order by sum(price) desc limit 2",
+    "best rows": "select irstream symbol, price from S#time(30 msec) order by volume desc limit 3",
+    "best of output": "select * from S(volume > 0) output every 25 msec order by price desc limit 3 offset 1",
+    "different": "select distinct symbol, price from S#time_batch(20 msec)",
+    "groups in order": "select irstream symbol, count(*) as n from S#length(4) group by symbol output every 4 events "
+    "order by count(*), symbol desc",
+    "total in order": "select irstream sum(price) as s from S#length(3) output every 2 events order by sum(price) limit 1",
+    "pairs in order": "select s.price as x, t.volume as v from S#time(30 msec) as s, R#length(4) as t "
+    "where s.symbol = t.symbol order by s.price limit 2",
+    "matches in order": "select a.price as p, b.volume as v from pattern [every a=S -> b=R(symbol=a.symbol) "
+    "where timer:within(30 msec)] order by a.volume desc",
+    "best into T": "insert into T select symbol, price as p, volume as v from S#length_batch(3) order by price desc limit 2",
+    "different last": "select distinct symbol, volume from S output last every 20 msec limit 2",
+    "first in order": "select symbol, price from S output first every 3 events order by price",
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
@@ -187,6 +203,10 @@ SEVERAL = [
     ["groups leaving last", "removed"],
     ["groups last", "groups last in time"],
     ["group last", "group all", "removed"],
+    ["best of batch", "best rows", "removed"],
+    ["best groups", "best of output", "different"],
+    ["groups in order", "pairs in order", "matches in order"],
+    ["best into T", "of T", "different last", "total in order", "first in order"],
     ["batch last", "batch all", "batch total last", "batch there"],
 ]
 

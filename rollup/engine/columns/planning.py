@@ -12,10 +12,11 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.queued import aggregates, over_stream
+from rollup.engine.columns.finishing import against_finishing, unfinished
 from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
+from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
 from rollup.engine.types import DataType, RowType
 
 
@@ -23,6 +24,12 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     """The core that runs a statement over the events of the streams that it reads, or the first reason why none does."""
     if not isinstance(plan, Select):
         return f"the statement {type(plan).__name__}"
+    reason = against_finishing(plan)
+    if reason is not None:
+        return reason
+    if context is not None and plan.finish != Finish():
+        return "order by, limit or distinct in a context"
+    plan = unfinished(plan, *(reads.values() if len(reads) == 1 else ()))
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason

@@ -26,6 +26,7 @@ from rollup.core.errors import QueryError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import families
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.finishing import Finishing
 from rollup.engine.columns.loops import loop
 from rollup.engine.columns.planning import core_of, covers
 from rollup.engine.row import Row
@@ -234,7 +235,33 @@ HELD = [
     "select irstream symbol, volume, sum(volume) as s from S#time_batch(25 msec, 7L) group by symbol",
     "select irstream symbol, stddev(price) as s from S#time_batch(40 msec) group by symbol having count(*) < 3",
 ]
+FINISHED = [
+    "select symbol, price from S#length_batch(5) order by price desc, symbol limit 3",
+    "select irstream symbol, sum(price) as s from S#time_batch(20 msec) group by symbol order by sum(price) desc limit 2",
+    "select * from S#length_batch(4) order by flag, volume desc",
+    "select distinct symbol from S#length_batch(5)",
+    "select distinct price, flag from S#time_batch(30 msec) order by volume limit 4",
+    "select symbol, volume from S#time_batch(25 msec) order by id limit 2 offset 1",
+    "select symbol, count(*) as n from S#time(40 msec) group by symbol order by count(*) desc, symbol",
+    "select irstream symbol, avg(price) as a from S#time(30 msec) group by symbol having count(*) > 1 order by avg(price)",
+    "select irstream symbol, price from S#time(30 msec) order by price desc limit 1",
+    "select a.id as i, b.id as j, a.price as p from pattern [every a=S -> b=S(symbol=a.symbol, volume > 1) "
+    "where timer:within(120 msec)] order by a.price desc, b.id limit 2",
+    "select a.price as x, b.volume as y from S#length(4) as a, S#time(40 msec) as b where a.symbol = b.symbol order by b.price",
+    "select distinct a.id as x, b.id as y from S#length(5) as a, S(volume > 0)#length(5) as b where a.symbol = b.symbol limit 3",
+    "select symbol, sum(price) as s from S#time(60 msec) group by symbol output snapshot every 20 msec "
+    "order by sum(price) desc limit 2",
+    "select symbol, price, volume from S output every 25 msec order by volume desc, price limit 3",
+    "select distinct symbol from S(price > 3) output every 5 events order by symbol",
+    "select irstream symbol, sum(volume) as s, count(*) as n from S#length(4) group by symbol output every 4 events "
+    "order by count(*), symbol desc",
+    "select distinct symbol, volume from S output last every 20 msec limit 2",
+    "select symbol, sum(price) as s from S#length(5) group by symbol output last every 20 msec limit 2",
+    "select symbol, count(*) as n from S group by symbol output all every 30 msec limit 2 offset 1",
+    "select symbol, price from S output first every 3 events order by price",
+]
 COVERED = [
+    *FINISHED,
     *KEYED_WINDOWS,
     *FILTERS,
     *WINDOWS,
@@ -315,6 +342,7 @@ def by_rows(text: str, events: list[Event], end: int) -> list[Any]:
 def by_columns(text: str, events: list[Event], end: int, batches: list[int], keep: bool) -> list[Any]:
     """What the core delivers; the batches end at these places, and a snapshot goes through a file between them."""
     found = core(text)
+    finishing = Finishing.of(lowered(text)[0].finish)
     state, out = found.start(0), []
     for begin, stop in _spans(batches, len(events)):
         part = events[begin:stop]
@@ -324,6 +352,7 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
         if keep:
             state, found = _reread(state), core(text)
         state, output = found.step(state, batch)
+        output = output if finishing is None else finishing.finished(output)
         rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
         signs = [1] * output.rows if output.sign is None else output.sign.tolist()
         out += [(int(at), s, tuple(map(_bits, row))) for at, s, row in zip(output.at, signs, rows, strict=True)]
@@ -430,7 +459,16 @@ REFUSED = {
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
     "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
-    "select symbol from S order by symbol": "distinct, order by or limit",
+    "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
+    "select symbol from S output last every 3 events order by symbol": "output last with order by",
+    "select * from pattern [every a=S -> b=S(id=a.id)] limit 3": "limit or distinct of a pattern without order by",
+    "select * from pattern [every a=S -> b=S(id=a.id)] order by a.id": "order by, limit or distinct of whole rows",
+    "context C select symbol, sum(price) as s from S order by symbol": (
+        "order by, limit or distinct of rows that come one by one"
+    ),
+    "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
+        "order by, limit or distinct in a context"
+    ),
     "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
     "select sum(price) from S#groupwin(symbol)#time(10)": "the window Grouped",
     "select symbol, price, sum(price) from S#groupwin(symbol)#length(3)": "one row a row over a window of keys",

@@ -11,7 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children, constant
-from rollup.engine.rows.plans import Filter, Finish, Select
+from rollup.engine.rows.plans import Filter, Select
 from rollup.engine.types import DataType, Kind
 
 _COLUMNS = (Kind.BOOL, Kind.INT, Kind.LONG, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP, Kind.DURATION)
@@ -166,8 +166,6 @@ def general(plan: Select) -> str | None:
     rate = plan.rate
     reasons = (
         (plan.into is not None, "into table"),
-        (plan.finish != Finish(), "distinct, order by or limit"),
-        (bool(plan.projection.order), "order by"),
         (rate.after_span is not None or rate.after_events is not None, "output after"),
         (rate.at_end or rate.when is not None or rate.schedule is not None, "output when, at or at the end"),
     )

@@ -52,6 +52,18 @@ GroupedShape = tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool]
 """Keys, calls, and whether there is a row a group."""
 _EMPTIED = 16_384
 """So many groups that have emptied may stay: to number all keys anew costs more than they do."""
+_DIFFERENT = """
+def core(codes, most):
+    seen, found, n = np.zeros(most, np.bool_), np.empty(most, np.int64), 0
+    for code in codes:
+        if not seen[code]:
+            seen[code], found[n] = True, code
+            n += 1
+            if n == most:
+                break
+    return found[:n]
+"""
+"""The different ones of some codes below `most`, by first appearance."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +284,8 @@ class Folded:
         come = np.where(event >= 0, np.searchsorted(taken.places, event, "right"), np.searchsorted(taken.times, at))
         ends = come + content.num_rows
         begins = np.maximum(ends - size, 0) if kind == LENGTH else np.searchsorted(times, at - span, "right")
-        return [_different(codes[begin:end]) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        find, most = loop(_DIFFERENT), int(codes.max(initial=-1)) + 1
+        return [find(codes[begin:end], most) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
     def compacted(self, state: State, used: Ints | None = None) -> tuple[State, Ints | None]:
         """The state without the groups that have emptied, once they are many and the greater part; and, if it is another
@@ -293,12 +306,6 @@ class Folded:
             place, content.schema.field(place), pa.array(numbers[content.column(place).to_numpy()])
         )
         return State({"content": content, "groups": groups.filter(pa.array(live))}, state.scalars), numbers
-
-
-def _different(codes: Ints) -> Ints:
-    """The different ones, by first appearance."""
-    found, first = np.unique(codes, return_index=True)
-    return found[np.argsort(first)]
 
 
 def folded(plan: Select, width: int) -> Folded | str:

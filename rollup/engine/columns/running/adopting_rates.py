@@ -19,6 +19,7 @@ from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -77,20 +78,18 @@ def _waiting(core: Rated, collected: Any, kind: Any) -> list[Waiting]:
     if core.shows == "everything":
         come, leave, touched = collected
         marks = [((), 1, None)] if core.total and touched else []  # it was touched, be it that nothing passed
-        return [*marks, *(((), 1, out.row.values) for out in come), *(((), -1, out.row.values) for out in leave)]
+        return [*marks, *(((), 1, _values(out)) for out in come), *(((), -1, _values(out)) for out in leave)]
     if core.total:
         return []
     if not isinstance(core.core, Folded) or not core.core.by_group:
-        come, leave = (
-            [(key or (), sign, out.row.values) for key, out in part]
-            for sign, part in zip((1, -1), collected, strict=True)
-        )
-        return come if core.emitted == "new" else come + leave
+        come, leave = collected
+        shown = [*((1, each) for each in come), *((-1, each) for each in leave if core.emitted != "new")]
+        return [(key or (), sign, _values(out)) for sign, (key, out) in shown]
     slots = {key: each for key, each, _ in kind[0][0]}
     found = [(key, 1, _row(core.core, key, slots.get(key))) for (_, key), _ in collected]
     if core.emitted == "new":
         return found
-    old = [(key, -1, None if out is None else out.row.values) for (_, key), out in collected]
+    old = [(key, -1, None if out is None else _values(out)) for (_, key), out in collected]
     return [*found, *(each for each in old if each[2] is not None or core.shows == "all")]
 
 
@@ -102,8 +101,13 @@ def _latest(core: Rated, kind: Any, collected: Any, keys: Sequence[Any]) -> list
         return [(code, 1, _row(core.core, key, slots.get(key))) for code, key in enumerate(keys)]
     groups = kind[0]
     now = _row(core.core, (), groups[0][1] if groups else None)
-    before = now if core.shows != "last" else None if collected is None else collected.row.values
+    before = now if core.shows != "last" else None if collected is None else _values(collected)
     return [(0, 1, now), (0, 1, before)]
+
+
+def _values(out: Out) -> Sequence[Any]:
+    """What is shown of a row, and what it is ordered by."""
+    return (*out.row.values, *out.order)
 
 
 def _row(core: Folded, key: Sequence[Any], slots: list[Any] | None) -> Sequence[Any] | None:

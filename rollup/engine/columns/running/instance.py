@@ -20,6 +20,7 @@ from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
+from rollup.engine.columns.finishing import Finishing, unfinished
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
@@ -48,7 +49,8 @@ class ColumnInstance(Instance):
         self, name: str, plan: Select, core: Core, reads: Mapping[str, RowType], where: Partition, order: Order
     ) -> None:
         super().__init__(name, (), (), where, order)
-        self.plan, self.core, self._streams = plan, core, tuple(reads)
+        self.plan, self.core, self._streams, self._read = plan, core, tuple(reads), next(iter(reads.values()))
+        self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
@@ -70,7 +72,10 @@ class ColumnInstance(Instance):
         before: int = self.state.scalars["now"]
         self.state, output = self.core.step(self.state, batch)
         self._keep(batch, before)
-        return output
+        return self._finished(output)
+
+    def _finished(self, output: Output) -> Output:
+        return output if self._finishing is None else self._finishing.finished(output)
 
     def roomy(self, events: int) -> bool:
         """Whether so many events cannot be too many for what the statement may hold."""
@@ -104,7 +109,7 @@ class ColumnInstance(Instance):
         if self.alive:
             self.state, output = late(self.core, self.state, phase, now, self._types)
             self._keep(None, now)
-            self._tell(output)
+            self._tell(self._finished(output))
             self.ask_timers()
 
     def ask_timers(self) -> None:
@@ -149,7 +154,12 @@ class ColumnInstance(Instance):
 
     def rows(self) -> list[Row]:
         """What the statement would show now."""
-        return [Row(0, values) for values in content(self.core, self.plan, self.state, self.window)]
+        found = content(self.core, self._unfinished, self.state, self.window)
+        return [Row(0, values) for values in (found if self._finishing is None else self._finishing.of_rows(found))]
+
+    @cached_property
+    def _unfinished(self) -> Select:
+        return unfinished(self.plan, *([self._read] if len(self._streams) == 1 else []))
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
