@@ -262,7 +262,10 @@ class SplitInstance(ActionInstance):
         for branch in self._branches:
             rows = branch.rows(row)
             for made in rows:
-                self.component.insert(branch.target, self.partition, made)
+                if self.plan.same:
+                    self.runner.hear_as(branch.target, Row(row.id, made.values))
+                else:
+                    self.component.insert(branch.target, self.partition, made)
             taken = taken or bool(rows)
             if rows and not self.plan.every:
                 return

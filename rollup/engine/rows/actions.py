@@ -115,7 +115,7 @@ class SplitBranch:
 
 @dataclass(frozen=True)
 class Split:
-    """An event goes to the first branch that takes it, or to every one."""
+    """An event goes to the first branch that takes it, or to every one; `same`: it is itself one of the branch's stream."""
 
     trigger: Input
     type: RowType
@@ -123,6 +123,7 @@ class Split:
     every: bool
     lookups: tuple[Lookup, ...] = ()
     own_inputs: tuple[Input, ...] = ()
+    same: bool = False
 
 
 @dataclass(frozen=True)

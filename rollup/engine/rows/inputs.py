@@ -115,7 +115,7 @@ class _Unnesting:
         self._where = predicate(spec.where)
 
     def rows(self, row: Row) -> list[Row] | None:
-        """The rows inside one row; None where it has no list of them."""
+        """The rows inside one row; None where it has no list of them, or where none is left to select from."""
         e, found = self._home.environment, list[Row]()
         inside = self._rows((row,), (), e)
         if inside is None:
@@ -123,7 +123,7 @@ class _Unnesting:
         for inner in inside:
             if inner is not None and self._where((row, inner), (), e):
                 found.append(inner if self._columns is None else self._home.row(self._columns((row, inner), (), e)))
-        return found
+        return found if found or self._columns is None else None
 
 
 def entry_of(filter: Filter, receiver: Receiver, input: int, environment: Environment, narrow: Narrow) -> Entry:

@@ -234,6 +234,12 @@ class Runner:
             finally:
                 self.current = None
 
+    def hear_as(self, stream: str, row: Row) -> None:
+        """The event that is being told is one of another stream too: those who hear that one hear it now."""
+        current = self.current
+        self._receive(stream, row)
+        self.current = current
+
     def tell(self, entries: Sequence[Entry], row: Row) -> None:
         """An event to those whose filters it passed, each once with all its inputs."""
         if self.resting:

@@ -57,6 +57,8 @@ class Catalog:
         self.types: dict[str, RowType] = {}
         self.implied: set[str] = set()
         """Types that an insert has made."""
+        self.ancestors: dict[str, set[str]] = {}
+        """Of a schema those that it inherits, directly or not."""
         self.stores: dict[str, StoreInfo] = {}
         self.contexts: dict[str, ContextInfo] = {}
         self.variables: dict[str, VariableInfo] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from rollup.core.errors import PlanError, QueryError
 from rollup.core.nesting import nests
@@ -195,7 +195,7 @@ class Deployer:
     ) -> RowType | None:
         match body:
             case sm.CreateSchema():
-                return self._schema(body, made)
+                return self._schema(body, scope, made, start)
             case sm.CreateWindow():
                 return self._window(body, name, statement, scope, made, start)
             case sm.CreateTable():
@@ -211,20 +211,19 @@ class Deployer:
             case _:
                 return _NOT_DECLARED
 
-    def _schema(self, body: sm.CreateSchema, made: Deployment) -> None:
+    def _schema(self, body: sm.CreateSchema, scope: Scope, made: Deployment, start: bool) -> None:
         self.catalog.free(body.name, body)
         if body.kind not in (None, "map", "objectarray", "json", "avro", "xml", "variant"):
             raise unknown("kind of schema", body.kind, ["map", "objectarray", "json"], body)
         if body.kind == "variant":
             raise problem("variant schemas are not supported", body, "create schema name (column type, …)")
         columns: dict[str, DataType] = {}
+        parents = self._parents(body)
         for option, names in body.options:
-            if option == "inherits":
-                hint = f"copyfrom {names[0]} takes over its columns; insert into {names[0]} select … its events"
-                raise problem("an event that is heard as one of another stream too is not supported", body, hint)
-            for parent in names if option == "copyfrom" else ():
-                columns |= self.catalog.row_type(parent, body).fields
-        _check_names(body.columns, columns)
+            for name in names if option in ("inherits", "copyfrom") else ():
+                columns |= self.catalog.row_type(name, body).fields
+        own = [column for column in body.columns if not self._inherited(column, parents)]
+        _check_names(own, columns)
         for column in body.columns:
             columns[column.name] = self.catalog.data_type(column.type)
         for name in (name for option, names in body.options if option.endswith("timestamp") for name in names):
@@ -233,7 +232,44 @@ class Deployer:
         self.catalog.types[body.name] = RowType(body.name, columns)
         self.catalog.implied.discard(body.name)
         self._gives(made, body.name, lambda: self.catalog.types.pop(body.name))
+        made.undo.append(lambda: self.catalog.ancestors.pop(body.name, None) and None)
+        for parent in parents:
+            self._heard_as(body.name, parent, scope, made, start)
         return None
+
+    def _parents(self, body: sm.CreateSchema) -> list[str]:
+        """The schemas whose events those of a schema are, too; each of them once, be it through another."""
+        names = [name for option, names in body.options if option == "inherits" for name in names]
+        known, found = self.catalog.ancestors, set[str]()
+        for name in names:
+            if name not in self.catalog.types:
+                raise unknown("event type", name, self.catalog.types, body)
+        parents = [name for name in dict.fromkeys(names) if not any(name in known.get(each, ()) for each in names)]
+        for name in parents:
+            twice = found & known.get(name, set())
+            if twice:
+                raise problem(f"`{body.name}` would inherit `{min(twice)}` twice", body, f"inherits {parents[0]}")
+            found |= {name, *known.get(name, ())}
+        known[body.name] = found
+        return parents
+
+    def _inherited(self, column: sm.Column, parents: Sequence[str]) -> bool:
+        """Whether a schema says once more what it inherits. Raises PlanError where it says it otherwise."""
+        for parent in parents:
+            known = self.catalog.row_type(parent, column).fields.get(column.name)
+            if known is not None and known != self.catalog.data_type(column.type):
+                raise problem(f"`{column.name}` of `{parent}` is {known}", column, "leave it out, or rename it")
+        return any(column.name in self.catalog.types[parent].fields for parent in parents)
+
+    def _heard_as(self, name: str, parent: str, scope: Scope, made: Deployment, start: bool) -> None:
+        """Every event of a schema is one of the schema that it inherits, too: with the columns of that one."""
+        made.needs.add(parent)
+        columns = ", ".join(f"`{column}`" for column in self.catalog.types[parent].fields)
+        body = read_module(f"on `{name}` insert into `{parent}` select {columns or 'null'}").statements[0].body
+        hidden = f"{name} is {parent}"
+        plan = replace(lower_split(cast(sm.Split, body), scope), same=True)
+        self.component.deploy(hidden, plan, None, start)
+        made.undo.append(lambda: self.component.undeploy(hidden))
 
     def _gives(self, made: Deployment, name: str, undo: Callable[[], Any]) -> None:
         made.provides.add(name)

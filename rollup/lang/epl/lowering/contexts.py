@@ -38,12 +38,12 @@ def lower_context(body: cx.CreateContext, catalog: Catalog) -> tuple[Context, Co
         raise problem(f"context `{body.name}` is declared already", body, "undeploy it first")
     info = ContextInfo(body.name, {"name": STRING, "id": INT}, {})
     levels: list[tuple[str, Level]] = []
-    for name, form in body.levels:
+    for place, (name, form) in enumerate(body.levels, start=1):
         if any(name == other for other, _ in levels):
             raise problem(f"two levels are called `{name}`", body, "each a name of its own")
         lowering = _Level(name, catalog, info)
         levels.append((name, lowering.lower(form)))
-        lowering.declare(len(body.levels) == 1, isinstance(levels[-1][1], Lived))
+        lowering.declare(len(body.levels) == 1, place == len(body.levels))
     if len(levels) > 1:
         info.keys.clear()  # only the keys of a context without levels make groups of what selects them
     return Context(body.name, tuple(levels)), info
@@ -124,15 +124,15 @@ class _Level:
         names: dict[str, Expr] = {name: self.registry.ask(ContextValue(name), kind) for name, kind in rows.items()}
         return replace(scope, names=names, no_aggregates="in a context")
 
-    def declare(self, alone: bool, numbered: bool) -> None:
+    def declare(self, alone: bool, last: bool) -> None:
         """The properties are seen by statements under the level's name, and those of a level that is `alone` without it.
 
-        One of several has an id where its partitions are `numbered`: as they begin, not by their keys.
+        Of several the `last` one has an id, since its partitions are those of the context.
         """
         for name, kind in self.own.items():
             if alone:
                 self.info.properties.setdefault(name, kind)
-            if alone or numbered or name != "id":
+            if alone or last or name != "id":
                 self.info.properties[f"{self.name}.{name}"] = kind
 
     def lower(self, form: cx.ContextForm) -> Level:

@@ -13,7 +13,7 @@ from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Slot, Varia
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import ContextValue, Filter, Input, PatternInput, StoreInput, StreamInput, Unnest
-from rollup.engine.types import BOOL, Kind, RowType
+from rollup.engine.types import BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.patterns import lower_pattern
 from rollup.lang.epl.lowering.values.expressions import condition, lower
@@ -82,8 +82,10 @@ def lower_stream(stream: st.Stream, scope: Scope, place: int) -> tuple[Input, So
     if source.type in scope.catalog.stores:
         return _store(stream, source, kinds, tests, name, scope)
     unnest: list[Unnest] = []
+    outer = Source(source.type, kinds)
     for contained in source.contained:
-        found, kinds = lower_contained(contained, kinds, source.type, scope)
+        found, kinds = lower_contained(contained, outer, source.type, scope)
+        outer = Source(contained.alias, kinds, stream=kinds.name)
         unnest.append(found)
     inner = replace(scope, sources=(Source(name, kinds),), outer=0)
     window, held = windows(stream.views, stream.retain, inner)
@@ -119,23 +121,30 @@ def _pattern(stream: st.Stream, source: st.PatternSource, scope: Scope, place: i
     )
 
 
-def lower_contained(contained: st.Contained, kinds: RowType, stream: str, scope: Scope) -> tuple[Unnest, RowType]:
-    """Events inside an event: where they are, and the rows they make."""
-    outer = Source(stream, kinds)
+def lower_contained(contained: st.Contained, outer: Source, stream: str, scope: Scope) -> tuple[Unnest, RowType]:
+    """Events inside an event of `outer`: where they are, and the rows they make."""
     inner_scope = replace(scope, sources=(outer,), outer=0, slots=None, no_aggregates="inside an event")
     rows = lower(contained.property, inner_scope)
+    if rows.type.row is not None:
+        rows = Call(_ALONE, (rows,), DataType(Kind.LIST, element=rows.type))
     element = rows.type.element.row if rows.type.element is not None else None
     if rows.type.kind is not Kind.LIST or element is None:
-        message = f"`{render(contained.property)}` is {rows.type}, not an array of events"
-        raise problem(message, contained.property, "a property of type OtherEvent[]")
+        message = f"`{render(contained.property)}` is {rows.type}, neither an event nor an array of events"
+        raise problem(message, contained.property, "a property of type OtherEvent or OtherEvent[]")
     both = replace(inner_scope, sources=(outer, Source(contained.alias, element)), outer=0)
     reading = replace(both, outer=1)
     where = condition(contained.where, reading) if contained.where is not None else None
     if not contained.items:
         return Unnest(rows, None, where), element
-    columns, names = columns_of(contained.items, both)
+    every = ex.Star()
+    inside = columns_of([st.Item(every)], reading) if any(each.value == every for each in contained.items) else ([], [])
+    columns, names = columns_of([each for each in contained.items if each.value != every], both)
+    columns, names = [*inside[0], *columns], [*inside[1], *names]
     made = RowType(f"{stream}.{render(contained.property)}", {n: c.type for n, c in zip(names, columns, strict=True)})
     return Unnest(rows, tuple(columns), where), made
+
+
+_ALONE = Operator("an event alone", lambda row: [row])
 
 
 def columns_of(items: Sequence[st.Item], scope: Scope) -> tuple[list[Expr], list[str]]:
