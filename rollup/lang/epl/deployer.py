@@ -232,7 +232,7 @@ class Deployer:
         self.catalog.types[body.name] = RowType(body.name, columns)
         self.catalog.implied.discard(body.name)
         self._gives(made, body.name, lambda: self.catalog.types.pop(body.name))
-        made.undo.append(lambda: self.catalog.ancestors.pop(body.name, None) and None)
+        made.undo.append(lambda: (self.catalog.ancestors.pop(body.name, None), None)[1])
         for parent in parents:
             self._heard_as(body.name, parent, scope, made, start)
         return None

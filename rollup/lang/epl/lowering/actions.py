@@ -230,7 +230,9 @@ def _branch(branch: sm.Branch, scope: Scope, source: Source) -> SplitBranch:
     if len(branch.contained) > 1:
         raise problem("a branch reads events of one level inside the event", branch.contained[1])
     for contained in branch.contained:
-        unnest, inner = lower_contained(contained, replace(source, name=source.name or "event"), source.name or "event", scope)
+        unnest, inner = lower_contained(
+            contained, replace(source, name=source.name or "event"), source.name or "event", scope
+        )
         if unnest.columns is not None or unnest.where is not None:
             raise problem(
                 "a branch takes the inner events as they are", contained, "insert into X select … from [items]"

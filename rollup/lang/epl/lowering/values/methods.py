@@ -12,12 +12,13 @@ from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr,
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
-from rollup.lang.epl.catalog import problem, unknown
+from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
+from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope, Sets
+from rollup.lang.epl.scope import Scope, Sets, Source
 from rollup.lang.epl.semantics import TYPES
 from rollup.lang.epl.tree import expressions as ex
 
@@ -89,8 +90,11 @@ class LowerMethods:
 
     def _list_method(self, node: ex.Call, value: Expr) -> Expr:
         name = node.name.lower()
+        criteria = criteria_of(node.of, self.scope)
+        if criteria and name in RANKED and not (name in METHODS and node.arguments):
+            return self._ranked_method(node, value, criteria)
         if name not in METHODS:
-            raise unknown("method", node.name, METHODS, node)
+            raise unknown("method", node.name, {**METHODS, **(RANKED if criteria else {})}, node)
         function, result, wants = METHODS[name]
         counted(node, wants, len(node.arguments))
         element = value.type.element or ANY
@@ -108,6 +112,28 @@ class LowerMethods:
         kind = self._result(result, value.type, element, arguments)
         found = placed(function, tuple(more)) if any(more) else function
         return Call(Operator(name, _nullable(found), strict=False), (value, *arguments), kind)
+
+    def _ranked_method(self, node: ex.Call, value: Expr, criteria: Sequence[ex.Expression]) -> Expr:
+        """A method of what is sorted, by one value: the keys have the type of that."""
+        name, element = node.name.lower(), value.type.element or ANY
+        _, result, wants = RANKED[name]
+        if len(node.arguments) != wants:
+            raise problem(f"`{node.name}` takes {wants} argument(s), not {len(node.arguments)}", node)
+        if element.row is None:
+            raise problem(f"`{render(node.of) if node.of else name}` holds no events", node, "sorted(price)")
+        inside = type(self)(replace(self.scope, sources=(Source(None, element.row),), outer=0))
+        by = [inside.lower(each.value if isinstance(each, ex.Sorted) else each) for each in criteria]
+        key, lowered = key_of(by), by[0]
+        if key is None or (len(by) > 1 and (wants or result == "key")):
+            raise problem(f"`{node.name}` needs rows sorted by one property", node, "sorted(price)")
+        given = self._all(node.arguments)
+        for place, each in enumerate(given):
+            wanted = BOOL if place in (1, 3) else lowered.type
+            if each.type.kind is not wanted.kind and not loose(each.type):
+                raise problem(f"`{render(node.arguments[place])}` is {each.type}, the key is {wanted}", node, "cast it")
+        down = isinstance(criteria[0], ex.Sorted) and criteria[0].descending
+        kind = {"bool": BOOL, "int": INT, "key": lowered.type, "element": element, "list": value.type}[result]
+        return Call(Operator(name, ranked(name, key, down), strict=False), (value, *given), kind)
 
     def _result(self, result: str, whole: DataType, element: DataType, arguments: Sequence[Expr]) -> DataType:
         inner = arguments[-1].type if arguments else element
