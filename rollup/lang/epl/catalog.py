@@ -57,7 +57,7 @@ class Catalog:
         self.types: dict[str, RowType] = {}
         self.implied: set[str] = set()
         """Types that an insert has made."""
-        self.ancestors: dict[str, set[str]] = {}
+        self.ancestors: dict[str, frozenset[str]] = {}
         """Of a schema those that it inherits, directly or not."""
         self.stores: dict[str, StoreInfo] = {}
         self.contexts: dict[str, ContextInfo] = {}
@@ -109,6 +109,10 @@ class Catalog:
         for _ in range(written.dimensions):
             found = DataType(Kind.LIST, element=found)
         return found
+
+    def inherit(self, name: str, parents: Iterable[str]) -> None:
+        """A schema inherits others, and what those inherit."""
+        self.ancestors[name] = frozenset(parents).union(*(self.ancestors.get(each, ()) for each in parents))
 
     def free(self, name: str, at: Node) -> None:
         """Raise PlanError when a stream, window or table has the name already."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from rollup.core.errors import PlanError, QueryError
 from rollup.core.nesting import nests
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
-from rollup.engine.types import DataType, Kind, RowType
+from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.annotations import check_annotations, priority_of
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
@@ -24,6 +24,7 @@ from rollup.lang.epl.lowering.windows import windows
 from rollup.lang.epl.naming import needed
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.render import render
+from rollup.lang.epl.schemas import check_names, schema
 from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import contexts as cx
 from rollup.lang.epl.tree import expressions as ex
@@ -213,53 +214,14 @@ class Deployer:
 
     def _schema(self, body: sm.CreateSchema, scope: Scope, made: Deployment, start: bool) -> None:
         self.catalog.free(body.name, body)
-        if body.kind not in (None, "map", "objectarray", "json", "avro", "xml", "variant"):
-            raise unknown("kind of schema", body.kind, ["map", "objectarray", "json"], body)
-        if body.kind == "variant":
-            raise problem("variant schemas are not supported", body, "create schema name (column type, …)")
-        columns: dict[str, DataType] = {}
-        parents = self._parents(body)
-        for option, names in body.options:
-            for name in names if option in ("inherits", "copyfrom") else ():
-                columns |= self.catalog.row_type(name, body).fields
-        own = [column for column in body.columns if not self._inherited(column, parents)]
-        _check_names(own, columns)
-        for column in body.columns:
-            columns[column.name] = self.catalog.data_type(column.type)
-        for name in (name for option, names in body.options if option.endswith("timestamp") for name in names):
-            if name not in columns or columns[name].kind not in (Kind.LONG, Kind.TIMESTAMP):
-                raise problem(f"`{name}` is no time of the event", body, "a column of type long")
-        self.catalog.types[body.name] = RowType(body.name, columns)
+        kinds, parents = schema(body, self.catalog)
+        self.catalog.types[body.name] = kinds
+        self.catalog.inherit(body.name, parents)
         self.catalog.implied.discard(body.name)
-        self._gives(made, body.name, lambda: self.catalog.types.pop(body.name))
-        made.undo.append(lambda: (self.catalog.ancestors.pop(body.name, None), None)[1])
+        self._gives(made, body.name, lambda: (self.catalog.types.pop(body.name), self.catalog.ancestors.pop(body.name)))
         for parent in parents:
             self._heard_as(body.name, parent, scope, made, start)
         return None
-
-    def _parents(self, body: sm.CreateSchema) -> list[str]:
-        """The schemas whose events those of a schema are, too; each of them once, be it through another."""
-        names = [name for option, names in body.options if option == "inherits" for name in names]
-        known, found = self.catalog.ancestors, set[str]()
-        for name in names:
-            if name not in self.catalog.types:
-                raise unknown("event type", name, self.catalog.types, body)
-        parents = [name for name in dict.fromkeys(names) if not any(name in known.get(each, ()) for each in names)]
-        for name in parents:
-            twice = found & known.get(name, set())
-            if twice:
-                raise problem(f"`{body.name}` would inherit `{min(twice)}` twice", body, f"inherits {parents[0]}")
-            found |= {name, *known.get(name, ())}
-        known[body.name] = found
-        return parents
-
-    def _inherited(self, column: sm.Column, parents: Sequence[str]) -> bool:
-        """Whether a schema says once more what it inherits. Raises PlanError where it says it otherwise."""
-        for parent in parents:
-            known = self.catalog.row_type(parent, column).fields.get(column.name)
-            if known is not None and known != self.catalog.data_type(column.type):
-                raise problem(f"`{column.name}` of `{parent}` is {known}", column, "leave it out, or rename it")
-        return any(column.name in self.catalog.types[parent].fields for parent in parents)
 
     def _heard_as(self, name: str, parent: str, scope: Scope, made: Deployment, start: bool) -> None:
         """Every event of a schema is one of the schema that it inherits, too: with the columns of that one."""
@@ -303,7 +265,7 @@ class Deployer:
         return kinds
 
     def _window_type(self, body: sm.CreateWindow, scope: Scope) -> RowType:
-        _check_names(body.columns)
+        check_names(body.columns)
         if body.columns:
             return RowType(body.name, {c.name: self.catalog.data_type(c.type) for c in body.columns})
         assert body.type is not None
@@ -324,7 +286,7 @@ class Deployer:
         self.catalog.free(body.name, body)
         columns: dict[str, DataType] = {}
         aggregated: dict[str, object] = {}
-        _check_names(body.columns)
+        check_names(body.columns)
         for column in body.columns:
             if column.aggregation is None:
                 assert column.type is not None
@@ -413,12 +375,3 @@ class Deployer:
 
 
 _NOT_DECLARED: Any = object()
-
-
-def _check_names(columns: Sequence[sm.Column | sm.TableColumn], known: Collection[str] = ()) -> None:
-    """Raise PlanError for a name that two columns have, or one of those that are `known`."""
-    names = set(known)
-    for column in columns:
-        if column.name in names:
-            raise problem(f"two columns are called `{column.name}`", column)
-        names.add(column.name)
