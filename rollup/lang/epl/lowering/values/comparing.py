@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,7 +10,7 @@ from rollup.engine import operators as op
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
-from rollup.engine.types import BOOL
+from rollup.engine.types import ANY, BOOL, DataType, Kind
 
 
 def _among(value: Any, values: Any) -> bool | None:
@@ -72,8 +72,24 @@ FLAT = Operator(
     lambda *values: [each for value in values for each in (value if isinstance(value, list) else [value])],
     strict=False,
 )
+_THERE = Operator("list that is there", lambda values: values or [], strict=False)
 LEAST = Operator("least", lambda *values: min(values))
 GREATEST = Operator("greatest", lambda *values: max(values))
+
+
+def apart(value: Expr, item: Expr) -> bool:
+    """Whether `in` looks for a value among the elements of an item, not for the item itself."""
+    return item.type.kind is Kind.LIST and value.type.kind is not Kind.LIST
+
+
+def among(value: Expr, items: Sequence[Expr]) -> Expr:
+    """Whether a value is one of several; what is `apart` stands for its elements, and where it is null for none."""
+    if len(items) == 1 and items[0].type.kind is Kind.LIST:
+        return Call(AMONG, (value, items[0]), BOOL)
+    if not any(apart(value, item) for item in items):
+        return Call(op.MEMBER, (value, *items), BOOL)
+    each = tuple(Call(_THERE, (item,), item.type) if apart(value, item) else item for item in items)
+    return Call(AMONG, (value, Call(FLAT, each, DataType(Kind.LIST, element=ANY))), BOOL)
 
 
 @cache

@@ -14,7 +14,17 @@ from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import AMONG, FLAT, GREATEST, LEAST, LISTED, between, quantifier
+from rollup.lang.epl.lowering.values.comparing import (
+    AMONG,
+    FLAT,
+    GREATEST,
+    LEAST,
+    LISTED,
+    among,
+    apart,
+    between,
+    quantifier,
+)
 from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
@@ -129,11 +139,12 @@ class _Lowering(LowerNames):
 
     def _in(self, node: ex.In) -> Expr:
         value, items = self.lower(node.value), self._all(node.items)
-        if len(items) == 1 and items[0].type.kind is Kind.LIST:
-            return self._negated(Call(AMONG, (value, items[0]), BOOL), node.negated)
+        alone = len(items) == 1  # the list may be of another type
         for item in items:
-            self._comparable(value.type, item.type, node)
-        return self._negated(Call(op.MEMBER, (value, *items), BOOL), node.negated)
+            kind = (item.type.element or ANY) if apart(value, item) else item.type
+            if not (alone and item.type.kind is Kind.LIST):
+                self._comparable(value.type, kind, node)
+        return self._negated(among(value, items), node.negated)
 
     def _between(self, node: ex.Between) -> Expr:
         value, low, high = self._all((node.value, node.low, node.high))
