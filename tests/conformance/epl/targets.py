@@ -240,6 +240,7 @@ EPL = Language(
     topic=topic,
     topics={
         "agg": "Aggregation functions",
+        "assign": "Assignments: types",
         "contained": "Contained events",
         "ctx": "Contexts",
         "doc": "Every statement of the document",
@@ -247,6 +248,7 @@ EPL = Language(
         "faf": "Requests with parameters and indexes",
         "join": "Joins",
         "filter": "Filters: types, nulls",
+        "insert": "Insert: columns, types",
         "key": "Keys: arrays, what is no number",
         "nw": "Named windows",
         "out": "Output rates, timers late",
@@ -257,6 +259,7 @@ EPL = Language(
         "stream": "Insert and remove stream, insert into",
         "subq": "Sub-queries",
         "tbl": "Tables",
+        "var": "Variables",
         "win": "Windows",
     },
 )
