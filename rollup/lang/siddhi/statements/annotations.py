@@ -5,6 +5,8 @@ Those of streams are checked where the rollups read the app (`rollup.plan.annota
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rollup.core.errors import PlanError
 from rollup.engine.rows.deliveries.partitions import Purge
 from rollup.engine.types import RowType
@@ -43,15 +45,23 @@ def check_queries(annotations: tuple[tree.Annotation, ...]) -> None:
 
 
 def check_names(app: tree.App) -> None:
-    """Raise PlanError where two queries have one name, `@info(name='q')`."""
-    named = dict[str, tree.Query]()
-    for statement in app.statements:
-        parts = statement.queries if isinstance(statement, tree.Partition) else (statement,)
-        for query in (part for part in parts if isinstance(part, tree.Query)):
-            for given in (_plain(each) for each in query.annotations if each.name.lower() == "info"):
-                name = given.values.get("name")
-                if name is not None and named.setdefault(name, query) is not query:
-                    raise given.refuse(f"two queries are called {name!r}", "a name each, or none")
+    """Raise PlanError where two queries have one name, `@info(name='q')`, or a partition that of what stands beside it."""
+    parts = [s for s in app.statements if isinstance(s, tree.Query | tree.Partition)]
+    _check_apart([query for part in parts for query in (part.queries if isinstance(part, tree.Partition) else (part,))])
+    _check_apart(parts)
+
+
+def _check_apart(parts: Sequence[tree.Query | tree.Partition]) -> None:
+    named = set[str]()
+    for part in parts:
+        for given in (_plain(each) for each in part.annotations if each.name.lower() == "info"):
+            name = given.values.get("name")
+            if name is not None and name in named:
+                kinds = (
+                    "two queries are" if isinstance(part, tree.Query) else "a partition and what stands before it are"
+                )
+                raise given.refuse(f"{kinds} called {name!r}", "a name each, or none")
+            named |= {name} if name is not None else set()
 
 
 def _own(annotations: tuple[tree.Annotation, ...]) -> list[Annotation]:
@@ -67,8 +77,11 @@ def purge(made: tree.Partition) -> Purge | None:
     """`@purge(enable='true', interval='5 sec', idle.period='1 min')` of a partition. Raises PlanError."""
     found = None
     for given in _own(made.annotations):
+        if given.name.lower() in DOCUMENTATION:
+            continue
         if given.name.lower() != "purge":
-            raise given.refuse(f"@{given.name} of a partition is not acted on", "known of a partition: @purge")
+            known = ", @".join(("purge", *DOCUMENTATION))
+            raise given.refuse(f"@{given.name} of a partition is not acted on", f"known of a partition: @{known}")
         if set(given.values) - {"enable"} != {"interval", "idle.period"}:
             raise given.refuse(
                 "@purge of a partition says how often keys are looked at, and how long one may be idle",

@@ -210,8 +210,10 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
     if instance is not None and len(arguments) != 1:
         raise PlanError(f"{node.name} takes 1 argument, not {len(arguments)}")
     if instance is not None:
-        same = bool(arguments) and arguments[0].type == semantics.TYPES[instance]
-        return Call(semantics.INSTANCE_OF[instance], arguments, BOOL) if same else Const(False, BOOL)
+        given = arguments[0].type
+        same = given in (ANY, semantics.TYPES[instance])
+        checks = semantics.INSTANCE_IN_OBJECT if given == ANY else semantics.INSTANCE_OF
+        return Call(checks[instance], arguments, BOOL) if same else Const(False, BOOL)
     scalar = _named(node.name, semantics.FUNCTIONS)
     if scalar is None:
         known = [*semantics.FUNCTIONS, *semantics.AGGREGATES, *semantics.INSTANCES, *_SPECIAL]
@@ -288,8 +290,12 @@ def _converted(node: tree.Function, scope: Scope) -> Expr:
     if value is None or not isinstance(target, tree.Constant) or not isinstance(target.value, str):
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="convert(x, 'double')")
     kind, given = semantics.TYPES[parse_type(target.value)], bind(value, scope)
+    if kind == ANY:
+        raise PlanError(f"{node.name} makes no objects", hint="'int', 'long', 'float', 'double', 'bool' or 'string'")
     if kind == STRING and given.type.kind in op.WORDS:
         return Call(op.WORDS[given.type.kind], (given,), STRING)
+    if kind == BOOL and node.name.lower() == "convert":
+        return Call(semantics.TO_BOOL, (given,), BOOL)
     return Call(semantics.CONVERT, (given, Const(target.value.lower(), STRING)), kind)
 
 

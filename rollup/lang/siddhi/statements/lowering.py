@@ -252,6 +252,9 @@ def _ask(node: tree.InTable, inside: Scope, names: Names) -> int:
 def _join(made: tree.Join, names: Names) -> tuple[JoinSpec, list[Input]]:
     if made.left.unidirectional and made.right.unidirectional:
         raise PlanError("one side of a join is unidirectional, not both", hint="leave it out").at(*made.place)
+    if all(side.stream.name in names.tables and not side.stream.inner for side in (made.left, made.right)):
+        problem = f"{made.left.stream.name} and {made.right.stream.name} are tables, and none of them triggers"
+        raise PlanError(problem, hint="join a stream with a table").at(*made.place)
     sides, inputs = list[SideSpec](), list[Input]()
     unidirectional = made.left.unidirectional or made.right.unidirectional
     outer = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}[made.kind]

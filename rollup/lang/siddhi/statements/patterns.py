@@ -90,7 +90,7 @@ class Lowered:
                 return self.chain(step.steps, last, first)
             case tree.Logical():
                 _check_alone(step)
-                children = (self._operand(step.left), self._operand(step.right))
+                children = (self._operand(step.left, first), self._operand(step.right, first))
                 return AndNode(children) if step.word == "and" else OrNode(children)
             case tree.Basic():
                 return self._basic(step, last, first)
@@ -112,11 +112,11 @@ class Lowered:
         low, high = _count(basic)
         return CountNode(found, low, low if last else high)
 
-    def _operand(self, basic: tree.Basic) -> Node:
+    def _operand(self, basic: tree.Basic, first: bool) -> Node:
         found = self.filter(basic)
         if not basic.absent:
             return found
-        return NotNode(found, lingers=True) if basic.span is None else AbsentNode(found, basic.span, late=True)
+        return NotNode(found, lingers=True) if basic.span is None else AbsentNode(found, basic.span, again=first, late=True)
 
     def step(self, step: tree.Step) -> Step:
         """A step of a sequence."""
@@ -150,10 +150,19 @@ class Lowered:
 
 def _count(basic: tree.Basic) -> tuple[int, int | None]:
     """How many events an element is, from the least to the most. Raises PlanError where that is none at all."""
-    low, high = basic.count or (1, 1)
+    low, high, _ = basic.count or tree.Count(1, 1)
     if high is not None and high < max(low, 1):
         raise PlanError(f"a count from {low} to {high} is of no event", hint="<2>, <1:3>, <2:>").at(*basic.stream.place)
     return low, high
+
+
+def _check_counts(basics: list[tree.Basic]) -> None:
+    """Raise PlanError for a count that only a sequence takes."""
+    for basic in basics:
+        if basic.count is not None and basic.count.sign:
+            least, most, sign = basic.count
+            problem = f"`{sign}` counts the events of a sequence, not of a pattern"
+            raise PlanError(problem, hint=f"<{least}:{'' if most is None else most}>").at(*basic.stream.place)
 
 
 def _absent(node: Node) -> bool:
@@ -201,6 +210,7 @@ def lower_pattern(made: tree.Pattern, names: Names) -> tuple[InputSpec, list[Inp
     lowered = Lowered(made, names)
     tags = len(lowered.inputs)
     if not made.strict:
+        _check_counts(lowered.basics)
         return Pattern(lowered.chain(made.steps, True, True), tags, span=made.span, textual=True), lowered.inputs
     first, *rest = made.steps
     every = isinstance(first, tree.Every)

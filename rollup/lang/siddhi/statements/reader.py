@@ -109,7 +109,7 @@ class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, 
         return str(parts[-1]), len(parts) > 1 and parts[0] is not None
 
     def filter(self, meta: Meta, parts: list[Any]) -> tree.Handler:
-        return tree.Handler("filter", parts[0])
+        return tree.Handler("filter", parts[-1])
 
     def window(self, meta: Meta, parts: list[Any]) -> tree.Handler:
         return tree.Handler("window", parts[-1])
@@ -163,28 +163,28 @@ class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, 
     def lone(self, meta: Meta, parts: list[Any]) -> tree.Basic:
         return tree.Basic(parts[0])
 
-    def count_range(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+    def count_range(self, meta: Meta, parts: list[Token]) -> tree.Count:
         low, high = (int(part) for part in parts if part.type == "INTEGER")
-        return low, high
+        return tree.Count(low, high)
 
-    def count_least(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
-        return next(int(part) for part in parts if part.type == "INTEGER"), None
+    def count_least(self, meta: Meta, parts: list[Token]) -> tree.Count:
+        return tree.Count(next(int(part) for part in parts if part.type == "INTEGER"), None)
 
-    def count_most(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
-        return 0, next(int(part) for part in parts if part.type == "INTEGER")
+    def count_most(self, meta: Meta, parts: list[Token]) -> tree.Count:
+        return tree.Count(0, next(int(part) for part in parts if part.type == "INTEGER"))
 
-    def count_exact(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
+    def count_exact(self, meta: Meta, parts: list[Token]) -> tree.Count:
         count = next(int(part) for part in parts if part.type == "INTEGER")
-        return count, count
+        return tree.Count(count, count)
 
-    def count_plus(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
-        return 1, None
+    def count_plus(self, meta: Meta, parts: list[Token]) -> tree.Count:
+        return tree.Count(1, None, "+")
 
-    def count_star(self, meta: Meta, parts: list[Token]) -> tuple[int, None]:
-        return 0, None
+    def count_star(self, meta: Meta, parts: list[Token]) -> tree.Count:
+        return tree.Count(0, None, "*")
 
-    def count_optional(self, meta: Meta, parts: list[Token]) -> tuple[int, int]:
-        return 0, 1
+    def count_optional(self, meta: Meta, parts: list[Token]) -> tree.Count:
+        return tree.Count(0, 1, "?")
 
     def logical(self, meta: Meta, parts: list[Any]) -> tree.Logical:
         return tree.Logical(parts[0], parts[2], "and" if parts[1].type == "AND" else "or")

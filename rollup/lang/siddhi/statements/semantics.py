@@ -96,6 +96,17 @@ _CONVERT: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def _instance_in_object(name: str) -> Callable[[Any], bool]:
+    """Of a value whose type nobody has said: a whole number is the narrower type that holds it, a fraction a double."""
+
+    def check(value: Any) -> bool:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return name == ("int" if op.INT_MIN <= value <= op.INT_MAX else "long")
+        return name != "float" and _instance(name)(value)
+
+    return check
+
+
 def _instance(name: str) -> Callable[[Any], bool]:
     kinds: Mapping[str, type] = {"bool": bool, "string": str, "int": int, "long": int, "float": float, "double": float}
 
@@ -225,6 +236,12 @@ def _log(words: str, values: tuple[Any, ...]) -> bool:
 
 
 CONVERT = Operator("convert", _convert)
+TO_BOOL = Operator("convert to bool", lambda value: _convert(value, "bool") or False, strict=False)
+"""What is no text or number that means true is false, null as well."""
+INSTANCE_IN_OBJECT: Mapping[Type, Operator] = {
+    kind: Operator(f"instance of {kind} in an object", _instance_in_object(str(kind)), strict=False)
+    for kind in INSTANCES.values()
+}
 INSTANCE_OF: Mapping[Type, Operator] = {
     kind: Operator(f"instance of {kind}", _instance(str(kind)), strict=False) for kind in INSTANCES.values()
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rollup.plan.types import Type
 
@@ -124,13 +124,21 @@ class Join:
     place: Place
 
 
+class Count(NamedTuple):
+    """How many events an element is, from the least to the most; `sign`: `+`, `*` or `?`, where that says it."""
+
+    least: int
+    most: int | None
+    sign: str = ""
+
+
 @dataclass(frozen=True)
 class Basic:
     """One element of a pattern: its events, the name they are bound to, how many; or, `absent`, none of them."""
 
     stream: Stream
     name: str | None = None
-    count: tuple[int, int | None] | None = None
+    count: Count | None = None
     absent: bool = False
     span: int | None = None
 
