@@ -145,7 +145,12 @@ class _Reader(Expressions):
         return Clause("window", int(size.name))
 
     def source(self, meta: Meta, parts: list[Any]) -> Source:
-        return Source(str(parts[0]), parts[1].value if len(parts) > 1 else None, meta.line, meta.column)
+        return Source(str(parts[0]), self._passing(meta, parts), meta.line, meta.column)
+
+    def _passing(self, meta: Meta, parts: list[Any]) -> exp.Expr | None:
+        """What the filters of a source ask together; None: there are none."""
+        filters = [part.value for part in parts if isinstance(part, Clause) and part.name == "filter"]
+        return self.and_(meta, filters) if len(filters) > 1 else filters[0] if filters else None
 
     # definitions
 
@@ -227,7 +232,7 @@ class _Reader(Expressions):
     def side(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
         clauses = dict(part for part in parts if isinstance(part, Clause))
         alias = next((part for part in parts[1:] if isinstance(part, Token) and part.type != "UNIDIRECTIONAL"), None)
-        source = Source(str(parts[0]), clauses.get("filter"), meta.line, meta.column)
+        source = self.source(meta, parts)
         return {"source": source, "alias": str(alias or parts[0]), "window": clauses.get("window")}
 
     def inner(self, meta: Meta, parts: list[Any]) -> str:

@@ -116,7 +116,11 @@ class Lowered:
         found = self.filter(basic)
         if not basic.absent:
             return found
-        return NotNode(found, lingers=True) if basic.span is None else AbsentNode(found, basic.span, again=first, late=True)
+        return (
+            NotNode(found, lingers=True)
+            if basic.span is None
+            else AbsentNode(found, basic.span, again=first, late=True)
+        )
 
     def step(self, step: tree.Step) -> Step:
         """A step of a sequence."""
