@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 
@@ -67,6 +68,8 @@ class Delta(NamedTuple):
         return bool(self.new) or bool(self.old) or self.forced
 
 
+delta_of: Callable[[tuple[Sequence[Row], Sequence[Row], bool]], Delta] = partial(tuple.__new__, Delta)
+"""`Delta(*given)` at a third of its cost, for who makes one an event."""
 NOTHING = Delta((), ())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from enum import IntEnum
+from math import inf
 from typing import Any, Protocol
 
 
@@ -86,6 +87,11 @@ class Timers:
     def may_be_due(self, by: int) -> bool:
         """Whether it has to be looked what is due by then; it costs less than to look."""
         return bool(self._heap) and self._heap[0][0] <= by
+
+    @property
+    def quiet_until(self) -> float:
+        """Before which instant nothing is due, as long as nobody asks anew."""
+        return self._heap[0][0] if self._heap else inf
 
     @property
     def next(self) -> int | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -132,11 +133,11 @@ class Hearing:
             self.tell(Told([((0, 0, 0), each) for each in left], [], np.empty(0, np.int64)))
 
     def _tell_each_tape(self, tapes: Sequence[Tape], times: Ints) -> None:
-        for tape in tapes:
-            if tape.rows and self._there(tape.statement):
-                arrived = _of_tape(tape, self._of(tape.statement), times)
-                for name in (None, tape.statement):
-                    self._give(self._tables.get(name, []), arrived)
+        spoken = [tape for tape in tapes if tape.rows]
+        kinds = [self._of(tape.statement) for tape in spoken]  # as long as all of them are there
+        for tape, arrived in zip(spoken, _of_tapes(spoken, kinds, times), strict=True):
+            for name in (None, tape.statement) if self._there(tape.statement) else ():
+                self._give(self._tables.get(name, []), arrived)
 
     def _called(self, told: Told) -> bool:
         """Whether a function that takes rows hears any of it."""
@@ -267,11 +268,23 @@ def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
     return Arrived(statement, at, sign, _table(rows, kinds))
 
 
-def _of_tape(tape: Tape, kinds: RowType, times: Ints) -> Arrived:
-    places, signs, rows = zip(*tape.rows, strict=True)
-    statement = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), np.int32)), _dictionary((tape.statement,)))
-    at = times[pa.array(places, pa.int64()).to_numpy()]
-    return Arrived(statement, pa.array(at), pa.array(signs, pa.int8()), _table(rows, kinds))
+def _of_tapes(tapes: Sequence[Tape], kinds: Sequence[RowType], times: Ints) -> Iterator[Arrived]:
+    """What is on each tape; one that says the very rows of the tape before it shares their columns."""
+    last: tuple[Any, ...] = ()
+    arrived: Arrived | None = None
+    for tape, kind in zip(tapes, kinds, strict=True):
+        places, signs, rows = zip(*tape.rows, strict=True)
+        told = places, signs, list(kind.fields.items())
+        statement = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(len(rows), np.int32)), _dictionary((tape.statement,))
+        )
+        if arrived is not None and told == last[:3] and all(map(is_, rows, last[3])):
+            arrived = replace(arrived, statement=statement)
+        else:
+            at = times[np.fromiter(places, np.int64, len(places))]
+            arrived = Arrived(statement, pa.array(at), pa.array(signs, pa.int8()), _table(rows, kind))
+            last = *told, rows
+        yield arrived
 
 
 def _table(rows: Sequence[Sequence[Any]], kinds: RowType) -> pa.Table:

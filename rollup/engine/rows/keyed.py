@@ -38,11 +38,14 @@ class Keyed(Protocol):
 
 
 class ByKey:
-    """What a condition says that a store's row, the input at `place`, must equal; the inputs before it are known."""
+    """What a condition says that a store's row, the input at `place`, must equal; the inputs before it are known, of the
+    first the one after it."""
 
     def __init__(self, where: Expr | None, place: int) -> None:
         parts = conjuncts(where)
-        pairs = [pair for part in parts if (pair := equality(part, place)) is not None]
+        pairs = [pair for part in parts if (pair := equality(part, place or 1)) is not None]
+        if place == 0:
+            pairs = [(own, known) for known, own in pairs]
         self._equals = {own.index: known for known, own in pairs if isinstance(own, Field) and _findable(known.type)}
         plain = all(known.type.kind in _PLAIN and own.type.kind in _PLAIN for known, own in pairs)
         self._all = plain and len(self._equals) == len(parts)
@@ -64,6 +67,18 @@ class ByKey:
             return None
         key = self._key(r, (), e)
         return store.showing(self._places, key) if shown else store.having(self._places, key)
+
+
+class Found(Protocol):
+    """Rows by the values that they hold at some places."""
+
+    def having(self, key: Key) -> Sequence[Row]:
+        """The rows with these values."""
+        ...
+
+    def sole(self, key: Key) -> Row | Many | None:
+        """The row with these values, MANY if several have them; None where there is none."""
+        ...
 
 
 class Many:

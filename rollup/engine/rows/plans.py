@@ -9,7 +9,6 @@ from typing import Any, Literal
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.index import Test
-from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec
@@ -223,4 +222,3 @@ def no_narrowing(stream: str) -> Narrowing:
 
 
 Narrow = Callable[[str], Narrowing]
-Rows_ = Sequence[Row]

@@ -51,15 +51,16 @@ class Pipeline:
         event that was taken last."""
         runner, take, times = self._runner, self._plan.take, self.times
         clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
-        filtered = self._plan.filtered
+        filtered, until = self._plan.filtered, timers.quiet_until
         for values, at in events:
             if at is not None:
-                if at < clock.now or timers.may_be_due(at):
+                if not clock.now <= at < until:
                     self.deliver()
                     runner.advance_span(at)
                     if not self.holds:
                         runner.send(self._stream, values)
                         return False
+                    until = timers.quiet_until
                 else:
                     clock.now = at
             runner.rows = number = runner.rows + 1
@@ -71,6 +72,7 @@ class Pipeline:
                 times.pop()
                 self.deliver()
                 runner.route(self._stream, row)
+                until = timers.quiet_until
         return True
 
     @property

@@ -8,27 +8,27 @@ from rollup.engine.compiling import predicate
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.selects.grouping import OfRows
-from rollup.engine.rows.selects.projecting import OfGroup
+from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
 from rollup.engine.rows.selects.selecting import PerRow, Total
 from rollup.engine.rows.stores.named import Change, NamedWindow
 
 Take = Callable[[int, Row], bool]
 """An event with its place; False: it is none for the pipeline, and nothing has been done with it."""
-Follow = Callable[[int, Sequence[Rows], Sequence[Rows]], Sequence[Row]]
-"""Rows that come and rows that leave by the event at a place, each as a row of one input; the rows that are shown."""
+Follow = Callable[[int, Sequence[Rows], Sequence[Rows]], Sequence[Values]]
+"""Rows that come and rows that leave by the event at a place, each as a row of one input; the values of the rows that are
+shown."""
 
 
 def follow(instance: SelectInstance, tape: Tape) -> Follow:
     """A select whose only input changes, and whose rows leave at once."""
     kind, emitted = instance.kind, instance.plan.emitted
-    if isinstance(kind, PerRow) and kind.row_of is not None and emitted == "new":
-        return _each(instance, kind.row_of, tape)
-    if isinstance(kind, Total) and kind.steps is not None and emitted == "new":
-        return _total(instance, *kind.steps, tape)
+    if isinstance(kind, PerRow) and kind.values_of is not None and emitted == "new":
+        return _each(instance, kind.values_of, tape)
+    if isinstance(kind, Total) and kind.step is not None and emitted == "new":
+        return _total(instance, kind.step, tape)
     passing, at_once, note = _passing(instance), kind.at_once, tape.note
 
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         if passing is not None:
             came, left = passing(came, True), passing(left, False)
             if not came and not left:
@@ -41,7 +41,7 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
             sign = -1 if emitted == "both" else 1
             for row in gone:
                 note((place, sign, row.values))
-        return shown
+        return [row.values for row in shown]
 
     return change
 
@@ -59,44 +59,37 @@ def _passing(instance: SelectInstance) -> Callable[[Sequence[Rows], bool], Seque
     return passing
 
 
-def _each(instance: SelectInstance, row_of: OfGroup, tape: Tape) -> Follow:
+def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
     """A select without aggregates: a row for each that comes, nothing for those that leave."""
     where = predicate(instance.plan.where) if instance.plan.where is not None else None
     e, note = instance.environment, tape.note
 
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
-        shown: list[Row] = []
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        shown: list[Values] = []
         e.arriving = True
         for r in came:
-            if (where is None or where(r, (), e)) and (row := row_of(None, r)) is not None:
-                note((place, 1, row.values))
-                shown.append(row)
+            if (where is None or where(r, (), e)) and (values := values_of(None, r)) is not None:
+                note((place, 1, values))
+                shown.append(values)
         return shown
 
     return change
 
 
-def _total(
-    instance: SelectInstance, enter: OfRows, leave: OfRows, shown: Callable[[], Row | None], tape: Tape
-) -> Follow:
+def _total(instance: SelectInstance, step: Step, tape: Tape) -> Follow:
     """A select of one row in all, as it is after each change."""
-    passing, e, note = _passing(instance), instance.environment, tape.note
+    passing, note = _passing(instance), tape.note
 
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Row]:
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         if passing is not None:
             came, left = passing(came, True), passing(left, False)
             if not came and not left:
                 return ()
-        for r in came:
-            enter(r)
-        for r in left:
-            leave(r)
-        e.arriving = True
-        row = shown()
-        if row is None:
+        values = step(came, left)
+        if values is None:
             return ()
-        note((place, 1, row.values))
-        return (row,)
+        note((place, 1, values))
+        return (values,)
 
     return change
 
@@ -125,14 +118,15 @@ class Told:
     """A named window's changes, told to those who follow it."""
 
     def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow]) -> None:
-        self.store, self.consumers, self._note = store, consumers, tape.note
+        self.store, self.consumers, self._note, self._exchanged = store, consumers, tape.note, store.exchanged
 
     def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""
-        note, delta = self._note, self.store.exchanged(new, old)
-        for row in delta[0]:
+        note, delta = self._note, self._exchanged(new, old)
+        came, left, _ = delta
+        for row in came:
             note((place, 1, row.values))
-        for row in delta[1]:
+        for row in left:
             note((place, -1, row.values))
         return delta
 
@@ -154,7 +148,7 @@ def inserting(instance: SelectInstance, change: Follow, into: Told) -> Take:
 
     def take(place: int, row: Row) -> bool:
         for shown in change(place, ((row,),), ()):
-            coming = shown if same else make(target.of(shown.values))
+            coming = row if same and shown is row.values else make(shown if same else target.of(shown))
             delta = enter(place, (coming,), ())
             if followed:
                 tell(place, delta)

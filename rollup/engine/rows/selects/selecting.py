@@ -8,7 +8,6 @@ row a group is the kind of `pergroup.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from rollup.engine.row import Row, Rows
@@ -108,8 +107,8 @@ class PerRow:
         )
         self.plain = aggregation is None and not grouped
         """Whether there are neither aggregates nor groups."""
-        self.row_of = self._shown if self.plain and not leaving else None
-        """The function of each row that comes, given None as its group, where it is all that there is to do."""
+        self.values_of = projector.values_of() if self.plain and not leaving and self._shown is not None else None
+        """The values for each row that comes, given None as its group, where they are all that there is to do."""
         self._representatives: dict[Key, Rows] = {}
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
@@ -192,11 +191,10 @@ class Total:
         self._nothing: Rows = (None,) * width
         level = aggregation.only
         self._shown = projector.of_group(level) if level is not None and not level.level.keys else None
-        self.steps = None
-        """Letting a row in, letting it out, and the function of the row that is shown (of no key, and of no rows), where that
-        is all that there is to do."""
+        self.step = None
+        """Rows come and leave, and the values of the row then, where that is all that there is to do."""
         if level is not None and self._shown is not None and not leaving:
-            self.steps = level.enter, level.leave, partial(self._shown, (), self._nothing)
+            self.step = projector.stepping(level, width)
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         before = self._row(False) if self._leaving else None

@@ -14,8 +14,9 @@ from rollup.engine.folding import Fold
 from rollup.engine.index import equal
 from rollup.engine.row import NOTHING, Delta, Row, comparable, listed, together
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.keyed import Finder, Key, findable
+from rollup.engine.rows.keyed import Finder, Found, Key, findable
 from rollup.engine.rows.windows.base import Kept, WindowSpec
+from rollup.engine.rows.windows.keyed import UniqueWindow
 from rollup.engine.timers import Order, Phase
 from rollup.engine.types import RowType
 
@@ -208,8 +209,10 @@ class NamedWindow(Store):
         """Looked for while consumers do not know all."""
         return None if self._untold else self.having(places, key)
 
-    def finder(self, places: tuple[int, ...]) -> Finder:
+    def finder(self, places: tuple[int, ...]) -> Found:
         """The rows that are in by some values of theirs, where `by` has named the places."""
+        if isinstance(self.window, UniqueWindow) and self.window.places == places:
+            return self.window
         finder = self._finders.get(places)
         if finder is None:
             finder = self._finders[places] = Finder(places, self.window.content())
@@ -244,7 +247,7 @@ class NamedWindow(Store):
             window.remove(row)
         came, left, forced = window.enter(new, self.environment.clock.now) if new else NOTHING
         if old and not window.in_batches:  # a batch leaves as a whole, and of an unfinished one nobody knows
-            left = [*old, *left]
+            left = [*old, *left] if left else old
         if self._finders or self._timed_window:
             self._note(came, left)
         return came, left, forced

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row, delta_of
 from rollup.engine.rows.windows.base import Host, Kept, Window
 
 
@@ -43,7 +43,7 @@ class _Length(Kept):
             held[row.id] = row
             if len(held) > self._size:
                 old.append(held.popitem(last=False)[1])
-        return Delta(rows, old)
+        return delta_of((rows, old, False))
 
 
 @dataclass(frozen=True)

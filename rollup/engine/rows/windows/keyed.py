@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.engine.expressions import Expr
-from rollup.engine.row import NOTHING, Delta, Row
+from rollup.engine.compiling import is_key
+from rollup.engine.expressions import Expr, Field
+from rollup.engine.row import NOTHING, Delta, Row, delta_of
 from rollup.engine.rows.windows.base import Host, Key, Window, WindowSpec, key_of
 
 
@@ -21,14 +22,21 @@ class Unique:
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
-        return _Unique(key_of(self.key, host), self.first)
+        return UniqueWindow(key_of(self.key, host), self.first, self._places())
+
+    def _places(self) -> tuple[int, ...]:
+        """The fields that are the key, where it is nothing but fields, in their order, whose values are keys as they are."""
+        places = [each.index for each in self.key if isinstance(each, Field) and is_key(each.type)]
+        return tuple(places) if len(places) == len(self.key) and places == sorted(places) else ()
 
 
-class _Unique(Window):
+class UniqueWindow(Window):
+    """One row a key; `places`: the fields that are the key, by which a named window need not keep its rows again."""
+
     told = True
 
-    def __init__(self, key: Key, first: bool) -> None:
-        self._key, self._first = key, first
+    def __init__(self, key: Key, first: bool, places: tuple[int, ...]) -> None:
+        self._key, self._first, self.places = key, first, places
         self.passes_empty = not first
         self._rows: dict[Any, Row] = {}
 
@@ -45,7 +53,16 @@ class _Unique(Window):
                 old.append(known)
             held[key] = row
             new.append(row)
-        return Delta(new, old) if new else NOTHING
+        return delta_of((new, old, False)) if new else NOTHING
+
+    def having(self, key: Any) -> Sequence[Row]:
+        """The row of a key, of the values at `places`."""
+        row = self._rows.get(key)
+        return () if row is None else (row,)
+
+    def sole(self, key: Any) -> Row | None:
+        """The same; None where there is none."""
+        return self._rows.get(key)
 
     def content(self) -> Iterable[Row]:
         return iter(self._rows.values())
