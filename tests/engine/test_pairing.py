@@ -18,6 +18,7 @@ from rollup.engine.rows import component, lazy, select
 from rollup.engine.rows.patterns import matcher
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.selects import grouping, pergroup, selecting
+from rollup.engine.rows.stores.named import NamedWindow, Table
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Time
@@ -35,6 +36,30 @@ JOINS = [
     "where a.k = b.k and b.v = c.v",
     "select irstream a.v as x, b.v as y, c.v as z from A#time(5 msec) as a inner join B#length(2) as b on a.k = b.k "
     "inner join B#time(5 msec) as c on c.k = a.k and c.v = b.v where a.v < c.v or a.v = 2",
+    "select irstream a.v as x, b.v as y from A#length(2) as a left outer join B#length(3) as b on a.k = b.k",
+    "select irstream a.v as x, b.v as y from A#time(5 msec) as a right outer join B#time(7 msec) as b on b.k = a.k and a.v = b.v",
+    "select irstream a.v as x, b.v as y from A#length(2) as a full outer join B#time(4 msec) as b on a.k = b.k where b.v = a.v or a.v = 1",
+    "select irstream a.v as x, b.k as y from A#length(2) as a full outer join A#length(3) as b on a.v = b.v where a.k != b.k or b.k is null",
+    "select count(*) as n, sum(b.v) as s from A#time(6 msec) as a left outer join B#keepall as b on a.v = b.v and a.k = b.k",
+    "select a.v as x, b.v as y from A#time(6 msec) as a full outer join B#time(4 msec) as b on a.k = b.k",
+]
+STORES = """
+create table T(k string primary key, v int);
+on A(v is not null) as a merge T as t where t.k is a.k when matched then update set v = t.v + a.v
+  when not matched then insert select a.k as k, a.v as v;
+create window W#length(3) as A; insert into W select * from A;
+"""
+SEEKS = [
+    "select irstream b.v as x, t.v as y from B#length(2) as b, T as t where t.k = b.k",
+    "select irstream t.v as x, b.v as y from T as t, B#time(5 msec) as b where b.k = t.k and t.v > b.v",
+    "select b.v as x, w.v as y from B as b unidirectional, W as w where b.k = w.k",
+    "select w.v as x, b.v as y from W as w inner join B as b unidirectional on b.v = w.v where w.k is null or b.k = 'x'",
+    "select b.v as x, t.v as y from B as b left outer join T as t on t.k = b.k",
+    "select b.v as x, w.v as y from W as w right outer join B as b unidirectional on w.k = b.k and w.v = b.v "
+    "where w.v is null or b.v = 1",
+    "select count(*) as n, sum(w.v) as s from B as b unidirectional, W as w where w.v = b.v and w.k != b.k",
+    "select irstream t.v as x, w.v as y from W as w, T as t where t.k = w.k",
+    "select b.v as x, t.v as y from B#length_batch(2) as b full outer join T as t on t.k = b.k",
 ]
 WAYS = [
     "select irstream * from A(v > 0)#length(2)",
@@ -109,6 +134,32 @@ def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: An
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, "pairs", lambda *_: None)
         assert _run(text, found, restarts=False, order=_sorted) == kept
+
+
+@pytest.mark.parametrize("text", SEEKS)
+@settings(max_examples=25, deadline=None)
+@given(found=steps)
+def test_rows_of_a_store_that_are_found_are_those_of_the_whole_store(text: str, found: Any) -> None:
+    sought = _run(STORES + text, found, restarts=True, order=_sorted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "seeking", lambda *_: None)
+        assert _run(STORES + text, found, restarts=False, order=_sorted) == sought
+
+
+@pytest.mark.parametrize("text", [SEEKS[1], SEEKS[2], SEEKS[4]])
+def test_a_join_with_a_store_does_not_look_through_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.deploy(SCHEMA)
+    engine.deploy(STORES + text)
+    for v in (1, 2, 3):
+        engine.send("A", {"k": f"k{v}", "v": v})
+    engine.send("B", {"k": "k2", "v": 1})
+    engine.heard()
+    for store in (NamedWindow, Table):
+        monkeypatch.setattr(store, "content", lambda self: pytest.fail("looked through"))
+    engine.send("B", {"k": "k3", "v": 1})
+    found, other = (1, 3) if "b.v as x" in text else (3, 1)
+    assert [row for each in engine.heard() for row in each.new] == [{"x": found, "y": other}]
 
 
 @pytest.mark.parametrize("text", WAYS)

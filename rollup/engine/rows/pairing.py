@@ -1,10 +1,11 @@
-"""The inner join of windows that keep their rows in order of arrival: each input's rows by what they have in common with
-those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what is held.
+"""The join of windows that keep their rows in order of arrival, inner or, of two, outer: each input's rows by what they have
+in common with those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what
+is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rollup.engine.compiling import Evaluate, compiled_row, predicate
@@ -13,7 +14,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.plans import Input, StreamInput
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.joining import JoinSpec, equality, inputs_of
+from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality, inputs_of
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import Kind
@@ -42,17 +43,25 @@ class Step(NamedTuple):
 
 def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment) -> Pairs | None:
     """The combinations of a join that can be kept so; None for another."""
-    if spec is None or spec.only is not None or any(side.kind != "inner" for side in spec.sides):
+    if spec is None or spec.only is not None:
+        return None
+    outer = any(side.kind != "inner" for side in spec.sides)
+    if outer and len(inputs) > 2:
         return None
     if not all(isinstance(each, StreamInput) and isinstance(each.window, (Length, KeepAll, Time)) for each in inputs):
         return None
     conditions = [side.condition for side in spec.sides if side.condition is not None]
-    parts = [part for each in (*conditions, where) for part in conjuncts(each)]
+    asked = (
+        conditions if outer else [*conditions, where]
+    )  # the statement's condition chooses among what is null-extended
+    parts = [part for each in asked for part in conjuncts(each)]
     equals = [found for part in parts if (found := _equal(part, len(inputs))) is not None]
     if len(inputs) > 2 and any(order is None for order in (_order(n, len(inputs), equals) for n in range(len(inputs)))):
         return None
     exact = len(equals) == len(parts) and all(side.type.kind in _EXACT for each in equals for side in each.values())
-    return Pairs(len(inputs), equals, [] if exact else conditions, exact, e)
+    exact = exact and (where is None or not outer)
+    whole = {place for place, kinds in enumerate(WHOLE) if spec.sides[0].kind in kinds}
+    return Pairs(len(inputs), equals, [] if exact else conditions, exact, whole, e)
 
 
 def _equal(part: Expr, inputs: int) -> Equal | None:
@@ -80,12 +89,19 @@ class Pairs:
     """The combinations of rows, found by what they have in common; what else `conditions` say is tested on each.
 
     `exact`: rows of equal keys are a combination by that alone, and no condition has to be asked, the statement's neither.
+    `whole`: the inputs whose rows are in without a partner too.
     """
 
     def __init__(
-        self, inputs: int, equals: Sequence[Equal], conditions: Sequence[Expr], exact: bool, environment: Environment
+        self,
+        inputs: int,
+        equals: Sequence[Equal],
+        conditions: Sequence[Expr],
+        exact: bool,
+        whole: Collection[int],
+        environment: Environment,
     ) -> None:
-        self._environment, self.exact, self._inputs = environment, exact, inputs
+        self._environment, self.exact, self._inputs, self._whole = environment, exact, inputs, whole
         self._tests = [predicate(each) for each in conditions]
         self._sides: dict[tuple[int, ...], Side] = {}
         self._steps = [self._plan(start, equals) for start in range(inputs)]
@@ -151,17 +167,18 @@ class Pairs:
     def _combinations(
         self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Iterable[Row]]
     ) -> list[Rows]:
-        found: dict[tuple[int, ...], Rows] = {}
+        found: dict[tuple[int | None, ...], Rows] = {}
         for place, rows in moved.items():
             for row in rows:
                 for r in self._of(place, row, partners):
-                    found.setdefault(tuple([each.id for each in r if each is not None]), r)
+                    found.setdefault(tuple([None if each is None else each.id for each in r]), r)
         return list(found.values())
 
     def _of(self, place: int, row: Row, partners: Callable[[Side, Any], Iterable[Row]]) -> list[Rows]:
         """The combinations of one row, in the order in which the rows of the inputs came."""
         e = self._environment
-        combinations: list[Rows] = [(*(None,) * place, row, *(None,) * (self._inputs - place - 1))]
+        alone = (*(None,) * place, row, *(None,) * (self._inputs - place - 1))
+        combinations: list[Rows] = [alone]
         for side, known in self._steps[place]:
             longer, at = list[Rows](), side.place
             for r in combinations:
@@ -173,7 +190,7 @@ class Pairs:
             combinations.sort(key=_ids)
         for test in self._tests:
             combinations = [r for r in combinations if test(r, (), e)]
-        return combinations
+        return combinations or ([alone] if place in self._whole else [])
 
 
 def _ids(r: Rows) -> list[int]:

@@ -12,6 +12,7 @@ from rollup.engine.row import NOTHING, Delta, Row, Rows, comparable
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pairing import pairs
 from rollup.engine.rows.plans import Finish, PatternInput, Select, StoreInput, StreamInput
+from rollup.engine.rows.seeking import seeking
 from rollup.engine.rows.selects.collecting import Shown, outs
 from rollup.engine.rows.selects.grouping import Aggregation, groups_of
 from rollup.engine.rows.selects.joining import Join
@@ -40,6 +41,7 @@ class SelectInstance(Instance):
         self._where = predicate(plan.where) if plan.where is not None else None
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
         self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
+        self._seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.limited
@@ -202,6 +204,8 @@ class SelectInstance(Instance):
             new, old = self._pairs.change(deltas, self._leaves)
             if self._pairs.exact:
                 return new, old
+        elif self._seeking is not None:
+            new, old = self._seeking.change(deltas, self.held_for)
         elif self._join is not None:
             new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
         else:

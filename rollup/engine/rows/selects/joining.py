@@ -36,6 +36,10 @@ class JoinSpec:
     alone: bool = False
 
 
+WHOLE = ("left", "full"), ("right", "full")
+"""The joins of two of which each row of the first, and of the second, is in, be it without a partner."""
+
+
 class Join:
     """The combinations of the rows of several inputs."""
 
