@@ -42,6 +42,10 @@ JOINS = [
     "select irstream a.v as x, b.k as y from A#length(2) as a full outer join A#length(3) as b on a.v = b.v where a.k != b.k or b.k is null",
     "select count(*) as n, sum(b.v) as s from A#time(6 msec) as a left outer join B#keepall as b on a.v = b.v and a.k = b.k",
     "select a.v as x, b.v as y from A#time(6 msec) as a full outer join B#time(4 msec) as b on a.k = b.k",
+    "select irstream a.v as x, b.v as y from A as a unidirectional, A#length(3) as b where a.k = b.k and a.v <= b.v",
+    "select a.v as x, b.v as y from B#time(5 msec) as b right outer join A as a unidirectional on a.k = b.k where b.v is null",
+    "select count(*) as n, sum(c.v) as s from A#length(2) as a, B as b unidirectional, A#time(5 msec) as c "
+    "where a.k = b.k and c.v = b.v",
 ]
 STORES = """
 create table T(k string primary key, v int);

@@ -43,25 +43,32 @@ class Step(NamedTuple):
 
 def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment) -> Pairs | None:
     """The combinations of a join that can be kept so; None for another."""
-    if spec is None or spec.only is not None:
+    if spec is None:
         return None
     outer = any(side.kind != "inner" for side in spec.sides)
     if outer and len(inputs) > 2:
         return None
-    if not all(isinstance(each, StreamInput) and isinstance(each.window, (Length, KeepAll, Time)) for each in inputs):
+    if not all(_bare(each) if place == spec.only else _keeps(each) for place, each in enumerate(inputs)):
         return None
     conditions = [side.condition for side in spec.sides if side.condition is not None]
-    asked = (
-        conditions if outer else [*conditions, where]
-    )  # the statement's condition chooses among what is null-extended
+    asked = conditions if outer else [*conditions, where]  # among what is null-extended `where` only chooses
     parts = [part for each in asked for part in conjuncts(each)]
     equals = [found for part in parts if (found := _equal(part, len(inputs))) is not None]
-    if len(inputs) > 2 and any(order is None for order in (_order(n, len(inputs), equals) for n in range(len(inputs)))):
+    moving = range(len(inputs)) if spec.only is None else (spec.only,)
+    if len(inputs) > 2 and any(_order(place, len(inputs), equals) is None for place in moving):
         return None
     exact = len(equals) == len(parts) and all(side.type.kind in _EXACT for each in equals for side in each.values())
     exact = exact and (where is None or not outer)
     whole = {place for place, kinds in enumerate(WHOLE) if spec.sides[0].kind in kinds}
-    return Pairs(len(inputs), equals, [] if exact else conditions, exact, whole, e)
+    return Pairs(len(inputs), equals, [] if exact else conditions, exact, whole, moving, e)
+
+
+def _keeps(input: Input) -> bool:
+    return isinstance(input, StreamInput) and isinstance(input.window, (Length, KeepAll, Time))
+
+
+def _bare(input: Input) -> bool:
+    return isinstance(input, StreamInput) and input.window is None
 
 
 def _equal(part: Expr, inputs: int) -> Equal | None:
@@ -89,7 +96,7 @@ class Pairs:
     """The combinations of rows, found by what they have in common; what else `conditions` say is tested on each.
 
     `exact`: rows of equal keys are a combination by that alone, and no condition has to be asked, the statement's neither.
-    `whole`: the inputs whose rows are in without a partner too.
+    `whole`: the inputs whose rows are in without a partner too; `moving`: those that bring combinations about.
     """
 
     def __init__(
@@ -99,12 +106,13 @@ class Pairs:
         conditions: Sequence[Expr],
         exact: bool,
         whole: Collection[int],
+        moving: Collection[int],
         environment: Environment,
     ) -> None:
         self._environment, self.exact, self._inputs, self._whole = environment, exact, inputs, whole
         self._tests = [predicate(each) for each in conditions]
         self._sides: dict[tuple[int, ...], Side] = {}
-        self._steps = [self._plan(start, equals) for start in range(inputs)]
+        self._steps = {start: self._plan(start, equals) for start in moving}
 
     def _plan(self, start: int, equals: Sequence[Equal]) -> list[Step]:
         known, steps = {start}, list[Step]()
@@ -132,8 +140,8 @@ class Pairs:
                 self.fill(place, delta.new)
             if delta.old:
                 self.drop(place, delta.old)
-        came = {place: delta.new for place, delta in deltas.items() if delta.new}
-        left = {place: delta.old for place, delta in deltas.items() if delta.old}
+        came = {place: delta.new for place, delta in deltas.items() if delta.new and place in self._steps}
+        left = {place: delta.old for place, delta in deltas.items() if delta.old and place in self._steps}
         new = self._combinations(came, _held) if came else []
         if not leaving or not left:
             return new, []
