@@ -64,6 +64,9 @@ MODULES = {
     "select": "@name('groups') select irstream k, sum(v) as s from S(v > 2)#length(3) group by k having sum(v) > 3",
     "ever": "@name('ever') select k, count(*) as c, sum(v) as s from S group by k",
     "batch": "@name('batch') select irstream sum(v) as s, count(*) as c from S#length_batch(3)",
+    "previous": "@name('previous') select irstream k, v - prev(1, v) as d, prevcount(v) as c, prevtail(v) as t, istream() as i "
+    "from S(v > 2)#length(3) where prev(2, n) is null or n > 0 having prev(1, v) > 2 or v > 6",
+    "previous by key": "@name('previous') select k, v - prev(1, v) as d, prevwindow(n) as w from S#groupwin(k)#length(2)",
     "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
 }
 _EVENT = st.fixed_dictionaries(

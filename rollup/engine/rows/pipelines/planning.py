@@ -12,7 +12,7 @@ from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.pipelines.merging import against, merging
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, inserting, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape
-from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
+from rollup.engine.rows.plans import Arriving, Finish, Input, Previous, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.stores.named import NamedWindow, Store, Table
@@ -108,8 +108,10 @@ def _window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | No
 def _straight(instance: SelectInstance) -> bool:
     """Whether what a change makes is known from the change, and leaves with it."""
     plan, window = instance.plan, instance.inputs[0].window
-    if plan.lookups or plan.own_inputs or plan.join is not None or plan.into is not None:
+    if plan.own_inputs or plan.join is not None or plan.into is not None:
         return False
+    if (plan.lookups and window is None) or not all(isinstance(each, (Previous, Arriving)) for each in plan.lookups):
+        return False  # of a store's rows, and of other rows, more is to be known than the change
     whole = plan.rate == Rate() and plan.finish == Finish() and instance.outputs.direct
     return whole and not instance.inputs[0].remembers and (window is None or not window.timed)
 
