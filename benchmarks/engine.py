@@ -157,6 +157,20 @@ SHAPES = {
         100,
     ),
     "rate": Shape("select symbol, sum(price) as s from S#length(1000) group by symbol output last every 1 sec", 100),
+    "previous": Shape("select symbol, price - prev(1, price) as d from S#length(10)", 100),
+    "outer": Shape(
+        "select a.symbol as s, a.price as x, b.price as y from S(volume<50)#length(100) as a "
+        "full outer join S(volume>=50)#length(100) as b on a.symbol = b.symbol",
+        100,
+    ),
+    "lookup": Shape(
+        "create table T(symbol string primary key, total double); "
+        "on S(volume<10) as s merge T as t where t.symbol = s.symbol "
+        "when matched then update set total = t.total + s.price "
+        "when not matched then insert select s.symbol as symbol, s.price as total; "
+        "select s.symbol as k, t.total as x from S(volume>=10) as s, T as t where s.symbol = t.symbol",
+        100,
+    ),
 }
 
 

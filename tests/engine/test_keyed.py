@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
 from rollup.engine.rows.stores.named import NamedWindow, Table
+from rollup.engine.rows.windows.base import Kept
 from rollup.live import Engine
 
 MODULE = """
@@ -92,6 +93,34 @@ def test_values_find_in_a_named_window_what_looking_through_finds(window: str, f
     module = _windowed(window)
     assert _answers(BY_KEY, found, module) == _answers(LOOKED_THROUGH, found, module)
     assert _answers("t.n = s.n", found, module) == _answers("t.n = coalesce(s.n, -1)", found, module)
+
+
+ASKED = """
+create schema S(k string, n int, v double);
+@name('asked') select irstream k, (select v from S(v < 40)#{window} as t where {equal} and t.v > 5) as v,
+  (select window(t.v) from S#{window} as t where {equal}) as w, exists (select * from S(v > 20)#{window} as t where {equal}) as e
+  from S#length(2) as s where not exists (select * from S(v > 50)#{window} as t where t.k = s.k);
+create window T#keepall as S; insert into T select * from S;
+@name('deletes') on S(v > 30) as s delete from T as d where d.n in (select t.n from S#{window} as t where {equal});
+"""
+
+
+@pytest.mark.parametrize("window", ["length(3)", "time(250 msec)", "keepall", "time_batch(300 msec)", "unique(n)"])
+@settings(max_examples=10, deadline=None)
+@given(found=events)
+def test_values_find_in_the_window_of_a_sub_query_what_looking_through_finds(window: str, found: Any) -> None:
+    module = ASKED.replace("{window}", window)
+    assert _answers(BY_KEY, found, module) == _answers(LOOKED_THROUGH, found, module)
+
+
+def test_the_window_of_a_sub_query_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(columns=None)
+    engine.deploy("create schema S(k string, n int)")
+    engine.deploy("select n, exists (select * from S(n < 3)#length(100) as t where t.k = s.k) as e from S(n > 2) as s")
+    engine.send("S", [{"k": "a", "n": 1}, {"k": "b", "n": 3}])
+    monkeypatch.setattr(Kept, "content", _refuse)
+    engine.send("S", [{"k": "c", "n": 2}, {"k": "b", "n": 4}, {"k": "c", "n": 5}, {"k": "a", "n": 6}])
+    assert [row["e"] for each in engine.heard() for row in each.new] == [False, False, True, True]
 
 
 def test_a_named_window_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:

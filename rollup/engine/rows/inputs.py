@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate, shared_test
 from rollup.engine.index import Entry, Receiver, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
+from rollup.engine.rows.keyed import Finder, Key
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
 from rollup.engine.rows.runner import Environment, Runner
-from rollup.engine.rows.windows.base import Window
+from rollup.engine.rows.windows.base import Kept, Window
 
 
 class Home(Protocol):
@@ -42,6 +43,8 @@ class InputState:
         self.remembers = spec.prior > 0
         """Whether earlier arrivals are kept."""
         self._earlier: dict[int, list[Row]] = {}
+        self._finders: dict[tuple[int, ...], Finder] = {}
+        """What sub-queries have asked for, by its places."""
         condition = spec.condition if isinstance(spec, StoreInput) else None
         self._test = predicate(condition)
 
@@ -73,6 +76,30 @@ class InputState:
                     self._earlier[row.id] = list(self._recent)
                 self._recent.append(row)
 
+    @property
+    def findable(self) -> bool:
+        """Whether rows that the window holds can be found by what they hold, in the order in which they came."""
+        return isinstance(self.window, Kept) and self.window.told
+
+    def by(self, places: Collection[int]) -> tuple[int, ...]:
+        """By which of some fields."""
+        return tuple(sorted(places)) if self.findable else ()
+
+    def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row]:
+        """The rows that the window holds with these values."""
+        finder = self._finders.get(places)
+        if finder is None:
+            assert self.window is not None
+            finder = self._finders[places] = Finder(places, self.window.content())
+        return finder.having(key)
+
+    showing = having
+
+    def moved(self, delta: Delta) -> None:
+        """What the window has said that came and left, before anybody looks."""
+        for finder in self._finders.values():
+            finder.change(delta.new, delta.old)
+
     def passing(self, rows: Iterable[Row]) -> list[Row]:
         """The rows of a store that fulfil the input's condition."""
         return [row for row in rows if self._test((row,), (), self._home.environment)]
@@ -102,6 +129,7 @@ class InputState:
         window, recent, earlier = state
         if self.window is not None:
             self.window.restore(window)
+            self._finders.clear()
         self._recent.extend(recent)
         if self.remembers:
             self._earlier = dict(earlier)

@@ -10,7 +10,7 @@ from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.matcher import Matcher
-from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput
+from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.running import running_of
 from rollup.engine.timers import Order, Phase
@@ -45,6 +45,9 @@ class Instance:
         self.inputs = [InputState(spec, self) for spec in inputs]
         self.sole = len(inputs) == 1 and plain(inputs[0])
         """Whether there is one input, the events of a stream, of which nothing is kept."""
+        asked = {each.input for each in lookups if isinstance(each, Subquery)}
+        self._sought = {number for number in asked if self.inputs[number].findable}
+        """The windows of sub-queries whose rows can be found by what they hold."""
         self._remembers = any(state.remembers for state in self.inputs)
         windows = enumerate(state.window for state in self.inputs)
         self._timed = [(number, window) for number, window in windows if window is not None and window.timed]
@@ -88,6 +91,8 @@ class Instance:
             found = by_key.rows(self.store(state.spec.store), r, self.environment, shown=True)
             if found is not None:
                 return state.passing(found)
+        elif state.findable and (found := by_key.rows(state, r, self.environment)) is not None:
+            return found
         return self.held(number)
 
     # life
@@ -200,6 +205,8 @@ class Instance:
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:
             self._forget()
+        for number in self._sought & deltas.keys():
+            self.inputs[number].moved(deltas[number])
         for each in self._running:
             each.change(deltas.get(each.input, NOTHING))
         self.changed(deltas)

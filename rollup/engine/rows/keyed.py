@@ -46,7 +46,11 @@ class ByKey:
         pairs = [pair for part in parts if (pair := equality(part, place or 1)) is not None]
         if place == 0:
             pairs = [(own, known) for known, own in pairs]
-        self._equals = {own.index: known for known, own in pairs if isinstance(own, Field) and _findable(known.type)}
+        self._equals = {
+            own.index: known
+            for known, own in pairs
+            if isinstance(own, Field) and _findable(known.type) and _findable(own.type)
+        }
         plain = all(known.type.kind in _PLAIN and own.type.kind in _PLAIN for known, own in pairs)
         self._all = plain and len(self._equals) == len(parts)
         self._places: tuple[int, ...] | None = None
