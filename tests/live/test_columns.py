@@ -305,6 +305,14 @@ def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], foun
     assert _run(_deployed(names, least), found, least) == _run(_deployed(names, None), found, None)
 
 
+@pytest.mark.parametrize("to", [25, 35, 100])
+@pytest.mark.parametrize("name", [name for name, text in COVERED.items() if "#time(" in text and "output" in text])
+def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to: int) -> None:
+    event = {"symbol": "a", "price": 2.5, "volume": None}
+    found: list[tuple[str, Any]] = [("dicts", "S", [(0, event)]), ("jump", "", to), ("dicts", "S", [(0, event)] * 4)]
+    assert _run(_deployed([name], 4), found, 4) == _run(_deployed([name], None), found, None)
+
+
 @settings(max_examples=20, deadline=None)
 @given(found=st.lists(st.tuples(gaps, row), min_size=1, max_size=20), cut=st.integers(0, 20))
 def test_tables_hold_what_dicts_hold(found: Any, cut: int) -> None:

@@ -21,6 +21,7 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -42,7 +43,7 @@ def rated_state(core: Rated | Firsts, instance: Instance, stream: RowType) -> tu
     ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
     keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
     inner, held = _inner(core.core, kept, stream, now, list(keys))
-    shown = _inner(core.core, _at_last_output(before), stream, now, [])[0] if core.lazy else inner
+    shown = _inner(core.core, _at_last_output(core.core, before), stream, now, [])[0] if core.lazy else inner
     codes = {key: code for code, key in enumerate(keys)}
     latest = _latest(core, kept[KEPT][0], outputs[_COLLECTED], list(keys)) if core.total or ever else []
     counts = (
@@ -62,13 +63,14 @@ def _inner(
     return core.start(now), table_of((), stream)
 
 
-def _at_last_output(kept: Any) -> Any:
+def _at_last_output(core: FilterProject | Folded, kept: Any) -> Any:
     """A snapshot with the window as it was when the aggregates were worked out last."""
     inputs, *rest = kept
     came = {row.id for new, _ in kept[KEPT][1][_PENDING] for (row,) in new}
     left = [row for _, old in kept[KEPT][1][_PENDING] for (row,) in old if row.id not in came]
     window = inputs[0][0] or []
-    stamped = bool(window) and isinstance(window[0], list)
+    # Of a window that is empty by now, too, rows have left since then.
+    stamped = isinstance(window[0], list) if window else isinstance(core, Folded) and isinstance(core.window, Time)
     stays = [each for each in window if (each[0] if stamped else each).id not in came]
     return [[[[*([row, 0] if stamped else row for row in left), *stays], *inputs[0][1:]]], *rest]
 
