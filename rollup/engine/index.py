@@ -73,6 +73,8 @@ class Entry:
     inputs: tuple[int, ...] = field(init=False)
     """Its input, as its receiver is told of it."""
     place: Place = field(init=False)
+    key: tuple[tuple[int, ...], Any] | None = None
+    """Where its known values stand, and these as keys; None where there are none, or before it is added."""
 
     def __post_init__(self) -> None:
         self.inputs = (self.input,)
@@ -119,7 +121,7 @@ class FilterIndex:
         if not entry.equals:
             self._others.add(entry)
             return
-        places, values = _key(entry.equals)
+        places, values = entry.key = _key(entry.equals)
         lookup = self._lookups.setdefault(places, {})
         bucket = lookup.get(values)
         if bucket is None:
@@ -137,7 +139,9 @@ class FilterIndex:
         if not entry.equals:
             self._entries -= self._others.remove(entry)
             return
-        places, values = _key(entry.equals)
+        if entry.key is None:
+            return
+        places, values = entry.key
         found = self._lookups.get(places, {})
         bucket = found.get(values)
         if bucket is not None:
@@ -263,9 +267,11 @@ _PLACE = attrgetter("place")
 
 def _key(equals: Mapping[int, Any]) -> tuple[tuple[int, ...], Any]:
     """Where the values stand, and the values as keys: one alone, several as a tuple."""
+    if len(equals) == 1:
+        ((place, value),) = equals.items()
+        return (place,), comparable(value)
     places = tuple(sorted(equals))
-    values = tuple(comparable(equals[place]) for place in places)
-    return places, values[0] if len(places) == 1 else values
+    return places, tuple(comparable(equals[place]) for place in places)
 
 
 def _fits(value: Any, text: bool) -> bool:

@@ -120,12 +120,13 @@ class Matcher:
             concerned.sort(key=self._turn)
         self._row_time = at
         try:
-            for state in concerned:
-                if not state.dead:
+            for state, number in [(state, state.id) for state in concerned]:
+                if state.id == number and not state.dead:  # one that has begun again does not get the event any more
                     state.event(row)
         finally:  # those before one that refuses the event have had it
             self._row_time = None
-            self._deliver()
+            if self._found:
+                self._deliver()
             self._ask()
 
     def _turn(self, state: FilterState) -> tuple[int, int]:
@@ -190,9 +191,9 @@ class Matcher:
         node = state.node
         waiting = self._waiting.get(id(node))
         if waiting is None:
-            waiting = self._waiting[id(node)] = Waiting(node, self.pattern.tags, self._environment)
-        narrowing = None if self._scope is None else self._scope(node.stream)
-        entry = waiting.entry(self, state.id, state.begin, narrowing)
+            narrowing = None if self._scope is None else self._scope(node.stream)
+            waiting = self._waiting[id(node)] = Waiting(node, self.pattern.tags, self._environment, narrowing)
+        entry = waiting.entry(self, state.id, state.begin)
         self.runner.indexes[node.stream].add(entry)
         return entry
 
@@ -202,9 +203,10 @@ class Matcher:
 
     def renew(self, state: FilterState, entry: Entry) -> None:
         """A filter in the index is that of a state that has just begun."""
-        self.discharge(state)
-        state.id = self.enlist(state)
-        self.runner.indexes[state.node.stream].renew(entry, state.id)
+        del self._states[state.id]
+        self._number = state.id = number = self._number + 1
+        self._states[number] = state
+        self.runner.indexes[state.node.stream].renew(entry, number)
 
     def unlisten(self, stream: str, entry: Entry) -> None:
         """Take a filter out of the index."""
@@ -305,8 +307,10 @@ class Matcher:
         return kept
 
     def _ask(self) -> None:
-        heaps = (self._alarms, self._ages) if self._waits else (self._alarms,)
-        for heap in heaps:
+        due: int | None = None
+        for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
             while heap and heap[0][1] not in self._states:
                 heapq.heappop(heap)
-        self.runner.timers.ask(self, self._phase, min((heap[0][0] for heap in heaps if heap), default=None))
+            if heap and (due is None or heap[0][0] < due):
+                due = heap[0][0]
+        self.runner.timers.ask(self, self._phase, due)

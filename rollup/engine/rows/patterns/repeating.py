@@ -43,7 +43,7 @@ class FilterState(State):
     def event(self, row: Row) -> None:
         """An event that passes."""
         match = self.begin if self.node.tag is None else bind(self.begin, self.node.tag, row)
-        stays = isinstance(self.parent, EveryState) or (isinstance(self.parent, RepeatState) and self._same_again)
+        stays = isinstance(self.parent, EveryState) or (isinstance(self.parent, RepeatState) and self.same_again)
         if not stays:
             self.quit()
         self.parent.true(match, self, not stays)
@@ -54,7 +54,8 @@ class FilterState(State):
         self.matcher.renew(self, self.entry)
 
     @property
-    def _same_again(self) -> bool:
+    def same_again(self) -> bool:
+        """Whether what it began with alone says which events pass."""
         return self.matcher.waits_for_the_same(self.node)
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
@@ -117,7 +118,7 @@ class EveryState(State):
     def _ends(self, child: State, quit: bool) -> bool:
         """Whether another instance begins: a count, or what ends in one, makes room for the next once it has its least."""
         if not self.matcher.counted:
-            return quit or not isinstance(child, FilterState)
+            return quit or not isinstance(child, FilterState | RepeatState)
         first, child.followed = not child.followed, True
         return first
 
@@ -213,8 +214,7 @@ class RepeatState(State):
             self.child = None
         exact = self.node.until is None or self.node.low == self.node.high
         if exact and self.node.high is not None and self.count >= self.node.high:
-            self.quit()
-            self.parent.true(self._bound(), self, True)
+            self._over(self._bound())
         elif self.node.high is not None and self.count >= self.node.high:
             if isinstance(self.child, FilterState):
                 self.child.quit()
@@ -228,8 +228,19 @@ class RepeatState(State):
         if self.count < (self.node.low or 0):
             self.fail()
             return
-        self.quit()
-        self.parent.true(merged(match, self._bound()), self, True)
+        self._over(merged(match, self._bound()))
+
+    def _over(self, match: Match) -> None:
+        """It is true. Under `every` it begins again as it is where it waits for the same events again."""
+        waiting = [each for each in self.children() if isinstance(each, FilterState) and each.same_again]
+        stays = isinstance(self.parent, EveryState) and len(waiting) == 1 + (self.node.until is not None)
+        if stays:
+            self.count, self.lists = 0, {}
+            for each in waiting:
+                each.again()
+        else:
+            self.quit()
+        self.parent.true(match, self, not stays)
 
     def _bound(self) -> Match:
         match = self.begin

@@ -133,13 +133,13 @@ def bind(match: Match, tag: int, value: Any) -> Match:
 
 def merged(one: Match, two: Match) -> Match:
     """Two matches together; where both bind a tag, the longer list, else the second."""
-    return tuple(_both(a, b) for a, b in zip(one, two, strict=True))
+    return tuple(map(_both, one, two))
 
 
 def _both(a: Any, b: Any) -> Any:
-    if isinstance(a, list) and isinstance(b, list):
-        return a if len(a) > len(b) else b
-    return a if b is None else b
+    if a is None or b is None:
+        return a if b is None else b
+    return a if isinstance(a, list) and isinstance(b, list) and len(a) > len(b) else b
 
 
 def combinations(found: Sequence[Sequence[Match]]) -> list[Match]:
