@@ -32,6 +32,12 @@ class Operator:
 
     >>> MULTIPLY.python, MULTIPLY.strict
     ('({0} * {1})', True)
+
+    There is one of each, which is told by `is`; a copy of an expression has the same.
+
+    >>> from copy import deepcopy
+    >>> deepcopy(MULTIPLY) is MULTIPLY
+    True
     """
 
     name: str
@@ -39,6 +45,9 @@ class Operator:
     strict: bool = True
     numpy: str | None = None
     pure: bool = True
+
+    def __deepcopy__(self, _: object) -> Operator:
+        return self
 
 
 def fit(low: int, high: int) -> Callable[[int], int | None]:
