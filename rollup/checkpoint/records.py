@@ -262,9 +262,8 @@ class RecordFolder:
             kept = [self.read(number) for number in numbers[-KEPT:]]
         except StoreError:
             return
-        for draft in self.folder.glob(
-            ".commit-*.json.*"
-        ):  # of a writer that was killed; one that lives has a new number
+        # Drafts of a writer that was killed; one that lives has a new number.
+        for draft in self.folder.glob(".commit-*.json.*"):
             if (made := _DRAFT.fullmatch(draft.name)) and int(made[1]) < numbers[-1]:
                 draft.unlink(missing_ok=True)
         named = {name for record in kept for table in record.open for name in record.files(table)}

@@ -12,7 +12,8 @@ class Row:
     """One row: an identity and its values, in the order of its type's fields.
 
     Identity is the number, since a window removes *this* row and not an equal one; a copy with other values (an update
-    of a named window) is another row with a number of its own.
+    of a named window) is another row with a number of its own. Only an event that is heard as one of a schema which its own
+    inherits has the same number with other values.
 
     >>> Row(7, ("IBM", 10.0))
     Row(7, ('IBM', 10.0))

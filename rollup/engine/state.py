@@ -6,7 +6,8 @@
 
 A node gives its state as plain values (numbers, texts, lists, dicts, tuples, decimals, sorted lists) in which `Row`
 objects may stand anywhere; here they become numbers, so that a row held by three windows is one row again afterwards.
-A row without an identity (number 0: a value made of others, as by `new {…}`) is written where it stands.
+A row without an identity (number 0: a value made of others, as by `new {…}`) is written where it stands, and so is an event
+as one of a schema that its own inherits: it has the event's number and other values.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rollup.core.errors import StoreError
 from rollup.engine.reals import orderable, ordered_value
 from rollup.engine.row import NAN, Row, comparable
 
-_ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS, _VALUES = range(1, 9)
+_ROW, _DECIMAL, _TUPLE, _SET, _SORTED, _BIG, _PAIRS, _VALUES, _SEEN_AS = range(1, 10)
 _HELD = "held"
 NODES = pa.schema([("path", pa.string()), ("state", pa.binary())])
 _NO_ROWS = pa.table({"id": pa.array([], pa.int64()), "values": pa.array([], pa.binary())})
@@ -135,7 +136,9 @@ class Packer:
         if isinstance(value, Row) and not value.id:
             return msgpack.ExtType(_VALUES, self.packed(list(value.values)))
         if isinstance(value, Row):
-            self._rows[value.id] = value
+            held = self._rows.setdefault(value.id, value)
+            if held is not value and held.values != value.values:
+                return msgpack.ExtType(_SEEN_AS, self.packed([value.id, *value.values]))
             return msgpack.ExtType(_ROW, msgpack.packb(value.id))
         if isinstance(value, Decimal):
             return msgpack.ExtType(_DECIMAL, str(value).encode())
@@ -188,6 +191,8 @@ class Unpacker:
         inner = self.unpacked(blob)
         if code == _VALUES:
             return Row(0, tuple(inner))
+        if code == _SEEN_AS:
+            return Row(inner[0], tuple(inner[1:]))
         if code == _PAIRS:
             return _pairs(inner)
         return {_TUPLE: _key, _SET: set, _SORTED: _sorted}[code](inner)

@@ -118,7 +118,7 @@ class Hearing:
         named = [heap for heap in told.heaps if not self._only_tables(heap.concerned)]
         rows = [each for each in told.rows if not self._only_tables((each[1].statement,))]
         left = Told(rows, named, told.times)
-        if named and not self._called(left):
+        if named and not self._gone and not self._called(left):
             self._keep((left, named), len(rows) + sum(heap.output.rows for heap in named))
             return
         for each in left.merged(named):

@@ -42,7 +42,12 @@ class KafkaSink:
         self.topic: str = options["topic"]
         self.servers: str = options["servers"]
         self._timeout = float(options.get("timeout", 60))
-        self._most = int(options.get("options", {}).get(_MOST, _LARGEST))
+        most = options.get("options", {}).get(_MOST, _LARGEST)
+        if not str(most).isdecimal():
+            raise ConfigError(
+                f"`{_MOST}` of the sink for topic {self.topic} is {most!r}", hint="a whole number of bytes"
+            )
+        self._most = int(most)
         self._key = tuple(options.get("key", ()))
         settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
         self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})

@@ -85,7 +85,8 @@ class SqlSink:
         except SQLAlchemyError as problem:
             origin = getattr(problem, "orig", None)
             said = str(origin or problem).splitlines()[0]
-            if getattr(problem, "connection_invalidated", False) or lost(getattr(origin, "pgcode", None) or "", said):
+            away = self._engine.dialect.name == "postgresql" and lost(getattr(origin, "pgcode", None) or "", said)
+            if away or getattr(problem, "connection_invalidated", False):
                 raise ConnectionLost(said) from None
             raise StoreError(
                 f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",

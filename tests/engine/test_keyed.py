@@ -27,7 +27,9 @@ create table T(k string primary key, n int primary key, v double, c int);
   from S as s;
 """
 BY_KEY = "t.k = s.k and s.n = t.n"
-LOOKED_THROUGH = "coalesce(t.k, '-') = coalesce(s.k, '-') and t.k = t.k and s.n = t.n"
+LOOKED_THROUGH = (
+    "coalesce(t.k, '-') = coalesce(s.k, '-') and t.k = t.k and coalesce(s.n, -1) = coalesce(t.n, -1) and t.n = t.n"
+)
 
 events = st.lists(
     st.fixed_dictionaries(
@@ -99,7 +101,7 @@ ASKED = """
 create schema S(k string, n int, v double);
 @name('asked') select irstream k, (select v from S(v < 40)#{window} as t where {equal} and t.v > 5) as v,
   (select window(t.v) from S#{window} as t where {equal}) as w, exists (select * from S(v > 20)#{window} as t where {equal}) as e
-  from S#length(2) as s where not exists (select * from S(v > 50)#{window} as t where t.k = s.k);
+  from S#length(2) as s where not exists (select * from S(v > 50)#{window} as t where {equal});
 create window T#keepall as S; insert into T select * from S;
 @name('deletes') on S(v > 30) as s delete from T as d where d.n in (select t.n from S#{window} as t where {equal});
 """

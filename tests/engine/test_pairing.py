@@ -31,6 +31,11 @@ JOINS = [
     "select irstream a.v as x, b.v as y from A#length(2) as a inner join B#keepall as b on a.k = b.k where a.v < b.v",
     "select irstream a.v as x, b.v as y from A#time(5 msec) as a, A#length(3) as b where a.v = b.v and a.k != b.k",
     "select irstream a.v as x, b.v as y from A#length(2) as a, B#length(1) as b",
+    "create variable int q = 1; on B as b set q = b.v; "
+    "@name('s') select a.v as x, b.v as y from A as a unidirectional, B#length(3) as b where a.v = b.v + q and a.k = b.k",
+    "create variable int q = 1; on A as c set q = c.v; "
+    "@name('s') select irstream a.v as x, b.v as y from A#length(3) as a, B#length(3) as b where a.v = b.v + q and a.k = b.k",
+    "select a.v as x, b.v as y from A as a unidirectional, B#length(3) as b where a.v = current_timestamp - b.v",
     "select irstream count(*) as n, sum(b.v) as s from A#length(3) as a, B#time(6 msec) as b where a.k = b.k",
     "select irstream a.v as x, b.v as y, c.v as z from A#length(2) as a, B#length(3) as b, A#time(6 msec) as c "
     "where a.k = b.k and b.v = c.v",
@@ -222,17 +227,41 @@ def test_more_events_than_may_wait_are_counted_in_parts() -> None:
     assert [each.new for each in engine.heard()] == [[{"n": 2000, "s": sum(range(2000))}]]
 
 
-def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "join",
+    [
+        "A#keepall as a, B#keepall as b where",
+        "A#keepall as a left outer join B#keepall as b on",
+        "A as a unidirectional, B#keepall as b where",
+    ],
+)
+def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(
+    join: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = Engine()
     engine.deploy(SCHEMA)
-    engine.deploy("select a.v as x from A#keepall as a, B#keepall as b where a.k = b.k", "s")
+    engine.deploy(f"select a.v as x from {join} a.k = b.k", "s")
     looked: list[int] = []
     monkeypatch.setattr(select.SelectInstance, "held", lambda self, number: looked.append(number) or [])
     for n in range(50):
-        engine.send("A", {"k": f"k{n}", "v": n})
         engine.send("B", {"k": f"k{n}", "v": n})
+        engine.send("A", {"k": f"k{n}", "v": n})
     assert [row["x"] for each in engine.heard() for row in each.new] == list(range(50))
     assert looked == []
+
+
+def test_values_of_any_type_are_compared_and_are_no_keys() -> None:
+    engine = Engine()
+    engine.deploy("create schema A(o java.lang.Object, v int); create schema B(o java.lang.Object, v int);")
+    engine.deploy("select a.v as x, b.v as y from A as a unidirectional, B#length(3) as b where a.o = b.o", "once")
+    engine.deploy(
+        "select a.v as x, b.v as y from A#length(3) as a left outer join B#length(3) as b on a.o = b.o", "outer"
+    )
+    for stream, value in (("B", [1]), ("B", {"a": 1}), ("A", [1])):
+        engine.send(stream, {"o": value, "v": 5})
+    assert [(each.statement, each.new) for each in engine.heard()] == [
+        (name, [{"x": 5, "y": 5}]) for name in ("once", "outer")
+    ]
 
 
 def test_a_window_of_many_keys_looks_only_at_those_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
 from rollup.engine.row import Row
 from rollup.engine.state import Packer, Unpacker
+from rollup.live import Engine
 from tests.profiles import examples
 
 PLAIN = (
@@ -61,3 +63,22 @@ def test_a_sorted_list_stays_sorted() -> None:
     found = back(node=[SortedList([3, 1, 2])])["node"][0]
     found.add(0)
     assert isinstance(found, SortedList) and list(found) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2])
+def test_an_event_that_is_heard_as_one_of_what_it_inherits_keeps_both_forms(cut: int) -> None:
+    engine = Engine(0)
+    engine.deploy("create schema P(p int); create schema A(v int); create schema B(w int) inherits P, A;")
+    engine.deploy("@name('a') select window(*) as rows from A#length(3)")
+    engine.deploy("@name('p') select window(*) as rows from P#length(3)")
+    engine.deploy("@name('j') select b.w as w, a.v as v from B#length(2) as b, A#length(2) as a where a.v = b.v")
+    for place in range(3):
+        if place == cut:
+            engine = Engine.restored(engine.snapshot())
+        engine.send("B", {"p": 7 + place, "v": place, "w": 10 * place})
+    found = [(each.statement, each.new) for each in engine.heard()][-3:]
+    assert sorted(found, key=lambda each: each[0]) == [
+        ("a", [{"rows": [{"v": 0}, {"v": 1}, {"v": 2}]}]),
+        ("j", [{"w": 20, "v": 2}]),
+        ("p", [{"rows": [{"p": 7}, {"p": 8}, {"p": 9}]}]),
+    ]

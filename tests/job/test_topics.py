@@ -15,13 +15,15 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
@@ -273,6 +275,30 @@ def test_a_topic_that_was_made_anew_ends_the_job_with_what_to_do_and_nothing_of_
     assert answers(job.conf, "events", per="years") == [(sum(messages),)], (
         "those of the old one were all in open buckets"
     )
+
+
+def test_another_topic_is_told_from_one_that_was_made_anew_and_an_old_broker_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "EVERY", 0.0)
+
+    class Broker:
+        id = Uuid(0, 0)
+
+        def describe_topics(self, asked: TopicCollection, **_: Any) -> dict[str, Future[Any]]:
+            answer = Future[Any]()
+            answer.set_result(SimpleNamespace(topic_id=self.id))
+            return dict.fromkeys(("a", "b"), answer)
+
+    monkeypatch.setattr(identity, "_client", lambda _: Broker())
+    identity.refuse_another(tmp_path, "a", {})  # of a broker that knows no ids
+    Broker.id = Uuid(1, 2)
+    identity.refuse_another(tmp_path, "a", {})
+    with pytest.raises(StoreError, match="is that of topic a, and the source names b"):
+        identity.refuse_another(tmp_path, "b", {})
+    Broker.id = Uuid(1, 3)
+    with pytest.raises(StoreError, match="topic a was made anew"):
+        identity.refuse_another(tmp_path, "a", {})
 
 
 @pytest.mark.spark

@@ -221,6 +221,10 @@ TIMED = (
         ("@app:name('a') @app:name('b') define stream X (k string);", "two @app:name"),
         ("from e1=S, every e2=A select e2.v as v insert into Out;", "a sequence takes events"),
         ("@info(name='q') from S insert into O; @info(name='q') from A insert into P;", "two queries are called 'q'"),
+        (
+            "@info(name='q') partition with (v of A) begin from A insert into P; end; @info(name='q') from S insert into O;",
+            "a query and a partition are called 'q'",
+        ),
     ],
 )
 def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, problem: str) -> None:

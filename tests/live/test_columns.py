@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.rows.patterns import algebra
 from rollup.engine.state import State
 from rollup.live import Arrived, Engine, Heard
@@ -402,6 +404,7 @@ CHAINS = {
     "insert into V select symbol from S; create context D partition by symbol from V": "a context that hears it",
     "insert into V select symbol from S; create table K(k string primary key); "
     "on V as v merge K where K.k = v.symbol when not matched then insert select v.symbol as k": "the statement Merge",
+    "insert into V select symbol from S; select a.symbol as x from pattern [every a=V -> b=S]": "over what is inserted",
     "insert into V select * from S; update istream S set price = 1": "`S`, whose events a statement changes",
 }
 
@@ -482,6 +485,52 @@ def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_othe
     assert said[0] == said[2] and said[1] == said[2]
 
 
+@settings(max_examples=40, deadline=None)
+@given(found=st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([1, 2])), max_size=12), max_size=5))
+def test_an_event_that_ends_a_partial_match_makes_no_room_for_the_one_it_would_begin(found: Any) -> None:
+    """On rows a first filter with conditions is asked before what waits."""
+    said: list[list[Any]] = []
+    text = (
+        "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=S(symbol = a.symbol, volume = 1)]"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=6))
+        for least in (1, None):
+            engine, heard = Engine(columns=least), list[Any]()
+            engine.deploy(SCHEMA)
+            engine.deploy(text, "full")
+            for events in found:
+                rows = [
+                    {"symbol": symbol, "price": float(n), "volume": volume} for n, (symbol, volume) in enumerate(events)
+                ]
+                try:
+                    engine.send("S", pa.Table.from_pylist(rows, TYPES))
+                except QueryError as problem:
+                    heard.append(str(problem))
+                heard += [_exact(each) for each in engine.heard()]
+            said.append(heard)
+    assert said[0] == said[1]
+
+
+def test_a_pattern_that_is_nearly_full_takes_events_that_begin_nothing_as_one_batch() -> None:
+    taken = list[int]()
+    take = ColumnInstance.take
+
+    def counted(instance: ColumnInstance, batch: Batch) -> Output:
+        taken.append(batch.rows)
+        return take(instance, batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
+        patch.setattr(ColumnInstance, "take", counted)
+        engine = Engine(columns=1)
+        engine.deploy(SCHEMA)
+        engine.deploy("select a.price as p from pattern [every a=S(volume > 0) -> b=R(symbol = a.symbol)]", "full")
+        engine.send("S", [{"symbol": "a", "price": 1.0, "volume": 1}] * 5)
+        engine.send("R", [{"symbol": "b", "price": 1.0, "volume": 1}] * 50)
+    assert taken == [5, 50]
+
+
 def test_components_are_statements_that_share_something() -> None:
     engine = Engine()
     engine.deploy(SCHEMA)
@@ -552,6 +601,48 @@ def test_rows_that_wait_for_an_output_are_counted_where_some_of_it_was_made_on_r
                 rows = [{"symbol": symbol, "price": float(n), "volume": 1} for n, symbol in enumerate(symbols)]
                 engine.send("S", rows)
         assert engines[0].heard() == engines[1].heard() != []
+
+
+@pytest.mark.parametrize("window", ["length(3)", "time(30 msec)", "time_batch(30 msec)", "length_batch(3)", "keepall"])
+def test_a_limit_of_groups_that_are_shown_takes_them_as_the_window_has_them(window: str) -> None:
+    engines = [Engine(columns=4), Engine(columns=None)]
+    text = f"select symbol, count(*) as n from S#{window} group by symbol order by count(*) desc limit 2"
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy(text, "x")
+        rows = [{"symbol": symbol, "price": 1.0, "volume": 1} for symbol in "abcba"]
+        engine.send("S", pa.Table.from_pylist(rows, TYPES), at=[0, 5, 20, 25, 33])
+    assert [each.executor for each in engines[0].plan()] == ["columns"]
+    assert engines[0].rows("x") == engines[1].rows("x") != []
+
+
+@pytest.mark.parametrize("rate", ["every 4 events", "every 20 msec"])
+@pytest.mark.parametrize("kind", ["", "irstream "])
+def test_a_window_for_each_key_that_waits_for_an_output_goes_over(kind: str, rate: str) -> None:
+    engines = [Engine(columns=6), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy(
+            f"select {kind}symbol, count(*) as n from S#groupwin(symbol)#length(2) group by symbol output {rate}", "x"
+        )
+        for symbols in ("aaba", "c", "abcabcba", "aacb"):
+            rows = [{"symbol": symbol, "price": 1.0, "volume": 1} for symbol in symbols]
+            engine.send("S", pa.Table.from_pylist(rows, TYPES), at=[engine.now + 7 * n for n in range(len(rows))])
+    assert [each.executor for each in engines[0].plan()] == ["columns"]
+    assert engines[0].heard() == engines[1].heard() != []
+
+
+@pytest.mark.parametrize("text", ["distinct price - price as p", "distinct -price as p", "price as p"])
+@pytest.mark.parametrize("after", ["", " order by price limit 3", " order by price desc, volume limit 3 offset 1"])
+def test_nan_is_one_value_that_is_above_all_numbers_in_what_is_put_in_order(text: str, after: str) -> None:
+    engines, prices = [Engine(columns=1), Engine(columns=None)], [math.inf, math.nan, -math.inf, -math.nan, 1.0, None]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy(f"select {text} from S#length_batch(6){after}", "x")
+        engine.send("S", [{"symbol": "a", "price": price, "volume": n} for n, price in enumerate(prices)])
+    assert [each.executor for each in engines[0].plan()] == ["columns"]
+    over, rows = ([repr((each.new, each.old)) for each in engine.heard()] for engine in engines)
+    assert over == rows != []
 
 
 def test_what_is_shown_of_a_window_has_nan_above_all_numbers_too() -> None:

@@ -411,6 +411,24 @@ def test_who_is_told_may_undeploy_what_is_still_to_be_told(hears: str, events: i
 
 
 @pytest.mark.parametrize("columns", [None, 4])
+def test_of_a_statement_that_a_listener_undeploys_nothing_is_kept_either(columns: int | None) -> None:
+    engine = Engine(columns=columns)
+    engine.deploy(SCHEMAS)
+    engine.deploy("@name('a') select v from A(v >= 0)", "a")
+    engine.deploy("@name('b') select sum(v) as x from A", "b")
+    heard = list[Arrived]()
+
+    def hear(arrived: Arrived) -> None:
+        if not heard:
+            engine.undeploy("b")
+        heard.append(arrived)
+
+    engine.listen_arrow(hear, "a")
+    engine.send("A", [{"id": "x", "v": number} for number in range(50)])
+    assert heard and _heard(engine) == []
+
+
+@pytest.mark.parametrize("columns", [None, 4])
 def test_what_was_kept_of_a_statement_stays_when_it_is_undeployed(columns: int | None) -> None:
     engine = Engine(columns=columns)
     engine.deploy(SCHEMAS)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import ConfigError, StoreError
 from rollup.sinks.base import Sink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
+from rollup.sinks.kafka import KafkaSink
 from rollup.sinks.sql import SqlSink
+from rollup.stores.sql.session import ConnectionLost
 from tests.servers.postgres import NewUrl, PostgresServer, execute
 
 ONE = pa.table({"k": ["a", "b"], "v": pa.array([1.5, None], pa.float64()), "n": pa.array([1, 2], pa.int32())})
@@ -160,9 +163,23 @@ def test_a_database_that_restarts_is_waited_for_and_has_each_commit_once(monkeyp
         server.restart()
         sink.write(TWO, "id", 2)  # over a connection that has gone with the old server
         server.kill9()
-        waiting = ThreadPoolExecutor(1).submit(sink.write, TWO, "id", 3)
-        server.restart()
-        waiting.result(120)
+        with ThreadPoolExecutor(1) as apart, monkeypatch.context() as patch:
+            away = Event()
+            once = SqlSink._once
+
+            def tried(*what: Any) -> None:
+                try:
+                    once(*what)
+                except ConnectionLost:
+                    away.set()
+                    raise
+
+            patch.setattr(SqlSink, "_once", tried)
+            waiting = apart.submit(sink.write, TWO, "id", 3)
+            met = away.wait(60)
+            server.restart()
+            waiting.result(120)
+            assert met
         sink.write(TWO, "id", 3)
         assert execute(server.dsn, "select count(*) from t") == [(len(ONE) + 2 * len(TWO),)]
         server.kill9()
@@ -173,3 +190,17 @@ def test_a_database_that_restarts_is_waited_for_and_has_each_commit_once(monkeyp
             sink.write(TWO, "id", 4)
     finally:
         server.remove()
+
+
+def test_what_a_database_refuses_by_words_of_a_server_that_is_away_is_refused_at_once(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "x.db") as there:
+        there.execute("create table t (a text)")
+    sink = SqlSink({"url": f"sqlite:///{tmp_path / 'x.db'}", "table": "t", "name": "S"})
+    with pytest.raises(StoreError, match=r"cannot insert the rows of S into t .*terminated_at"):
+        sink.write(pa.table({"a": ["x"], "terminated_at": ["connection refused"]}), "id", 1)
+
+
+def test_a_size_of_messages_that_is_none_is_refused_by_name() -> None:
+    options = {"servers": "127.0.0.1:1", "topic": "t", "options": {"message.max.bytes": "1MB"}}
+    with pytest.raises(ConfigError, match=r"`message\.max\.bytes` of the sink for topic t is '1MB'"):
+        KafkaSink(options)

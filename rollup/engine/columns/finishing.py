@@ -19,10 +19,12 @@ from rollup.engine.columns.evaluate import as_double
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Const, Expr, Field
+from rollup.engine.expressions import Call, Const, Expr, Field, walk
 from rollup.engine.row import comparable
 from rollup.engine.rows.plans import Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.select import compare
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.types import RowType
 
 _SORT = """
@@ -54,19 +56,22 @@ def against_finishing(plan: Select) -> str | None:
         return None
     pattern, ordering = isinstance(input, PatternInput), bool(finish.descending)
     single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not rate.limited
+    # Their rows are held in another order than on rows, which decides what a limit leaves of equal ones that are shown.
+    by_key = isinstance(input, StreamInput) and isinstance(input.window, Unique | Grouped | Sorted)
     reasons = (
         (plan.into is not None or bool(plan.own_inputs), "order by, limit or distinct beside a sub-query"),
         (single, "order by, limit or distinct of rows that come one by one"),
         (pattern and not ordering, "limit or distinct of a pattern without order by"),
         (plan.projection.whole and (pattern or plan.join is not None), "order by, limit or distinct of whole rows"),
         (ordering and rate.limited and rate.mode in ("last", "all"), f"output {rate.mode} with order by"),
+        (by_key and (finish.limit or finish.offset) is not None, "a limit over a window of keys"),
         (any(map(_unknown, (finish.limit, finish.offset))), "a limit that is not a literal"),
     )
     return next((reason for holds, reason in reasons if holds), None)
 
 
 def _unknown(count: Expr | None) -> bool:
-    return count is not None and not (isinstance(count, Const) and isinstance(count.value, int))
+    return count is not None and not all(isinstance(each, Const | Call) for each in walk(count))
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def _firsts(part: Ints, columns: Sequence[pa.Array]) -> Ints:
     for column in columns:
         values = as_double(column)
         if pa.types.is_floating(values.type):
-            values = pa.array(values.to_numpy(zero_copy_only=False) + 0.0, mask=values.is_null().to_numpy(False))
+            values = pa.array(ordered(values))
         more, different = codes_of(values)
         codes = np.unique(codes * (different + 1) + more + 1, return_inverse=True)[1]
     return np.sort(np.unique(codes, return_index=True)[1])

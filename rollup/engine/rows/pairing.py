@@ -1,6 +1,6 @@
-"""The join of windows that keep their rows in order of arrival, inner or, of two, outer: each input's rows by what they have
-in common with those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what
-is held.
+"""The join of windows that keep their rows in order of arrival, or of a unidirectional stream with such windows, inner or,
+of two, outer: each window's rows by what they have in common with those of others, kept up to date by what comes and leaves, so
+that a change costs what it brings and not what is held.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rollup.engine.compiling import Evaluate, compiled_row, predicate
 from rollup.engine.conjunctions import conjuncts
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Call, Expr, Now, Variable, walk
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.plans import Input, StreamInput
 from rollup.engine.rows.runner import Environment
@@ -73,11 +73,20 @@ def _bare(input: Input) -> bool:
 
 def _equal(part: Expr, inputs: int) -> Equal | None:
     """What is equal of two inputs, where a part of the condition says that and no more."""
+    if not _lasting(part):
+        return None
     for place in range(1, inputs):
         sides = equality(part, place)
         if sides is not None and len(known := inputs_of(sides[0])) == 1:
             return {known.pop(): sides[0], place: sides[1]}
     return None
+
+
+def _lasting(part: Expr) -> bool:
+    """Whether a row's values stay what they were when it came: variables and the time change, and it is kept by its values."""
+    return not any(
+        isinstance(each, Now | Variable) or (isinstance(each, Call) and not each.op.pure) for each in walk(part)
+    )
 
 
 def _order(start: int, inputs: int, equals: Sequence[Equal]) -> list[int] | None:

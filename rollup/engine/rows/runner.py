@@ -228,17 +228,15 @@ class Runner:
         if entries is None:
             entries = self.indexes[stream].matches(row)
         if entries:
-            self.current = (stream, row)
+            before, self.current = self.current, (stream, row)
             try:
                 self.tell(entries, row)
             finally:
-                self.current = None
+                self.current = before
 
     def hear_as(self, stream: str, row: Row) -> None:
         """The event that is being told is one of another stream too: those who hear that one hear it now."""
-        current = self.current
         self._receive(stream, row)
-        self.current = current
 
     def tell(self, entries: Sequence[Entry], row: Row) -> None:
         """An event to those whose filters it passed, each once with all its inputs."""

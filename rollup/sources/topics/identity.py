@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
 from rollup.checkpoint.checksums import sealed, unsealed
@@ -25,6 +25,8 @@ EVERY = 1.0
 """Seconds between two questions; they take a few thousandths of one."""
 _PATIENCE = 5.0
 _asked: dict[Path, float] = {}
+_NONE = str(Uuid(0, 0))
+"""What a broker says that is too old to know of ids."""
 
 
 def refuse_another(checkpoint: Path, topic: str, settings: Settings) -> None:
@@ -40,7 +42,12 @@ def refuse_another(checkpoint: Path, topic: str, settings: Settings) -> None:
     known = _noted(checkpoint)
     if known is None:
         replace_durably(checkpoint / NOTE, sealed({"topic": topic, "id": found}))
-    elif known != {"topic": topic, "id": found}:
+    elif known["topic"] != topic:
+        raise StoreError(
+            f"{checkpoint} is that of topic {known['topic']}, and the source names {topic}",
+            hint=f"name {known['topic']} again, or remove {checkpoint} to read {topic} from its start",
+        )
+    elif known["id"] != found:
         raise StoreError(
             f"topic {topic} was made anew since it was read: its id was {known['id']}, and is {found}",
             hint=anew(checkpoint),
@@ -60,7 +67,8 @@ def topic_id(topic: str, settings: Settings) -> str | None:
     """The id that a topic has for as long as it lives; None when the broker does not tell."""
     try:
         told = _client(tuple(settings.items())).describe_topics(TopicCollection([topic]), request_timeout=_PATIENCE)
-        return str(told[topic].result().topic_id)
+        found = str(told[topic].result().topic_id)
+        return None if found == _NONE else found
     except KafkaException:
         return None
 

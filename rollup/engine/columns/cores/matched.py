@@ -156,9 +156,10 @@ class Matched:
         """Nothing waits."""
         return State({"partial": self._schema.empty_table()}, {"now": now})
 
-    def roomy(self, state: State, events: int) -> bool:
-        """Whether so many more events cannot make too many partial matches."""
-        return state.tables["partial"].num_rows + events <= self.most
+    def roomy(self, state: State, batch: Batch) -> bool:
+        """Whether the events of a batch cannot make too many partial matches."""
+        room = self.most - state.tables["partial"].num_rows
+        return batch.rows <= room or np.count_nonzero(self._mask(self.begin, batch)) <= room
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The matches that the batch's events complete. Raises QueryError when too many partial matches wait."""
@@ -180,7 +181,9 @@ class Matched:
         matched, one, other = self._matches(waiting, old, columns, came, begins, ends)
         times = waiting.column("time").to_numpy()
         left = begins & ~matched & (times + self.span > now)
-        if np.count_nonzero(left) > self.most:
+        # The row executor asks a filter with conditions before what waits, so before the event makes room.
+        full = left if not self.begin.equals and self.begin.test is None else begins & (times + self.span > now)
+        if begins[old:].any() and np.count_nonzero(full) > self.most:
             raise too_many(self.limit)
         after = State({"partial": waiting if left.all() else waiting.filter(pa.array(left))}, {"now": now})
         return after, self._output(waiting, one, columns, other, came, places)

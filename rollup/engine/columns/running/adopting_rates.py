@@ -21,6 +21,7 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -69,10 +70,14 @@ def _at_last_output(core: FilterProject | Folded, kept: Any) -> Any:
     came = {row.id for new, _ in kept[KEPT][1][_PENDING] for (row,) in new}
     left = [row for _, old in kept[KEPT][1][_PENDING] for (row,) in old if row.id not in came]
     window = inputs[0][0] or []
+    by_key = isinstance(core, Folded) and isinstance(core.window, Grouped)
+    if by_key:
+        window = [row for _, inner in window for row in inner]
     # Of a window that is empty by now, too, rows have left since then.
     stamped = isinstance(window[0], list) if window else isinstance(core, Folded) and isinstance(core.window, Time)
     stays = [each for each in window if (each[0] if stamped else each).id not in came]
-    return [[[[*([row, 0] if stamped else row for row in left), *stays], *inputs[0][1:]]], *rest]
+    rows = [*([row, 0] if stamped else row for row in left), *stays]
+    return [[[[(None, rows)] if by_key else rows, *inputs[0][1:]]], *rest]
 
 
 def _waiting(core: Rated, collected: Any, kind: Any) -> list[Waiting]:

@@ -175,7 +175,7 @@ class Columns:
         began = self._component.runner.now
         takers = self._takers(stream, batch.rows)
         instances = {name: self._gone(name) for _, readers in takers for name in readers.stateful}
-        if not all(each.roomy(batch.rows) for each in instances.values()):
+        if not all(each.roomy(batch) for each in instances.values()):
             deliveries, stopped = self._by_rows(stream, batch, timed, frozenset(), [])
             return _told(deliveries, [], batch, stopped)
         first = takers[0][1]

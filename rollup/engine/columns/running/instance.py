@@ -77,9 +77,9 @@ class ColumnInstance(Instance):
     def _finished(self, output: Output) -> Output:
         return output if self._finishing is None else self._finishing.finished(output)
 
-    def roomy(self, events: int) -> bool:
-        """Whether so many events cannot be too many for what the statement may hold."""
-        return not isinstance(self.core, Matched) or self.core.roomy(self.state, events)
+    def roomy(self, batch: Batch) -> bool:
+        """Whether the events of a batch cannot be too many for what the statement may hold."""
+        return not isinstance(self.core, Matched) or self.core.roomy(self.state, batch)
 
     # as an instance
 

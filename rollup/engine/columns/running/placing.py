@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
 from rollup.engine.columns.running.inserting import inserting
@@ -134,7 +135,7 @@ class Placing:
         fed = _marked(chain.from_iterable(uses.values()), "> ")
         ways = {name: (_marked(used, "< "), _marked(used, "> ")) for name, used in uses.items()}
         links = {
-            name: Link(hears, feeds, self._on_rows(name))
+            name: Link(hears, feeds, self._on_rows(name) or self._beyond(name, hears & fed))
             for name, (hears, feeds) in ways.items()
             if feeds or hears & fed
         }
@@ -149,6 +150,10 @@ class Placing:
             return core
         changed = (stream for stream in streams_of(deployed.plan) if self._component.runner.changes.get(stream))
         return next((f"`{stream}`, whose events a statement changes" for stream in changed), None)
+
+    def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
+        """One event may insert more rows than a pattern has room for, and must then be refused by itself."""
+        return "a pattern over what is inserted" if inserted and isinstance(self.core(name), Matched) else None
 
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:
         known = self._uses.get(name)

@@ -85,10 +85,17 @@ def _by_group(core: Folded, plan: Select, state: State, now: State) -> list[tupl
         values = []
     else:
         known = {_key(key): slots for key, slots in found}
-        live = zip(*(now.tables["groups"].column(name).to_pylist() for name in ("key", "rows")), strict=True)
-        keys = [_key(key) for key, rows in live if rows]
+        every = now.tables["groups"].column("key").to_pylist()
+        keys = [_key(every[number]) for number in _there(core, now)]
         values = [((None,), (*key, *(known.get(key) or _nothing(core.lines)))) for key in keys]
     return _shown(plan.projection.columns, plan.projection.having, values)
+
+
+def _there(core: Folded, now: State) -> list[int]:
+    """The groups that have rows, as these stand in the window: what comes first decides what a limit leaves."""
+    if core.window is not None:
+        return list(dict.fromkeys(now.tables["content"].column("group").to_pylist()))
+    return np.flatnonzero(now.tables["groups"].column("rows").to_numpy()).tolist()
 
 
 def _key(key: Any) -> tuple[Any, ...]:
@@ -102,7 +109,8 @@ def _waiting(core: Queued, plan: Select, state: State, now: State) -> list[tuple
     if not core.by_group:
         return _by_row(core, plan, inside, held.select(held.column_names[2:]))
     counts = np.bincount(held.column("group").to_numpy(), minlength=groups.num_rows)
-    return _by_group(core, plan, inside, State({"groups": groups.set_column(1, "rows", pa.array(counts))}))
+    there = State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
+    return _by_group(core, plan, inside, there)
 
 
 def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:

@@ -136,8 +136,8 @@ def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:
     if not isinstance(part, Call) or part.op is not EQUAL:
         return None
     one, other = part.args
-    if one.type.numeric != other.type.numeric or Kind.LIST in (one.type.kind, other.type.kind):
-        return None
+    if one.type.numeric != other.type.numeric or {Kind.LIST, Kind.ANY} & {one.type.kind, other.type.kind}:
+        return None  # a value of any type may be a list, which is no key
     for left, right in ((one, other), (other, one)):
         if inputs_of(right) == {place} and inputs_of(left) and max(inputs_of(left) or {place}) < place and _plain(part):
             return left, right

@@ -52,16 +52,15 @@ def check_names(app: tree.App) -> None:
 
 
 def _check_apart(parts: Sequence[tree.Query | tree.Partition]) -> None:
-    named = set[str]()
+    named = dict[str, tree.Query | tree.Partition]()
     for part in parts:
         for given in (_plain(each) for each in part.annotations if each.name.lower() == "info"):
             name = given.values.get("name")
-            if name is not None and name in named:
-                kinds = (
-                    "two queries are" if isinstance(part, tree.Query) else "a partition and what stands before it are"
-                )
-                raise given.refuse(f"{kinds} called {name!r}", "a name each, or none")
-            named |= {name} if name is not None else set()
+            if name is None or (other := named.setdefault(name, part)) is part:
+                continue
+            partitions = [isinstance(each, tree.Partition) for each in (other, part)].count(True)
+            kinds = ("two queries", "a query and a partition", "two partitions")[partitions]
+            raise given.refuse(f"{kinds} are called {name!r}", "a name each, or none")
 
 
 def _own(annotations: tuple[tree.Annotation, ...]) -> list[Annotation]:
