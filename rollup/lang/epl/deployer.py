@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
 from rollup.core.nesting import nests
+from rollup.engine.expressions import Field
+from rollup.engine.rows.actions import Split, SplitBranch
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.plans import Filter, StreamInput
 from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.annotations import check_annotations, priority_of
@@ -117,17 +120,20 @@ class Deployer:
         wanted = name or module.name or next((s.name for s in module.statements if s.name), None) or "module"
         return self._free(wanted, self._taken, self.deployments)
 
-    def _free(self, wanted: str, taken: dict[str, int], known: Mapping[str, Any]) -> str:
+    def _free(self, wanted: str, taken: dict[str, int], *known: Mapping[str, Any]) -> str:
         """The wanted name, or the first free one with a number; `taken` has the numbers below which none is free."""
-        number = taken.get(wanted, 1)
-        while (found := f"{wanted}-{number}" if number > 1 else wanted) in known:
+        number, found = taken.get(wanted, 1), wanted
+        while any((found := f"{wanted}-{number}" if number > 1 else wanted) in each for each in known):
             number += 1
         taken[wanted] = number
         return found
 
     def _statement_name(self, made: Deployment, module: sm.Module, statement: sm.Statement, number: int) -> str:
         wanted = statement.name or (made.name if len(module.statements) == 1 else f"{made.name}-{number + 1}")
-        return self._free(wanted, self._named, self.types)
+        return self._free_statement(wanted)
+
+    def _free_statement(self, wanted: str) -> str:
+        return self._free(wanted, self._named, self.types, self.component.statements)
 
     # statements
 
@@ -144,11 +150,13 @@ class Deployer:
         made.needs |= needed(statement)
         scope = replace(self._scope(statement, made), slots=None)
         body = statement.body
+        self.types[name] = RowType(name, {})  # the name is taken, also by what it declares
+        made.undo.append(lambda: self.types.pop(name, None) and None)
         kinds = self._declared(body, name, statement, scope, made, start)
         if kinds is _NOT_DECLARED:
             kinds = self._started(body, name, statement, scope, made, start)
-        self.types[name] = kinds or RowType(name, {})
-        made.undo.append(lambda: self.types.pop(name, None) and None)
+        if kinds is not None:
+            self.types[name] = kinds
         made.statements.append(Deployed(name, kinds))
 
     def _started(
@@ -186,8 +194,9 @@ class Deployer:
         return replace(plan, select=select) if hasattr(plan, "select") else select
 
     def _forget_type(self, name: str) -> None:
-        self.catalog.types.pop(name, None)
-        self.catalog.implied.discard(name)
+        if name in self.catalog.implied:  # a schema may have declared it since
+            self.catalog.types.pop(name, None)
+            self.catalog.implied.discard(name)
 
     # declarations
 
@@ -196,7 +205,7 @@ class Deployer:
     ) -> RowType | None:
         match body:
             case sm.CreateSchema():
-                return self._schema(body, scope, made, start)
+                return self._schema(body, made, start)
             case sm.CreateWindow():
                 return self._window(body, name, statement, scope, made, start)
             case sm.CreateTable():
@@ -212,7 +221,7 @@ class Deployer:
             case _:
                 return _NOT_DECLARED
 
-    def _schema(self, body: sm.CreateSchema, scope: Scope, made: Deployment, start: bool) -> None:
+    def _schema(self, body: sm.CreateSchema, made: Deployment, start: bool) -> None:
         self.catalog.free(body.name, body)
         kinds, parents = schema(body, self.catalog)
         self.catalog.types[body.name] = kinds
@@ -220,16 +229,16 @@ class Deployer:
         self.catalog.implied.discard(body.name)
         self._gives(made, body.name, lambda: (self.catalog.types.pop(body.name), self.catalog.ancestors.pop(body.name)))
         for parent in parents:
-            self._heard_as(body.name, parent, scope, made, start)
+            self._heard_as(kinds, parent, made, start)
         return None
 
-    def _heard_as(self, name: str, parent: str, scope: Scope, made: Deployment, start: bool) -> None:
+    def _heard_as(self, kinds: RowType, parent: str, made: Deployment, start: bool) -> None:
         """Every event of a schema is one of the schema that it inherits, too: with the columns of that one."""
         made.needs.add(parent)
-        columns = ", ".join(f"`{column}`" for column in self.catalog.types[parent].fields)
-        body = read_module(f"on `{name}` insert into `{parent}` select {columns or 'null'}").statements[0].body
-        hidden = f"{name} is {parent}"
-        plan = replace(lower_split(cast(sm.Split, body), scope), same=True)
+        columns = tuple(Field(0, kinds.index[name], kind) for name, kind in self.catalog.types[parent].fields.items())
+        trigger, branch = StreamInput(Filter(kinds.name)), SplitBranch(parent, columns, None)
+        plan = Split(trigger, kinds, (branch,), every=False, same=True)
+        hidden = self._free_statement(f"{kinds.name} is {parent}")
         self.component.deploy(hidden, plan, None, start)
         made.undo.append(lambda: self.component.undeploy(hidden))
 

@@ -19,7 +19,9 @@ def schema(body: sm.CreateSchema, catalog: Catalog) -> tuple[RowType, list[str]]
     parents = _parents(body, catalog)
     for option, names in body.options:
         for name in names if option in ("inherits", "copyfrom") else ():
-            columns |= catalog.row_type(name, body).fields
+            for column, kind in catalog.row_type(name, body).fields.items():
+                if columns.setdefault(column, kind) != kind:
+                    raise problem(f"`{column}` of `{name}` is {kind}, not {columns[column]}", body, "rename it")
     check_names([column for column in body.columns if not _inherited(column, parents, catalog)], columns)
     for column in body.columns:
         columns[column.name] = catalog.data_type(column.type)
@@ -33,6 +35,12 @@ def _parents(body: sm.CreateSchema, catalog: Catalog) -> list[str]:
     """The schemas that one inherits, each of them once, be it through another."""
     names = [name for option, names in body.options if option == "inherits" for name in names]
     for name in names:
+        if name == body.name:
+            raise problem(f"`{name}` would inherit itself", body, "inherits another schema")
+        if name in catalog.implied:  # it ends with the insert, and may yet be declared as anything
+            raise problem(
+                f"`{name}` is a stream of an insert, not a schema", body, "declare it with create schema first"
+            )
         if name not in catalog.types:
             raise unknown("event type", name, catalog.types, body)
     above = {name: catalog.ancestors.get(name, frozenset()) for name in names}

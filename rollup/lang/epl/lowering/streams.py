@@ -137,9 +137,8 @@ def lower_contained(contained: st.Contained, outer: Source, stream: str, scope: 
     if not contained.items:
         return Unnest(rows, None, where), element
     every = ex.Star()
-    inside = columns_of([st.Item(every)], reading) if any(each.value == every for each in contained.items) else ([], [])
-    columns, names = columns_of([each for each in contained.items if each.value != every], both)
-    columns, names = [*inside[0], *columns], [*inside[1], *names]
+    inside = columns_of([each for each in contained.items if each.value == every], reading)
+    columns, names = columns_of([each for each in contained.items if each.value != every], both, *inside)
     made = RowType(f"{stream}.{render(contained.property)}", {n: c.type for n, c in zip(names, columns, strict=True)})
     return Unnest(rows, tuple(columns), where), made
 
@@ -147,10 +146,11 @@ def lower_contained(contained: st.Contained, outer: Source, stream: str, scope: 
 _ALONE = Operator("an event alone", lambda row: [row])
 
 
-def columns_of(items: Sequence[st.Item], scope: Scope) -> tuple[list[Expr], list[str]]:
-    """The columns of a select and their names; `*` and `a.*` give all fields."""
-    columns: list[Expr] = []
-    names: list[str] = []
+def columns_of(
+    items: Sequence[st.Item], scope: Scope, before: Sequence[Expr] = (), called: Sequence[str] = ()
+) -> tuple[list[Expr], list[str]]:
+    """The columns of a select and their names, after those that are there `before`; `*` and `a.*` give all fields."""
+    columns, names = list(before), list(called)
 
     def add(name: str, value: Expr, item: st.Item) -> None:
         if name in names:

@@ -124,7 +124,9 @@ class LowerMethods:
         inside = type(self)(replace(self.scope, sources=(Source(None, element.row),), outer=0))
         by = [inside.lower(each.value if isinstance(each, ex.Sorted) else each) for each in criteria]
         key, lowered = key_of(by), by[0]
-        if key is None or (len(by) > 1 and (wants or result == "key")):
+        if key is None:
+            raise problem(f"`{node.name}`: the key hangs on more than the row", node, "sorted(price)")
+        if len(by) > 1 and (wants or result == "key"):
             raise problem(f"`{node.name}` needs rows sorted by one property", node, "sorted(price)")
         given = self._all(node.arguments)
         for place, each in enumerate(given):

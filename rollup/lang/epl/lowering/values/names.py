@@ -11,7 +11,7 @@ from rollup.engine.expressions import Call, Const, Expr, Now, Variable
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import ContextValue, TableRow
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
-from rollup.lang.epl.catalog import loose, problem, unknown
+from rollup.lang.epl.catalog import ContextInfo, loose, problem, unknown
 from rollup.lang.epl.java import FIELDS
 from rollup.lang.epl.lowering.values.methods import LowerMethods, dotted
 from rollup.lang.epl.render import render
@@ -104,9 +104,11 @@ class LowerNames(LowerMethods):
             if name == "context" and not scope.fields("context"):
                 return self._context(node)
         elif isinstance(node.of, ex.Member) and dotted(node) and scope.context is not None:
-            text = dotted(node).removeprefix("context.")
-            if dotted(node).startswith("context.") and text in scope.context.properties:
+            before, _, text = dotted(node).partition(".")
+            if before == "context" and text in scope.context.properties:
                 return scope.registry.ask(ContextValue(text), scope.context.properties[text])
+            if before == "context" and text == f"{node.of.name}.{node.name}" and _level(node.of.name, scope.context):
+                self._no_property(node, text, scope.context)
         return self._property(self.lower(node.of), node.name, node)
 
     def _no_stream(self, node: ex.Member, name: str) -> NoReturn:
@@ -118,10 +120,16 @@ class LowerNames(LowerMethods):
         if context is None:
             raise problem("`context` stands only in a statement with a context", node, "context Name select …")
         if node.name not in context.properties:
-            if any(name.startswith(f"{node.name}.") for name in context.properties):
+            if _level(node.name, context):
                 raise problem(f"`context.{node.name}` is a level, not a value", node, "context.Level.property")
             raise unknown("context property", node.name, context.properties, node)
         return self.scope.registry.ask(ContextValue(node.name), context.properties[node.name])
+
+    def _no_property(self, node: ex.Member, text: str, context: ContextInfo) -> NoReturn:
+        if node.name != "id":
+            raise unknown("context property", text, context.properties, node)
+        message = f"no context property is called `{text}`: only the last level has an id"
+        raise problem(message, node, f"context.id; known: {', '.join(sorted(context.properties))}")
 
     def _property(self, value: Expr, name: str, node: Node) -> Expr:
         row = value.type.row
@@ -166,6 +174,11 @@ class LowerNames(LowerMethods):
         if place is None:
             raise unknown("stream", node.stream, [s.name for s in self.scope.sources if s.name], node)
         return self.scope.row(place)
+
+
+def _level(name: str, context: ContextInfo) -> bool:
+    """Whether a name is one of a level of a context, and not of a property."""
+    return name not in context.properties and any(each.startswith(f"{name}.") for each in context.properties)
 
 
 def _type_of(value: Any) -> DataType:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Ask, Expr, Variable, walk
+from rollup.engine.expressions import Ask, Expr, Now, Variable, walk
 from rollup.engine.row import Row
 from rollup.engine.rows.runner import Environment
 from rollup.lang.epl.scope import Scope
@@ -24,7 +24,7 @@ Under = list[tuple[Any, list[Row]]]
 def criteria_of(node: ex.Expression | None, scope: Scope) -> tuple[ex.Expression, ...] | None:
     """By what the rows of an expression are sorted: of a call of `sorted`, or a table's column of one; else None."""
     if isinstance(node, ex.Call):
-        return node.arguments if node.of is None and node.name.lower() == "sorted" else None
+        return _by(node) if node.of is None else None
     store = ""
     if isinstance(node, ex.Member):
         whose = node.of.of if isinstance(node.of, ex.Index) else node.of
@@ -37,12 +37,19 @@ def criteria_of(node: ex.Expression | None, scope: Scope) -> tuple[ex.Expression
         return None
     info = scope.catalog.stores.get(store)
     declared = info.declared.get(node.name) if info is not None else None
-    return declared.arguments if isinstance(declared, ex.Call) and declared.name.lower() == "sorted" else None
+    return _by(declared) if isinstance(declared, ex.Call) else None
+
+
+def _by(call: ex.Call) -> tuple[ex.Expression, ...] | None:
+    """The arguments of a call of `sorted` by which it sorts: not its filter."""
+    if call.name.lower() != "sorted":
+        return None
+    return tuple(each for each in call.arguments if not isinstance(each, ex.Named))
 
 
 def key_of(values: Sequence[Expr]) -> Key | None:
     """The key of a row, a list of several; None where it hangs on more than the row."""
-    if any(isinstance(each, (Ask, Variable)) for value in values for each in walk(value)):
+    if any(isinstance(each, (Ask, Now, Variable)) for value in values for each in walk(value)):
         return None
     found = [compiled(value) for value in values]
     one, nowhere = found[0], Environment()
