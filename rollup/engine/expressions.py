@@ -159,6 +159,11 @@ def constant(call: Call) -> bool:
     return all(isinstance(arg, Const) for arg in call.args)
 
 
+def lasting(exprs: Iterable[Expr]) -> bool:
+    """Whether the values of expressions hang on rows alone: not on the time, on variables, nor on look-ups."""
+    return not any(isinstance(each, Ask | Now | Variable) for expr in exprs for each in walk(expr))
+
+
 def inputs_read(exprs: Iterable[Expr | None]) -> set[int]:
     """The inputs whose rows expressions read."""
     inside = (each for expr in exprs if expr is not None for each in walk(expr))

@@ -65,6 +65,11 @@ class Pipeline:
         """How tasks leave partial rows: a folder and the number of shards; None where they send them, as here."""
         return None
 
+    @property
+    def clock(self) -> int | None:
+        """The root level's clock, ms since the epoch; None before the first event."""
+        return self.state.clocks[self.aggregation.root]
+
     def start(self) -> None:
         """Take up where the last commit ended; without one, rebuild what the tables still say."""
         loaded = self.store.load()

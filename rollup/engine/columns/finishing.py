@@ -5,7 +5,7 @@ What rows are ordered by a core makes as further columns, behind those that are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from typing import Any
@@ -37,12 +37,13 @@ def core(ranks, begins, places):
 """Puts the places of each part in order, those of one rank as they were."""
 
 
-def unfinished(plan: Select, stream: RowType | None = None) -> Select:
-    """A statement without them; what it orders by is shown behind its columns. `stream`: what `*` stands for, where it may."""
+def unfinished(plan: Select, reads: Mapping[str, RowType]) -> Select:
+    """A statement without them; what it orders by is shown behind its columns, `*` of one stream being those of its fields."""
     projection = plan.projection
     if plan.finish == Finish() and not projection.order:
         return plan
-    if projection.whole and stream is not None:
+    if projection.whole and len(reads) == 1:
+        (stream,) = reads.values()
         fields = (Field(0, place, kind) for place, kind in enumerate(stream.fields.values()))
         projection = replace(projection, columns=tuple(fields), whole=False)
     shown = replace(projection, columns=(*projection.columns, *projection.order), order=())

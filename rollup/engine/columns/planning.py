@@ -29,7 +29,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return reason
     if context is not None and plan.finish != Finish():
         return "order by, limit or distinct in a context"
-    plan = unfinished(plan, *(reads.values() if len(reads) == 1 else ()))
+    plan = unfinished(plan, reads)
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason

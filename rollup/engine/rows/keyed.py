@@ -16,8 +16,8 @@ from rollup.engine.rows.selects.joining import equality
 from rollup.engine.types import DataType, Kind, RowType
 
 Key = tuple[Any, ...]
-_PLAIN = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
-"""What is equal as a key where `=` says so."""
+EXACT = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
+"""What is equal as a key where `=` says so: no value of these differs from itself."""
 _NO_KEYS = (Kind.LIST, Kind.ROW, Kind.ANY, Kind.NULL)
 
 
@@ -51,7 +51,7 @@ class ByKey:
             for known, own in pairs
             if isinstance(own, Field) and _findable(known.type) and _findable(own.type)
         }
-        plain = all(known.type.kind in _PLAIN and own.type.kind in _PLAIN for known, own in pairs)
+        plain = all(known.type.kind in EXACT and own.type.kind in EXACT for known, own in pairs)
         self._all = plain and len(self._equals) == len(parts)
         self._places: tuple[int, ...] | None = None
         self._key: Evaluate = compiled_row(())

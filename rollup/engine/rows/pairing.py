@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 
 from rollup.engine.compiling import Evaluate, compiled_row, predicate
 from rollup.engine.conjunctions import conjuncts
-from rollup.engine.expressions import Call, Expr, Now, Variable, walk
+from rollup.engine.expressions import Call, Expr, inputs_read, lasting, walk
 from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.rows.keyed import EXACT
 from rollup.engine.rows.plans import Input, StreamInput
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality, inputs_of
+from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
-from rollup.engine.types import Kind
 
 Bucket = dict[int, Row]
 Equal = Mapping[int, Expr]
 """What a condition says to be equal of two inputs."""
-_EXACT = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
-"""Of these, values are equal where `=` says so: no value differs from itself."""
 
 
 class Side(NamedTuple):
@@ -57,7 +55,7 @@ def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e:
     moving = range(len(inputs)) if spec.only is None else (spec.only,)
     if len(inputs) > 2 and any(_order(place, len(inputs), equals) is None for place in moving):
         return None
-    exact = len(equals) == len(parts) and all(side.type.kind in _EXACT for each in equals for side in each.values())
+    exact = len(equals) == len(parts) and all(side.type.kind in EXACT for each in equals for side in each.values())
     exact = exact and (where is None or not outer)
     whole = {place for place, kinds in enumerate(WHOLE) if spec.sides[0].kind in kinds}
     return Pairs(len(inputs), equals, [] if exact else conditions, exact, whole, moving, e)
@@ -77,16 +75,14 @@ def _equal(part: Expr, inputs: int) -> Equal | None:
         return None
     for place in range(1, inputs):
         sides = equality(part, place)
-        if sides is not None and len(known := inputs_of(sides[0])) == 1:
+        if sides is not None and len(known := inputs_read([sides[0]])) == 1:
             return {known.pop(): sides[0], place: sides[1]}
     return None
 
 
 def _lasting(part: Expr) -> bool:
     """Whether a row's values stay what they were when it came: variables and the time change, and it is kept by its values."""
-    return not any(
-        isinstance(each, Now | Variable) or (isinstance(each, Call) and not each.op.pure) for each in walk(part)
-    )
+    return lasting([part]) and all(each.op.pure for each in walk(part) if isinstance(each, Call))
 
 
 def _order(start: int, inputs: int, equals: Sequence[Equal]) -> list[int] | None:

@@ -40,7 +40,7 @@ class FutureTimes:
         found = list[str]()
         for name in report.advances:
             pipeline = report.pipelines[name]
-            clock = pipeline.state.clocks[pipeline.aggregation.root]
+            clock = pipeline.clock
             far = None if pipeline.aggregation.clock is Clock.ARRIVAL else ahead(clock, self._now())
             if clock is None or far is None or clock <= self._said.get(name, 0) + _FAR:
                 continue

@@ -120,8 +120,7 @@ class LateEvents:
         ]
 
     def _warning(self, name: str, report: BatchReport, advance: Advance) -> str:
-        clock = report.pipelines[name].state.clocks[report.pipelines[name].aggregation.root]
-        if jumped := ahead(clock, time.time()):
+        if jumped := ahead(report.pipelines[name].clock, time.time()):
             counted = told(advance.counts, report.events)
             return f"warning: {name}: of batch {report.number}, {counted}: the clock stands at {jumped}. {CURE}."
         reason = _REASONS.get(self._kinds.get(report.stream, ""), "the source probably sends late")

@@ -21,7 +21,7 @@ class OldTimes:
         found = list[str]()
         for name in report.advances:
             pipeline = report.pipelines[name]
-            clock = pipeline.state.clocks[pipeline.aggregation.root]
+            clock = pipeline.clock
             if name in self._looked or clock is None or pipeline.aggregation.clock is Clock.ARRIVAL:
                 continue
             self._looked.add(name)

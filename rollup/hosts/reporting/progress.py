@@ -159,7 +159,7 @@ class Metrics:
                 self.late.labels(name, kind).inc(events)
         for name, pipeline in report.pipelines.items():
             self.late.labels(name, _LATE[pipeline.aggregation.policy.name])  # from the start, so that a rate is known
-            clock = pipeline.state.clocks[pipeline.aggregation.root]
+            clock = pipeline.clock
             if clock is not None:
                 self.clock.labels(name).set(clock / 1000)
                 self.lag.labels(name).set(time.time() - clock / 1000)

@@ -44,5 +44,5 @@ class BatchReport:
     @property
     def clock(self) -> int | None:
         """The newest root clock of the aggregations, ms since the epoch."""
-        clocks = [p.state.clocks[p.aggregation.root] for p in self.pipelines.values()]
+        clocks = (pipeline.clock for pipeline in self.pipelines.values())
         return max((clock for clock in clocks if clock is not None), default=None)

@@ -63,7 +63,7 @@ class Running:
         self._saved = Saved(texts=self._texts)
         self.counts = Counter[str]()
         """How many rows each stream was given since the start."""
-        self._ahead: int | None = None
+        self._said_ahead = False
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -151,9 +151,9 @@ class Running:
 
     def _say_ahead(self, events: Sequence[Event]) -> None:
         """Say it once when an event moves the clock of the statements far ahead."""
-        newest = max(events, key=_AT, default=None) if self._ahead is None else None
+        newest = max(events, key=_AT, default=None) if not self._said_ahead else None
         if newest is not None and (far := ahead(newest.at, time.time())):
-            self._ahead = newest.at
+            self._said_ahead = True
             structlog.get_logger("rollup").warning(
                 f"an event has moved the clock of statements to {far}: windows of time that end before it have ended, "
                 f"and what comes now has that time; {FILTER}",

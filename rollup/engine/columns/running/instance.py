@@ -49,7 +49,7 @@ class ColumnInstance(Instance):
         self, name: str, plan: Select, core: Core, reads: Mapping[str, RowType], where: Partition, order: Order
     ) -> None:
         super().__init__(name, (), (), where, order)
-        self.plan, self.core, self._streams, self._read = plan, core, tuple(reads), next(iter(reads.values()))
+        self.plan, self.core, self._streams, self._unfinished = plan, core, tuple(reads), unfinished(plan, reads)
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
@@ -156,10 +156,6 @@ class ColumnInstance(Instance):
         """What the statement would show now."""
         found = content(self.core, self._unfinished, self.state, self.window)
         return [Row(0, values) for values in (found if self._finishing is None else self._finishing.of_rows(found))]
-
-    @cached_property
-    def _unfinished(self) -> Select:
-        return unfinished(self.plan, *([self._read] if len(self._streams) == 1 else []))
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollup.engine.compiling import compiled, row_test
-from rollup.engine.expressions import Ask, Expr, Now, Variable, inputs_read, walk
+from rollup.engine.expressions import Ask, Expr, inputs_read, lasting, walk
 from rollup.engine.index import Entry, Interval, Receiver, Test, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Row
@@ -24,7 +24,7 @@ class Waiting:
     def __init__(self, node: FilterNode, tags: int, environment: Environment, narrowing: Narrowing | None) -> None:
         self._environment = environment
         self._equals = [(place, compiled(value)) for place, value in node.equals]
-        self.same_again = not any(isinstance(each, (Ask, Now, Variable)) for _, v in node.equals for each in walk(v))
+        self.same_again = lasting(value for _, value in node.equals)
         """Whether what is bound alone says what it puts into the index."""
         self._bind = None if node.test is None else row_test(node.test, tags)
         self._ranges = paths(node.test, tags)

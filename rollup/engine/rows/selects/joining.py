@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.conjunctions import conjuncts
-from rollup.engine.expressions import Call, Expr, Field, walk
+from rollup.engine.expressions import Ask, Call, Expr, RowOf, Slot, inputs_read, walk
 from rollup.engine.operators import EQUAL
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
@@ -111,9 +111,9 @@ class _Step:
             partners = [row for row in find(r) if self._holds((*r, row))]
             matched.update(row.id for row in partners)
             out += [(*r, row) for row in partners]
-            if not partners and self._kind in ("left", "full"):
+            if not partners and self._kind in WHOLE[0]:
                 out.append((*r, None))
-        if self._kind in ("right", "full"):
+        if self._kind in WHOLE[1]:
             nothing = (None,) * self._place
             out += [(*nothing, row) for row in right if row.id not in matched]
         return out
@@ -139,18 +139,12 @@ def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:
     if one.type.numeric != other.type.numeric or {Kind.LIST, Kind.ANY} & {one.type.kind, other.type.kind}:
         return None  # a value of any type may be a list, which is no key
     for left, right in ((one, other), (other, one)):
-        if inputs_of(right) == {place} and inputs_of(left) and max(inputs_of(left) or {place}) < place and _plain(part):
+        known = inputs_read([left])
+        if inputs_read([right]) == {place} and known and max(known) < place and _plain(part):
             return left, right
     return None
 
 
-def inputs_of(expr: Expr) -> set[int]:
-    """The inputs whose fields an expression reads."""
-    return {each.input for each in walk(expr) if isinstance(each, Field)}
-
-
 def _plain(expr: Expr) -> bool:
     """Whether an expression reads fields and nothing else."""
-    from rollup.engine.expressions import Ask, RowOf, Slot
-
     return not any(isinstance(each, (Ask, RowOf, Slot)) for each in walk(expr))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Ask, Expr, Now, Variable, walk
+from rollup.engine.expressions import Expr, lasting
 from rollup.engine.row import Row
 from rollup.engine.rows.runner import Environment
 from rollup.lang.epl.scope import Scope
@@ -49,7 +49,7 @@ def _by(call: ex.Call) -> tuple[ex.Expression, ...] | None:
 
 def key_of(values: Sequence[Expr]) -> Key | None:
     """The key of a row, a list of several; None where it hangs on more than the row."""
-    if any(isinstance(each, (Ask, Now, Variable)) for value in values for each in walk(value)):
+    if not lasting(values):
         return None
     found = [compiled(value) for value in values]
     one, nowhere = found[0], Environment()
