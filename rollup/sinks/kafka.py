@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from rollup.core.json_line import json_line
 
 _MOST, _LARGEST = "message.max.bytes", 1_000_000
 """librdkafka's setting, and what it is by default."""
+_ASKING = 2.0
+"""Seconds for a broker to say whether a topic is there."""
 _AGAIN = "the job's next start sends the batch again"
 _LARGER = f"let both take larger ones, the sink by `{_MOST}` in its options, the topic by `max.message.bytes`"
 _CURES = {
@@ -34,7 +37,7 @@ class KafkaSink:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         try:
-            from confluent_kafka import Producer
+            from confluent_kafka import KafkaException, Producer
         except ImportError:
             raise ConfigError(
                 "a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka"
@@ -49,11 +52,33 @@ class KafkaSink:
             )
         self._most = int(most)
         self._key = tuple(options.get("key", ()))
+        self._given_up: StoreError | None = None
         settings = {"enable.idempotence": True, "message.timeout.ms": int(self._timeout * 1000)}
-        self.producer: Any = Producer({**settings, **options.get("options", {}), "bootstrap.servers": self.servers})
+        settings |= {**options.get("options", {}), "bootstrap.servers": self.servers}
+        try:
+            self.producer: Any = Producer(settings)
+        except (KafkaException, TypeError, ValueError) as problem:
+            said = problem.args[0].str() if isinstance(problem, KafkaException) else problem
+            raise ConfigError(
+                f"the options of the sink for topic {self.topic} do not make a producer: {said}",
+                hint="they are those of librdkafka",
+            ) from None
 
     def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again."""
+        """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again, by
+        another sink: this one takes nothing more."""
+        if self._given_up is not None:
+            raise StoreError(
+                f"the sink for topic {self.topic} gave up, and does not take batch {batch}: {self._given_up.message}",
+                hint=self._given_up.hint,
+            )
+        try:
+            self._write(rows, batch)
+        except BaseException as problem:
+            self._give_up(problem, batch)
+            raise
+
+    def _write(self, rows: pa.Table, batch: int) -> None:
         failed = list[Any]()
 
         def delivered(problem: Any, _: Any) -> None:
@@ -66,12 +91,22 @@ class KafkaSink:
                 break
         left = self.producer.flush(self._timeout + 5)
         if failed or left:
-            self._give_up()
+            problem = self._problem(failed)
             raise StoreError(
                 f"the broker at {self.servers} did not take the rows of batch {batch} for topic {self.topic}: "
-                f"{failed[0].str() if failed else f'{left} of them not acknowledged'}",
-                hint=_CURES.get(failed[0].name(), _AGAIN) if failed else _AGAIN,
+                f"{f'{left} of them not acknowledged' if problem is None else problem.str()}",
+                hint=_AGAIN if problem is None else _CURES.get(problem.name(), _AGAIN),
             )
+
+    def _problem(self, failed: list[Any]) -> Any:
+        """What went wrong first. Where only time ran out it may be that the topic is gone, which the broker says if asked."""
+        from confluent_kafka import KafkaException
+
+        problem = failed[0] if failed else None
+        if problem is None or problem.name() == "_MSG_TIMED_OUT":
+            with suppress(KafkaException):
+                return self.producer.list_topics(self.topic, _ASKING).topics[self.topic].error or problem
+        return problem
 
     def _messages(self, rows: pa.Table, batch: int) -> list[tuple[bytes | None, bytes]]:
         """Keys and values. One that cannot be sent is an error before any is: each start would send the others again."""
@@ -102,8 +137,11 @@ class KafkaSink:
             except KafkaException as problem:
                 failed.append(problem.args[0])
 
-    def _give_up(self) -> None:
-        """Nothing of a batch that failed is sent later, behind one that came after it."""
+    def _give_up(self, problem: BaseException, batch: int) -> None:
+        """Nothing of a batch that failed is sent later, behind one that came after it. Whatever stopped it: where in a
+        batch librdkafka is nobody knows then, and what it still holds would answer for the next one."""
+        stopped = f"batch {batch} was not sent to its end: {type(problem).__name__}"
+        self._given_up = problem if isinstance(problem, StoreError) else StoreError(stopped, hint=_AGAIN)
         self.producer.purge()
         self.producer.flush(1)
 

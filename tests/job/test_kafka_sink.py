@@ -54,6 +54,10 @@ def test_rows_that_the_broker_did_not_take_are_an_error_and_are_not_sent_behind_
         sink.write(rows(3), "q", 1)
     assert time.monotonic() - began < 30
     own.start()
+    with pytest.raises(
+        StoreError, match=r"^the sink for topic t-\w+ gave up, and does not take batch 2: .* rows of batch 1 "
+    ):
+        sink.write(rows(4), "q", 2)
     again = KafkaSink({"servers": own.bootstrap, "topic": topic, "timeout": 30})
     again.write(rows(3), "q", 1)
     assert received(own, topic, 3) == [1, 2, 3]
@@ -67,10 +71,17 @@ def test_a_row_that_is_larger_than_a_message_may_be_is_an_error_and_no_start_sen
     said = r"row 2 of batch 0 for topic t-\w+ makes a message of 2,000,009 bytes, and the sink sends 1,000,000 at most"
     with pytest.raises(StoreError, match=said):
         sink.write(pa.table({"n": ["1", "x" * 2_000_000]}), "q", 0)
+    with pytest.raises(StoreError, match=f"gave up, and does not take batch 1: {said}"):
+        sink.write(rows(2), "q", 1)
     larger = {"message.max.bytes": 3_000_000}
     sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "timeout": 10, "options": larger})
     with pytest.raises(StoreError, match=r"Message size too large \(let both take larger ones.*`max.message.bytes`"):
         sink.write(pa.table({"n": ["x" * 2_000_000]}), "q", 0)
+    for number in range(1, 4):
+        with pytest.raises(
+            StoreError, match=rf"gave up, and does not take batch {number}: .* Message size too large \("
+        ):
+            sink.write(rows(2), "q", number)
     KafkaSink({"servers": kafka.bootstrap, "topic": topic}).write(rows(1), "q", 0)  # as the next start does
     assert received(kafka, topic, 1) == [1], "and nothing before it"
 
@@ -80,6 +91,35 @@ def test_a_topic_that_is_not_there_is_named_with_what_to_do(kafka: KafkaBroker) 
     sink = KafkaSink({"servers": kafka.bootstrap, "topic": "no-such-topic", "timeout": 10, "options": options})
     with pytest.raises(StoreError, match=r"for topic no-such-topic: .* \(make the topic, or mend its name; the job's"):
         sink.write(rows(1), "q", 0)
+
+
+def test_a_topic_that_is_deleted_is_named_also_where_only_time_ran_out(kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic()
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "timeout": 3})
+    sink.write(rows(1), "q", 0)
+    kafka.delete_topic(topic)
+    with pytest.raises(
+        StoreError, match=r"for topic t-\w+: .*Unknown topic or partition \(make the topic, or mend its"
+    ):
+        sink.write(rows(2), "q", 1)
+
+
+def test_a_batch_that_was_broken_off_closes_the_sink(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.new_topic()
+    sink = KafkaSink({"servers": kafka.bootstrap, "topic": topic, "options": {"linger.ms": 30_000}})
+    with monkeypatch.context() as broken:
+        broken.setattr(sink, "_messages", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            sink.write(rows(1), "q", 0)
+    with pytest.raises(StoreError, match=r"gave up, .* batch 0 was not sent to its end: KeyboardInterrupt \(the job's"):
+        sink.write(rows(2), "q", 1)
+    KafkaSink({"servers": kafka.bootstrap, "topic": topic}).write(rows(3), "q", 0)
+    assert received(kafka, topic, 1) == [3], "and nothing that it still held"
+
+
+def broken_off(*_: object) -> Iterator[tuple[None, bytes]]:
+    yield None, b'{"n": 1}'
+    raise KeyboardInterrupt
 
 
 def test_more_rows_than_the_queue_of_the_client_holds_are_all_sent(kafka: KafkaBroker) -> None:

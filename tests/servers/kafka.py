@@ -99,6 +99,11 @@ class KafkaBroker:
         admin = self._admin()  # kept in a variable: the request dies with its client
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; KafkaException when there is none of this name."""
+        admin = self._admin()
+        admin.delete_topics([name])[name].result(timeout=30)
+
     def new_topic(self, partitions: int = 1) -> str:
         """Make a topic with a name of its own; returns the name. One a test keeps tests apart."""
         name = f"t-{uuid.uuid4().hex[:12]}"

@@ -204,3 +204,17 @@ def test_a_size_of_messages_that_is_none_is_refused_by_name() -> None:
     options = {"servers": "127.0.0.1:1", "topic": "t", "options": {"message.max.bytes": "1MB"}}
     with pytest.raises(ConfigError, match=r"`message\.max\.bytes` of the sink for topic t is '1MB'"):
         KafkaSink(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"no.such": 1}, 'No such configuration property: "no.such"'),
+        ({"linger.ms": 70_000}, "`message.timeout.ms` must be greater than `linger.ms`"),
+        ({"acks": ["all"]}, "Invalid value for configuration property"),
+    ],
+)
+def test_options_that_make_no_producer_are_refused_with_the_topic(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the options of the sink for topic t do not make a producer: ") as refused:
+        KafkaSink({"servers": "127.0.0.1:1", "topic": "t", "options": options})
+    assert said in str(refused.value)
