@@ -61,6 +61,7 @@ class Running:
         self.told = told(program)
         self._fed = [one for one in pipelines.values() if one.aggregation.stream in written]
         self._saved = Saved(texts=self._texts)
+        self._delivered = True
         self.counts = Counter[str]()
         """How many rows each stream was given since the start."""
         self._said_ahead = False
@@ -93,7 +94,13 @@ class Running:
         return self.flow.columns(streams)
 
     def advance(self, engine: ColumnEngine, events: Sequence[Event], source: Mapping[str, Any]) -> Given:
-        """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements."""
+        """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements.
+
+        What a sink has refused of the batch before goes there first, and while it refuses there is no further commit: the
+        rows are in the last one only, and the batch that comes may be one of another stream.
+        """
+        if not self._delivered:
+            self._deliver(engine)
         self._say_ahead(events)
         states, given = self.flow.step(self._saved.states, events)
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
@@ -123,11 +130,11 @@ class Running:
         saved = replace(saved, number=self._saved.number + 1)
         if self._commits is not None:
             self._commits.write(saved)
-        self._saved = saved
+        self._saved, self._delivered = saved, False
 
     def _deliver(self, engine: ColumnEngine) -> None:
         """What the last commit gave goes where it belongs, unless it is there already."""
-        saved = self._saved
+        saved, self._delivered = self._saved, False
         for pipeline in self._fed:
             rows = saved.given.get(pipeline.aggregation.stream)
             if rows is not None and rows.num_rows:
@@ -138,6 +145,7 @@ class Running:
             if rows is not None and rows.num_rows:
                 outlet.write(rows.drop_columns([RECEIVED]), saved.id, saved.number)
                 point("statements.sink")
+        self._delivered = True
 
     def _say_changed(self, found: Saved, places: Mapping[str, str]) -> None:
         """Say which statements the app no longer has, with whose states they go, and which begin behind the others."""
