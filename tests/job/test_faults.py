@@ -238,6 +238,17 @@ def test_an_empty_parquet_file_leaves_a_letter(tmp_path: Path, spark: SparkSessi
     assert [letter["position"] for letter in job.letters()] == [f"{share}/empty.parquet"]
 
 
+def test_a_job_begins_where_a_full_disk_left_half_of_its_first_plan(tmp_path: Path, spark: SparkSession) -> None:
+    filled(tmp_path / "share", "csv")
+    job = Job(tmp_path, {"kind": "csv", "path": "share"})
+    plans = job.conf.checkpoint / "Trades" / "offsets"
+    plans.mkdir(parents=True)
+    for name in (".0.6a1b.tmp", "..0.6a1b.tmp.crc"):
+        (plans / name).write_bytes(b"")
+    job.run(spark)
+    assert (events(job), job.letters()) == (3, [])
+
+
 def test_a_job_that_meets_another_in_sparks_log_has_been_replaced() -> None:
     said = "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 2."
     found = cause(Exception(f"Query x terminated with exception: {said} SQLSTATE: 40000"))

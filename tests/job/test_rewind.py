@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rollup.core.errors import StoreError
-from rollup.hosts.spark.query_log import beyond, query_of, remove
+from rollup.hosts.spark.query_log import beyond, drop_drafts, query_of, remove
 from rollup.sinks.files import FileSink
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
@@ -51,6 +51,17 @@ def test_a_query_ahead_of_the_tables_forgets_all_but_the_plan_of_the_next_batch(
     remove(beyond(folder, 3))
     assert left(folder) == ([0, 1, 2, 3, 4], [0, 1, 2, 3])
     assert beyond(folder, 3) == []
+
+
+def test_of_a_first_plan_that_was_not_written_to_its_end_nothing_stays_and_of_later_ones_all(tmp_path: Path) -> None:
+    begun, never = checkpoint(tmp_path / "begun", plans=2, done=0), checkpoint(tmp_path / "never", plans=0, done=0)
+    for folder in (begun, never):
+        for name in (".0.c1e7.tmp", "..0.c1e7.tmp.crc", ".0.crc"):
+            (folder / "offsets" / name).write_bytes(b"")
+        drop_drafts(folder)
+    assert not list((never / "offsets").iterdir())
+    assert len(list((begun / "offsets").iterdir())) == 6
+    drop_drafts(tmp_path / "not yet there")
 
 
 @pytest.mark.parametrize("killed_after", range(7))

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import structlog
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from rollup.checkpoint.marks import Plans
 from rollup.conf import Conf, check
@@ -29,13 +29,13 @@ from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
 from rollup.hosts.spark.ownership import refuse_half_lost, refuse_without_tables
 from rollup.hosts.spark.placement import pipeline_of
-from rollup.hosts.spark.query_log import newest_done
+from rollup.hosts.spark.query_log import drop_drafts, newest_done
 from rollup.hosts.spark.rests import Rests
 from rollup.hosts.spark.rewind import Marked, rewind
 from rollup.hosts.spark.session import Coming, job_session
 from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.warming import warm
-from rollup.hosts.spark.watching.failures import cause
+from rollup.hosts.spark.watching.failures import cause, of_query
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
@@ -164,10 +164,15 @@ class SparkHost:
         return {**self.pipelines, **statements}
 
     def _query(self, stream: str, once: bool) -> StreamingQuery:
+        checkpoint = self.conf.checkpoint / stream
+        drop_drafts(checkpoint)
         frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)
-        writer = frame.writeStream.queryName(stream).option("checkpointLocation", str(self.conf.checkpoint / stream))
+        writer = frame.writeStream.queryName(stream).option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=self.conf.trigger)
-        return writer.foreachBatch(lambda batch, number: self._batch(stream, batch, number)).start()
+        try:
+            return writer.foreachBatch(lambda batch, number: self._batch(stream, batch, number)).start()
+        except Py4JJavaError as problem:
+            raise of_query(problem, checkpoint) from None
 
     def _wait(self, queries: list[StreamingQuery], once: bool) -> None:
         while not self._stop.is_set() and (
@@ -181,7 +186,7 @@ class SparkHost:
         for query in queries:
             problem = query.exception()
             if problem is not None and not isinstance(cause(problem), StoppedError):
-                raise problem
+                raise of_query(problem, self.conf.checkpoint / str(query.name))
 
     def _end(self, queries: list[StreamingQuery]) -> None:
         self._stop.set()

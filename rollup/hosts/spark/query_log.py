@@ -49,6 +49,15 @@ def beyond(checkpoint: Path, batch: int) -> list[Path]:
     return sorted(later, key=lambda path: -int(path.name))
 
 
+def drop_drafts(checkpoint: Path) -> None:
+    """Remove what Spark has left of a first plan that it could not write to its end, on a full disk or when it was killed:
+    it refuses to begin in a log that has no batch and is not empty."""
+    for log in (checkpoint / "offsets", checkpoint / "commits"):
+        if log.is_dir() and not any(entries(log)):
+            for path in log.glob(".*"):
+                path.unlink()
+
+
 def remove(found: Iterable[Path]) -> None:
     """Remove entries of a log."""
     for path in found:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from rollup.core import errors
-from rollup.core.errors import FencedError, RollupError
+from rollup.core.errors import FencedError, RollupError, SystemFault
 
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Problem)): (.+)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error)): (.+?)$", re.MULTILINE)
@@ -13,7 +14,12 @@ _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error))
 _WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
 """What Spark says when a batch of its log is there already: a job that was paused meets it before it meets its lease."""
 
-
+_IN_BATCH = "Traceback (most recent call last)"
+"""In what Spark says when `foreachBatch` raised; without it, it is about the query itself."""
+_NO_ROOM = re.compile(
+    r"\bIOException: (No space left on device|Disk quota exceeded|File too large|Read-only file system)"
+)
+"""What it says, without a name, when it cannot write the log of a query."""
 _GONE = re.compile(
     r"Some data may have been lost because they are not available in Kafka.*?Reason: *(.+?)\.? *$", re.S | re.M
 )
@@ -45,6 +51,21 @@ def cause(problem: BaseException) -> RollupError:
             "its stream in the checkpoint, or `failOnDataLoss = false` in the source's options goes on with what is left",
         )
     return RollupError(f"the job stopped: {_last_line(text)}")
+
+
+def of_query(problem: Exception, checkpoint: Path) -> Exception:
+    """What stopped a query: where Spark could not write the query's own log, with the name of its folder.
+
+    >>> print(of_query(Exception("java.io.IOException: No space left on device"), Path("c/S")))
+    cannot write the checkpoint c/S: No space left on device (make room there and start again: what is committed is whole)
+    """
+    text = str(problem)
+    if _IN_BATCH in text or (refused := _NO_ROOM.search(text)) is None:
+        return problem
+    return SystemFault(
+        f"cannot write the checkpoint {checkpoint}: {refused[1]}",
+        hint="make room there and start again: what is committed is whole",
+    )
 
 
 def _last_line(text: str) -> str:
