@@ -164,6 +164,14 @@ def test_what_has_none_goes_one_by_one(why: str, events: list[dict[str, Any]]) -
     assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
 
 
+@pytest.mark.parametrize("window", ["", "#length(3)"])
+def test_events_inside_others_are_those_that_are_selected(window: str) -> None:
+    engine = Engine(columns=None)
+    engine.deploy(f"create schema I(a int); create schema S(k string, inside I[]); select a from S[inside]{window}")
+    engine.send("S", [{"k": "x", "inside": [{"a": n}, {"a": -n}]} for n in range(10)])
+    assert [each.new for each in engine.heard()] == [[{"a": n}, {"a": -n}] for n in range(10)]
+
+
 def test_what_is_deployed_later_is_told_too() -> None:
     engine = _engine(MODULES["length"])
     events = [{"k": "a", "n": 1, "v": float(i)} for i in range(10)]

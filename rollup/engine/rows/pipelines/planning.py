@@ -50,7 +50,7 @@ def _here(instance: Instance, component: Component) -> bool:
 def _select(instance: SelectInstance, component: Component) -> Planned | None:
     plan, tape = instance.plan, Tape(instance.name)
     (input, *others), target = plan.inputs, plan.target
-    if others or not isinstance(input, StreamInput) or not _straight(instance):
+    if others or not isinstance(input, StreamInput) or input.unnest or not _straight(instance):
         return None
     change = follow(instance, tape)
     if target is None:
