@@ -8,7 +8,7 @@ deployment, then by partition.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from math import inf
 from typing import Any, Protocol
@@ -37,6 +37,10 @@ def edge(origin: int, span: int, at: Any) -> Any:
     return origin + ((at - origin) // span + 1) * span
 
 
+_Entry = tuple[int, int, Order, int]
+_Turn = tuple[Order, _Entry]
+
+
 class Timed(Protocol):
     """What can be due."""
 
@@ -61,7 +65,7 @@ class Timers:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Order, int]] = []
+        self._heap: list[_Entry] = []
         self._asked = tuple(dict[int, int]() for _ in Phase)
         """By phase: when each target is to be called."""
         self._targets: dict[int, Timed] = {}
@@ -102,7 +106,7 @@ class Timers:
 
     def take(self, now: int) -> Iterator[tuple[Timed, Phase, int]]:
         """Everything that is due by `now`, in order; what is asked for meanwhile waits for the next call."""
-        due = list[tuple[int, int, Order, int]]()
+        due = list[_Entry]()
         heap = self._heap
         while heap and heap[0][0] <= now:
             entry = heapq.heappop(heap)
@@ -114,5 +118,31 @@ class Timers:
             if target is not None:
                 yield target, _PHASES[phase], at
 
-    def _holds(self, entry: tuple[int, int, Order, int]) -> bool:
+    def fire_in_turn(self, now: int, fire: Callable[[Timed, Phase], None]) -> None:
+        """Everything that is due by `now`, statement after statement in their order, each until nothing of it is due any
+        more. Of the statements before the one in hand, what becomes due meanwhile waits for another round.
+
+        What has the first two numbers of its order in common is one statement, such as that of all keys of a partition.
+        """
+        place: Order = ()
+        this_round, later = list[_Turn](), list[_Turn]()
+        try:
+            while True:
+                while self._heap and self._heap[0][0] <= now:
+                    entry = heapq.heappop(self._heap)
+                    turn = entry[2][:2]
+                    heapq.heappush(this_round if turn >= place else later, (turn, entry))
+                if not this_round:
+                    if not later:
+                        return
+                    this_round, later, place = later, [], ()
+                place, entry = heapq.heappop(this_round)
+                if self._holds(entry):
+                    del self._asked[entry[1]][entry[3]]
+                    fire(self._targets[entry[3]], _PHASES[entry[1]])
+        finally:
+            for _, entry in (*this_round, *later):
+                heapq.heappush(self._heap, entry)
+
+    def _holds(self, entry: _Entry) -> bool:
         return self._asked[entry[1]].get(entry[3]) == entry[0] and entry[3] in self._targets

@@ -185,6 +185,12 @@ class Runner:
         self.environment.now = max(to, self.now)
         self._fire()
 
+    def advance_in_turn(self, to: int) -> None:
+        """The clock jumps: each that is due does all that is due of it, then the next."""
+        now = self.environment.now = max(to, self.now)
+        if self.timers.may_be_due(now):
+            self.timers.fire_in_turn(now, lambda target, phase: self._during(partial(target.fire, phase, now)))
+
     def advance_span(self, to: int) -> None:
         """The clock walks through every instant that is due."""
         timers = self.timers

@@ -107,7 +107,7 @@ class Partition:
         return self._keys[key]
 
     def _made(self, key: Any, number: int, place: int) -> Query:
-        spec, order = self._spec.queries[place], (*self.order, number, place)
+        spec, order = self._spec.queries[place], (*self.order, place, number)
         return Query(spec, self._app.runner, order, self._app.stored, self._writer(key, spec))
 
     def _writer(self, key: Any, spec: QuerySpec) -> Write:

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 class AbsentState(One):
     """Until when there must be no event. One that an alarm begins counts from that alarm's instant, so a clock that jumps
-    passes over none."""
+    passes over none; one that an event begins from the time of that event, which may be late."""
 
     node: AbsentNode
-    at = 0
+    at = -(2**63)
 
     def start(self, begin: Match) -> None:
         self.begin = begin
-        self.at = (self.matcher.now if self.node.late else self.matcher.instant) + self.node.span
+        since = self.matcher.came if self.node.late else self.matcher.instant
+        self.at = max(self.at, since + self.node.span)  # an event that is late does not end the silence earlier
         self.matcher.alarm(self, self.at)
         self.begin_child(begin)
 

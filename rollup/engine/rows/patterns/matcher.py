@@ -77,8 +77,8 @@ class Matcher:
 
     @property
     def instant(self) -> int:
-        """The instant of the alarm that is being heard; at other times the engine's time."""
-        return self.now if self._instant is None else self._instant
+        """The instant of the alarm that is being heard, or the time of the event that is received; else the engine's."""
+        return self.came if self._instant is None else self._instant
 
     @property
     def came(self) -> int:

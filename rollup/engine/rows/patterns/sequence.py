@@ -99,7 +99,7 @@ class Sequencer:
                     tries[tries.index(each)] = each._replace(many=1, match=taken[0], waits=[])
                 elif taken is not None:
                     tries.remove(each)
-                    self._went(place, (taken[0], taken[1] + self._silent(place)), each.since, found)
+                    self._went(place, (taken[0], taken[1] + self._silent(place)), each.since, time, found)
                     if place and each.at == 0 and self._spec.every and not self._spec.steps[0].low:
                         tries.append(self._fresh(time, [0]))  # a first step that may be passed over can have it as well
         self._tries = [each for each in tries if self._kept(each, (stream, row))] + self._tries  # the oldest first
@@ -117,7 +117,7 @@ class Sequencer:
                 self._tries.append(each._replace(due=None))  # the event may come now
                 continue
             self._open = self._open and (self._spec.every or each.at > 0)
-            self._went(each.at, (each.match, each.many + 1), each.since, found)
+            self._went(each.at, (each.match, each.many + 1), each.since, now, found)
             self._begin_silence(each.due or now)
         return found
 
@@ -213,15 +213,15 @@ class Sequencer:
             return match
         return bind(match, node.tag, [*(match[node.tag] or ()), row] if step.many else row)
 
-    def _went(self, at: int, taken: tuple[Match, int], since: int, found: list[Match]) -> None:
+    def _went(self, at: int, taken: tuple[Match, int], since: int, time: int, found: list[Match]) -> None:
+        """A try has taken an event of that time, or a silence: it is a match, or goes on."""
         step, (match, count) = self._spec.steps[at], taken
         rest = self._spec.steps[at + 1 :]
         if count >= step.low and not any(each.low for each in rest):
             found.append(match)
             self._open = self._spec.every
         elif rest and count >= step.low and rest[0].silence is not None:
-            now = self._host.environment.now
-            self._tries.append(Try(at + 1, 0, match, since, self._waits(at + 1), now + rest[0].silence))
+            self._tries.append(Try(at + 1, 0, match, since, self._waits(at + 1), time + rest[0].silence))
         elif (waits := self._free(at, count, self._tries)) or (step.together and count == 1):
             self._tries.append(Try(at, count, match, since, waits or [at]))
 
