@@ -297,15 +297,18 @@ def identity(path: Path) -> tuple[int, ...]:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file whose content has reached the disk when this returns."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    """Write a file whose content has reached the disk when this returns. Raises OSError that has its name."""
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as problem:  # what a full disk says of a file that was opened is without it
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
 def replace_durably(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ import typer
 from rollup.cli import demo, inspect, query, run, say_interrupted, serve
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, maintain, recover, replay, status, verify
-from rollup.core.errors import RollupError
+from rollup.core.errors import RollupError, said_by_system
 
 # Help is plain text: rich takes longer to load than everything else that help needs together.
 cli = typer.Typer(name="rollup", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -84,6 +84,9 @@ def app() -> None:
             say_interrupted()
         raise
     except OSError as problem:
+        if problem.filename is not None and (said := said_by_system(problem)):
+            print(f"rollup: cannot write or read {problem.filename}: {said}", file=sys.stderr)
+            raise SystemExit(2) from None
         if problem.filename is not None or problem.errno not in _FULL:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer is not written when Python ends

@@ -11,7 +11,12 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
 
 _PREFIX = "rollup-exchange-"
 _LOCK = ".lock"
@@ -54,6 +59,20 @@ class Exchange(Scratch):
         if parent is None:  # one that was killed may have had its folder in the other place
             sweep(_MEMORY)
         super().__init__(_PREFIX, parent or place())
+
+
+@contextmanager
+def batches_file(
+    file: Path, schema: pa.Schema, options: pa.ipc.IpcWriteOptions | None = None
+) -> Generator[pa.ipc.RecordBatchFileWriter]:
+    """A file of record batches that is being written for another process. Raises OSError that has its name."""
+    try:
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
+            yield writer
+    except OSError as problem:
+        if problem.errno is None or problem.filename is not None:
+            raise
+        raise OSError(problem.errno, os.strerror(problem.errno), str(file)) from None
 
 
 def sweep(parent: Path, prefix: str = _PREFIX) -> list[Path]:

@@ -6,6 +6,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,6 +18,7 @@ from deltalake import DeltaTable
 
 from rollup.core.errors import ConfigError, StoreError
 from rollup.sinks.base import Sink
+from rollup.sinks.console import ConsoleSink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
 from rollup.sinks.kafka import KafkaSink
@@ -143,6 +145,19 @@ def test_a_place_that_takes_no_rows_is_named_with_what_becomes_of_them(tmp_path:
     assert str(path) in said and "next start brings them again" in said
     assert "\x1b" not in said and "\n" not in said
     assert (tmp_path / "a file").read_text() == "mine"
+
+
+def test_rows_that_standard_output_does_not_take_are_named() -> None:
+    class Full(StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    sink = ConsoleSink({"name": "S"})
+    sink.stream = Full()
+    with pytest.raises(
+        StoreError, match=r"^cannot print the rows of S on standard output: No space left on device \(the"
+    ):
+        sink.write(ONE, "id", 1)
 
 
 def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ class SparkHost:
         try:
             return writer.foreachBatch(lambda batch, number: self._batch(stream, batch, number)).start()
         except Py4JJavaError as problem:
-            raise of_query(problem, checkpoint) from None
+            raise self._told(problem, stream) from None
 
     def _wait(self, queries: list[StreamingQuery], once: bool) -> None:
         while not self._stop.is_set() and (
@@ -186,7 +186,11 @@ class SparkHost:
         for query in queries:
             problem = query.exception()
             if problem is not None and not isinstance(cause(problem), StoppedError):
-                raise of_query(problem, self.conf.checkpoint / str(query.name))
+                raise self._told(problem, str(query.name))
+
+    def _told(self, problem: Exception, stream: str) -> Exception:
+        """What stopped the query of a stream, as `of_query`."""
+        return of_query(problem, self.conf.checkpoint / stream, self.conf.sources[stream].get("topic"))
 
     def _end(self, queries: list[StreamingQuery]) -> None:
         self._stop.set()

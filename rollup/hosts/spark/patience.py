@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import structlog
 
-from rollup.core.errors import RollupError, SourceError, StoppedError
+from rollup.core.errors import RollupError, SourceError, StoppedError, SystemFault
 from rollup.hosts.spark.watching.failures import cause
 
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ def patiently(work: Callable[[], Result], stop: threading.Event, stream: str) ->
             return work()
         except (PySparkException, Py4JJavaError) as problem:
             found = cause(problem)
-            if type(found) not in (SourceError, RollupError):
+            if type(found) not in (SourceError, RollupError, SystemFault):
                 raise
         structlog.get_logger("rollup").warning(
             "the batch failed and is tried again", stream=stream, cause=str(found), tries=number, seconds=wait

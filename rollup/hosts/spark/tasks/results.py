@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from rollup.core.packing import pack, unpack
+from rollup.hosts.exchange import batches_file
 from rollup.hosts.spark.tasks.shard_step import Split
 from rollup.sources.base import Part
 
@@ -129,7 +130,7 @@ def _filed(exchange: str, table: pa.Table) -> str | None:
     """A table as a file of the exchange; None when there is no room for it."""
     file = Path(exchange) / f"{uuid.uuid4().hex}.arrow"
     try:
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        with batches_file(file, table.schema) as writer:
             writer.write_table(table)
     except OSError:
         file.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
+from rollup.hosts.exchange import batches_file
 from rollup.plan.aggregation import COMMIT, EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.program import Declaration
 from rollup.stores.base import ledger_schema
@@ -100,7 +101,7 @@ def split(engine: ColumnEngine, aggregation: Aggregation, table: pa.Table, folde
     """Write partial rows into a file of the folder, one record batch a shard, in their order."""
     file = Path(folder) / f"{uuid.uuid4().hex}.arrow"
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema, options=options) as writer:
+    with batches_file(file, table.schema, options) as writer:
         for rows in _by_shard(engine, aggregation, table, shards):
             writer.write_batch(_one_batch(rows))
     return Split(str(file), summary(engine, table), table.num_rows)

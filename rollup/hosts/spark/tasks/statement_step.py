@@ -19,6 +19,7 @@ import pyarrow.ipc
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import StoreError
 from rollup.engine.state import State, packed, unpacked
+from rollup.hosts.exchange import batches_file
 from rollup.program import Declaration
 from rollup.statements.committed.commits import Saved, rows_of, saved_in
 from rollup.statements.component import Component, Event, Refused, Taken
@@ -49,7 +50,7 @@ class StepSpec:
 def leave_events(folder: Path, batch: Divided) -> str:
     """Write a batch into a file of the folder: a record batch a shard, and one of what is told to all."""
     file = folder / f"{uuid.uuid4().hex}.arrow"
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, _EVENTS) as writer:
+    with batches_file(file, _EVENTS) as writer:
         for blob in (*map(_packed, batch.own), _packed(batch.told)):
             writer.write_batch(pa.record_batch([pa.array([blob], pa.large_binary())], schema=_EVENTS))
     return str(file)

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 from rollup.core import errors
-from rollup.core.errors import FencedError, RollupError, SystemFault
+from rollup.core.errors import FencedError, RollupError, StoreError, SystemFault, refused_by_system
 
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Problem)): (.+)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error)): (.+?)$", re.MULTILINE)
 
+_NAMED = re.compile(r"^(?:\w+\.)*\w+Error: \[Errno (\d+)\] .+: '(.+)'$", re.MULTILINE)
+"""What Python says of a file that the system refuses."""
 _WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
 """What Spark says when a batch of its log is there already: a job that was paused meets it before it meets its lease."""
 
@@ -20,6 +22,8 @@ _NO_ROOM = re.compile(
     r"\bIOException: (No space left on device|Disk quota exceeded|File too large|Read-only file system)"
 )
 """What it says, without a name, when it cannot write the log of a query."""
+_NO_TOPIC = "UnknownTopicOrPartitionException"
+"""What it says, without a name, when the topic of a source has been deleted."""
 _GONE = re.compile(
     r"Some data may have been lost because they are not available in Kafka.*?Reason: *(.+?)\.? *$", re.S | re.M
 )
@@ -34,6 +38,8 @@ def cause(problem: BaseException) -> RollupError:
     >>> said = "Some data may have been lost because they are not available in Kafka any more;\\neither …\\nReason: {}.\\n1) …"
     >>> print(cause(Exception(said.format("Partition t-0 offset was changed from 9 to 3"))).message)
     a Kafka topic no longer has what is to be read of it: Partition t-0 offset was changed from 9 to 3
+    >>> print(cause(Exception("Traceback …\\nOSError: [Errno 28] No space left on device: '/t/x.arrow'\\n")).message)
+    cannot write or read /t/x.arrow: No space left on device
     """
     if isinstance(problem, RollupError):
         return problem
@@ -50,22 +56,35 @@ def cause(problem: BaseException) -> RollupError:
             hint="retention removed it, or the topic was made anew; to read a topic from its start, remove the folder of "
             "its stream in the checkpoint, or `failOnDataLoss = false` in the source's options goes on with what is left",
         )
+    for number, path in reversed(_NAMED.findall(text)):
+        if refused := refused_by_system(f"cannot write or read {path}", OSError(int(number), "")):
+            return refused
     return RollupError(f"the job stopped: {_last_line(text)}")
 
 
-def of_query(problem: Exception, checkpoint: Path) -> Exception:
-    """What stopped a query: where Spark could not write the query's own log, with the name of its folder.
+def of_query(problem: Exception, checkpoint: Path, topic: str | None = None) -> Exception:
+    """What stopped a query, with the name that Spark leaves out: of its log's folder, where that could not be written, or of
+    the topic that it reads, where that is not there.
 
     >>> print(of_query(Exception("java.io.IOException: No space left on device"), Path("c/S")))
     cannot write the checkpoint c/S: No space left on device (make room there and start again: what is committed is whole)
+    >>> print(of_query(Exception("…UnknownTopicOrPartitionException: This server…"), Path("c/S"), "t").message)
+    topic t of stream S is not there
     """
     text = str(problem)
-    if _IN_BATCH in text or (refused := _NO_ROOM.search(text)) is None:
+    if _IN_BATCH in text:
         return problem
-    return SystemFault(
-        f"cannot write the checkpoint {checkpoint}: {refused[1]}",
-        hint="make room there and start again: what is committed is whole",
-    )
+    if refused := _NO_ROOM.search(text):
+        return SystemFault(
+            f"cannot write the checkpoint {checkpoint}: {refused[1]}",
+            hint="make room there and start again: what is committed is whole",
+        )
+    if topic is not None and _NO_TOPIC in text:
+        return StoreError(
+            f"topic {topic} of stream {checkpoint.name} is not there",
+            hint=f"make it, or mend its name; one that is made anew is read from its start once {checkpoint} is removed",
+        )
+    return problem
 
 
 def _last_line(text: str) -> str:
