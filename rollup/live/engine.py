@@ -280,7 +280,7 @@ class Engine:
         """All that is needed to go on elsewhere: the modules' texts and the state of their statements."""
         state = self._component.snapshot()
         modules = [
-            {"name": each.name, "text": each.text, "parameters": dict(each.parameters)}
+            {"name": each.name, "text": each.text, "parameters": dict(each.parameters), "names": each.names}
             for each in self._deployer.deployments.values()
         ]
         own = {"start": self._start, "unit": self._unit, "modules": modules, "columns": self._columns.gone_over()}
@@ -293,7 +293,7 @@ class Engine:
             engine = cls(state.scalars["start"], state.scalars["unit"], columns)
             engine._component.runner.environment.now = state.scalars["now"]
             for module in state.scalars["modules"]:
-                engine._deployer.deploy(module["text"], module["name"], module["parameters"], start=False)
+                engine._deployer.restored(module["text"], module["name"], module["parameters"], module["names"])
             engine._component.runner.deliveries.clear()
             for name in state.scalars.get("columns", ()):
                 engine._columns.go_over(name, start=False)

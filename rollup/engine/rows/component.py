@@ -165,6 +165,11 @@ class Component:
         """The statements by name, stores among them."""
         return self._statements
 
+    @staticmethod
+    def is_store(name: str) -> bool:
+        """Whether a name among the statements is that of a store."""
+        return name.startswith(_STORE)
+
     def exchange(self, name: str, build: Callable[[Partition, Order], Instance], start: bool = True) -> None:
         """A statement goes on in one instance, which `build` makes of what it was; its partitions, if any, end unsaid."""
         deployed = self._statements[name]
@@ -302,8 +307,11 @@ class Component:
 
 
 def _key(store: str) -> str:
-    """The name under which a store's instances stand; no statement has it."""
-    return f"store {store}"
+    """The name under which a store's instances stand; no statement has it, whatever it is called."""
+    return f"{_STORE}{store}"
+
+
+_STORE = "\x1fstore "
 
 
 def _store(partition: Partition, name: str) -> Store | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from rollup.lang.epl.lowering.targets import check_fits, inserting
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.windows import windows
-from rollup.lang.epl.naming import needed
+from rollup.lang.epl.naming import Numbered, needed
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.render import render
 from rollup.lang.epl.schemas import check_names, schema
@@ -55,7 +55,11 @@ class Deployment:
     statements: list[Deployed] = field(default_factory=list[Deployed])
     undo: list[Undo] = field(default_factory=list[Undo])
     provides: set[str] = field(default_factory=set[str])
+    implies: set[str] = field(default_factory=set[str])
+    """The types that its inserts have made."""
     needs: set[str] = field(default_factory=set[str])
+    names: list[str] = field(default_factory=list[str])
+    """Those of its statements, hidden ones among them, in the order in which they were taken."""
 
 
 class Deployer:
@@ -67,10 +71,9 @@ class Deployer:
         self.catalog.second = second
         self.catalog.environment = component.runner.environment
         self.deployments: dict[str, Deployment] = {}
-        self._taken: dict[str, int] = {}
-        """Of modules' names that are numbered, the number below which none is free: or all would be tried from the first."""
-        self._named: dict[str, int] = {}
-        """The same of statements' names."""
+        self._modules, self._statements = Numbered(), Numbered()
+        self._kept: Iterator[str] | None = None
+        """The names that the statements of a module had when its snapshot was taken."""
         self.types: dict[str, RowType] = {}
         """The rows of each statement."""
 
@@ -80,7 +83,19 @@ class Deployer:
     ) -> Deployment:
         """Deploy a module. Raises SyntaxProblem or PlanError; nothing of it runs then."""
         module = read_module(text)
-        made = Deployment(self._free_name(name, module), text, module.name, parameters or {})
+        return self._deployed(
+            module, Deployment(self._free_name(name, module), text, module.name, parameters or {}), start
+        )
+
+    def restored(self, text: str, name: str, parameters: Mapping[str, Any], names: Sequence[str]) -> Deployment:
+        """Deploy a module that ran before, without starting it: its statements keep the names that they had."""
+        self._kept = iter(names)
+        try:
+            return self.deploy(text, name, parameters, start=False)
+        finally:
+            self._kept = None
+
+    def _deployed(self, module: sm.Module, made: Deployment, start: bool) -> Deployment:
         running = {each.module for each in self.deployments.values()} if module.uses else ()
         missing = [used for used in module.uses if used not in running]
         if missing:
@@ -91,7 +106,7 @@ class Deployer:
         except BaseException:
             for undo in reversed(made.undo):
                 undo()
-            self._named.clear()
+            self._statements.clear()
             raise
         self.deployments[made.name] = made
         return made
@@ -104,36 +119,32 @@ class Deployer:
             )
         found = self.deployments[name]
         for other in self.deployments.values():
-            shared = found.provides & other.needs
+            shared = (found.provides | found.implies & self.catalog.implied) & other.needs
             if other is not found and shared:
                 what = sorted(shared)[0]
                 raise QueryError(f"`{name}` declares `{what}`, which `{other.name}` needs", hint="undeploy that first")
         for undo in reversed(found.undo):
             undo()
         del self.deployments[name]
-        self._taken.clear()
-        self._named.clear()
+        self._modules.clear()
+        self._statements.clear()
 
     def _free_name(self, name: str | None, module: sm.Module) -> str:
         if name is not None and name in self.deployments:
             raise PlanError(f"a module `{name}` is deployed already", hint="undeploy it first")
         wanted = name or module.name or next((s.name for s in module.statements if s.name), None) or "module"
-        return self._free(wanted, self._taken, self.deployments)
-
-    def _free(self, wanted: str, taken: dict[str, int], *known: Mapping[str, Any]) -> str:
-        """The wanted name, or the first free one with a number; `taken` has the numbers below which none is free."""
-        number, found = taken.get(wanted, 1), wanted
-        while any((found := f"{wanted}-{number}" if number > 1 else wanted) in each for each in known):
-            number += 1
-        taken[wanted] = number
-        return found
+        return self._modules.free(wanted, self.deployments)
 
     def _statement_name(self, made: Deployment, module: sm.Module, statement: sm.Statement, number: int) -> str:
         wanted = statement.name or (made.name if len(module.statements) == 1 else f"{made.name}-{number + 1}")
-        return self._free_statement(wanted)
+        return self._free_statement(wanted, made)
 
-    def _free_statement(self, wanted: str) -> str:
-        return self._free(wanted, self._named, self.types, self.component.statements)
+    def _free_statement(self, wanted: str, made: Deployment) -> str:
+        """The wanted name or one with a number; of a module that goes on from a snapshot, the one that it had."""
+        kept = next(self._kept, None) if self._kept is not None else None
+        found = kept or self._statements.free(wanted, self.types, self.component.statements)
+        made.names.append(found)
+        return found
 
     # statements
 
@@ -190,6 +201,7 @@ class Deployer:
         if insert.target not in self.catalog.stores and insert.target not in self.catalog.types:
             self.catalog.types[insert.target] = known
             self.catalog.implied.add(insert.target)
+            made.implies.add(insert.target)
             made.undo.append(lambda: self._forget_type(insert.target))
         return replace(plan, select=select) if hasattr(plan, "select") else select
 
@@ -197,6 +209,13 @@ class Deployer:
         if name in self.catalog.implied:  # a schema may have declared it since
             self.catalog.types.pop(name, None)
             self.catalog.implied.discard(name)
+
+    def _forget_schema(self, name: str, before: RowType | None) -> None:
+        """A schema is gone; where an insert that still runs had made the type `before`, that one is back."""
+        del self.catalog.types[name], self.catalog.ancestors[name]
+        if before is not None and any(name in each.implies for each in self.deployments.values()):
+            self.catalog.types[name] = before
+            self.catalog.implied.add(name)
 
     # declarations
 
@@ -224,10 +243,11 @@ class Deployer:
     def _schema(self, body: sm.CreateSchema, made: Deployment, start: bool) -> None:
         self.catalog.free(body.name, body)
         kinds, parents = schema(body, self.catalog)
+        before = self.catalog.types.get(body.name)  # one that an insert has made
         self.catalog.types[body.name] = kinds
         self.catalog.inherit(body.name, parents)
         self.catalog.implied.discard(body.name)
-        self._gives(made, body.name, lambda: (self.catalog.types.pop(body.name), self.catalog.ancestors.pop(body.name)))
+        self._gives(made, body.name, lambda: self._forget_schema(body.name, before))
         for parent in parents:
             self._heard_as(kinds, parent, made, start)
         return None
@@ -238,7 +258,7 @@ class Deployer:
         columns = tuple(Field(0, kinds.index[name], kind) for name, kind in self.catalog.types[parent].fields.items())
         trigger, branch = StreamInput(Filter(kinds.name)), SplitBranch(parent, columns, None)
         plan = Split(trigger, kinds, (branch,), every=False, same=True)
-        hidden = self._free_statement(f"{kinds.name} is {parent}")
+        hidden = self._free_statement(f"{kinds.name} is {parent}", made)
         self.component.deploy(hidden, plan, None, start)
         made.undo.append(lambda: self.component.undeploy(hidden))
 

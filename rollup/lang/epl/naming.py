@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -86,3 +86,27 @@ def needed(statement: sm.Statement) -> set[str]:
             case _:
                 pass
     return names
+
+
+class Numbered:
+    """Names that get a number where they are taken.
+
+    >>> Numbered().free("sum", {"sum"}, {"sum-2"})
+    'sum-3'
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+        """The number below which none is free: or all would be tried from the first."""
+
+    def free(self, wanted: str, *known: Container[str]) -> str:
+        """The wanted name, or the first one with a number that is not among the known ones."""
+        number, found = self._taken.get(wanted, 1), wanted
+        while any((found := f"{wanted}-{number}" if number > 1 else wanted) in each for each in known):
+            number += 1
+        self._taken[wanted] = number
+        return found
+
+    def clear(self) -> None:
+        """Some names are free again."""
+        self._taken.clear()

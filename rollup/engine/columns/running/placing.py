@@ -168,7 +168,7 @@ class Placing:
         numbers: dict[str, int] = {}
         found: list[Placed] = []
         for name in self._component.statements:
-            if name.startswith("store "):
+            if self._component.is_store(name):
                 continue
             number = numbers.setdefault(groups[name], len(numbers) + 1)
             reason = self.against(name)
