@@ -158,6 +158,8 @@ SHAPES = {
     ),
     "rate": Shape("select symbol, sum(price) as s from S#length(1000) group by symbol output last every 1 sec", 100),
     "previous": Shape("select symbol, price - prev(1, price) as d from S#length(10)", 100),
+    "prior": Shape("select symbol, price - prior(1, price) as d from S", 100),
+    "prior-average": Shape("select symbol, avg(price - prior(1, price)) as d from S#time(1 sec) group by symbol", 100),
     "outer": Shape(
         "select a.symbol as s, a.price as x, b.price as y from S(volume<50)#length(100) as a "
         "full outer join S(volume>=50)#length(100) as b on a.symbol = b.symbol",

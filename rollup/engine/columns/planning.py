@@ -12,6 +12,7 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.queued import aggregates, over_stream
+from rollup.engine.columns.cores.recalling import recalling
 from rollup.engine.columns.finishing import against_finishing, unfinished
 from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
@@ -46,6 +47,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     (stream,) = reads.values()
     if context is not None:
         return in_context(plan, context, stream)
+    if plan.lookups:
+        return recalling(plan, stream)
     return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)
 
 

@@ -154,6 +154,27 @@ ASKING = [
     "(select max(price) from S(price < 60)#length(4)) as m from S having id > 0",
     "select symbol, (select sum(volume) from S#unique(symbol)) as u, (select sum(price) from S#sort(2, price)) as s from S",
 ]
+EARLIER = [
+    "select symbol, price - prior(1, price) as d from S",
+    "select id, prior(2, symbol) as s, prior(0, volume) as v, prior(5, flag) as f from S(volume > 0)",
+    "select * from S where price > prior(1, price)",
+    "select id from S(flag) where volume > 0 having price > prior(3, price)",
+    "select symbol, price - prev(1, price) as d, prev(0, id) as i, prev(4, id) as j from S#length(4)",
+    "select symbol, prev(price) as p, prior(5, price) as q from S(price > 3)#length(3) where prev(2, volume) > 0",
+    "select prev(2, symbol) as s, prev(3, volume) as v, prior(3, volume) as w from S#time(25 msec)",
+    "select * from S(id > 0)#time(40 msec) where price > prev(1, price) having volume > 0",
+    "select prev(3, flag) as f, prior(3, flag) as g from S#keepall where id > 0",
+    "select prev(1, price) as p from S#length(3) order by price",
+    "select irstream symbol, prior(2, price) as p from S#length(3)",
+    "select rstream symbol, price - prior(1, price) as p from S(volume > 0)#time(25 msec) where prior(1, volume) < 4",
+    "select symbol, prior(1, price) as p, sum(price) as s from S#length(4) group by symbol",
+    "select symbol, avg(price - prior(1, price)) as d from S#length(4) group by symbol having count(*) > 1",
+    "select irstream sum(prior(1, volume)) as s, max(prior(2, price)) as m from S#time(40 msec)",
+    "select symbol, prior(3, symbol) as t, count(*) as n from S group by symbol",
+    "select sum(price - prior(1, price)) as s from S#keepall",
+    "select irstream symbol, prior(1, price) as p from S#length_batch(3) order by prior(1, price) desc limit 2",
+    "select symbol, prior(4, symbol) as t, sum(prior(1, price)) as s from S#time_batch(20 msec) group by symbol",
+]
 JOINS = [
     "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
     "where a.symbol = b.symbol",
@@ -271,6 +292,7 @@ COVERED = [
     *KEYED,
     *EACH,
     *ASKING,
+    *EARLIER,
     *JOINS,
     *RATES,
     *HELD,
@@ -483,6 +505,17 @@ REFUSED = {
     "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#time_length_batch(3, 3)": "the window TimeLengthBatch",
     "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
+    "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
+    "window other than length, time, keepall",
+    "select prev(1, price) as p, sum(price) as s from S#length(3)": "prev beside aggregates, with the remove stream, or "
+    "over a window other than length, time, keepall",
+    "select prev(1, price) as p from S#length_batch(3)": "prev beside aggregates, with the remove stream, or over a "
+    "window other than length, time, keepall",
+    "select prev(volume, price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select prevcount(price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select prior(1, price) as p from S#unique(symbol)": "earlier events over the window Unique",
+    "select prior(1, price) as p from S output every 3 events": "earlier events with an output rate",
+    "select prior(1, price) as p, sum(price) as s from S#keepall": "the window KeepAll",
     "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
     "select sum(price) from S#length(3) where price > 3": "where behind a window of length",

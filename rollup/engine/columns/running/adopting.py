@@ -19,6 +19,7 @@ from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
@@ -31,6 +32,7 @@ from rollup.engine.columns.running.adopting_folds import (
     table_of,
 )
 from rollup.engine.columns.running.adopting_rates import rated_state
+from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.windows.timed import Time
@@ -53,6 +55,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return _partitions(core, component, name, now), held
         case Rated() | Firsts():
             return rated_state(core, component.root.instances[name], stream)
+        case Recalling():
+            return recalling_state(core, component.root.instances[name].snapshot(), now), held
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():

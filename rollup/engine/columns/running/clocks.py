@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -47,6 +48,10 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
+        case Recalling(window=None):
+            return _due(core.main, state.held()["main"])
+        case Recalling():
+            return _leaves(core.window, state.tables["content"])
         case Queued(window=TimeBatch()):
             return state.scalars["due"]
         case Folded():
@@ -70,6 +75,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
     """What is due by `now`, at `now`."""
     nothing = Batch.nothing(types, now)
     match core:
+        case Recalling(window=None):
+            inner, output = late(core.main, state.held()["main"], phase, now, core.kinds)
+            return state.instead({"main": inner}), output
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Rated(core=Queued(window=TimeBatch())):

@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
@@ -36,6 +37,10 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             if isinstance(core.core, Queued):
                 return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)
+        case Recalling(window=None):
+            return content(core.main, core.plan, state.held()["main"], held)
+        case Recalling():
+            return _reading(core, state)
         case KeyedTotals():
             return _partitions(core, state, 0)
         case KeyedWindows() if not core.total:
@@ -54,6 +59,20 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _by_row(core, plan, state, held)
         case _:
             return []
+
+
+def _reading(core: Recalling, state: State) -> list[tuple[Any, ...]]:
+    """The rows of the window: what is `prior` to each, and what is previous to all of them, the newest of which is the last."""
+    held = state.tables["content"]
+    width = len(core.type.fields)
+    columns = [column.to_pylist() for column in held.columns[1:]]
+    for place, each in enumerate(core.recalled, width):
+        if each.inside:
+            there = columns[each.value.index]
+            columns[place] = [there[-1 - each.offset] if each.offset < len(there) else None] * len(there)
+    values, passes = [((Row(0, row),), ()) for row in zip(*columns, strict=True)], predicate(core.plan.where)
+    found = [each for each in values if passes(*each, None)]
+    return _shown(core.plan.projection.columns, core.plan.projection.having, found)
 
 
 def _members(core: KeyedWindows, state: State) -> list[tuple[Any, ...]]:

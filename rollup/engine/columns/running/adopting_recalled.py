@@ -1,0 +1,74 @@
+"""The state of a statement that reads earlier events, read from the row executor's snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.evaluate import field
+from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, table_of
+from rollup.engine.row import Row
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+
+
+def recalling_state(core: Recalling, kept: Any, now: int) -> State:
+    """What was read of the last events, and the rows of the window with what came before each."""
+    window, recent, known = kept[INPUTS][0]
+    reached = _Reaching(core, dict(known))
+    content: list[tuple[int, Row]] = []
+    if core.window is not None:
+        stamped = window if isinstance(core.window, Time) else [(row, now) for row in window]
+        content = [(at, reached.row(row)) for row, at in stamped]
+    schema = core.schemas[1]
+    rows = table_of([row for _, row in content], core.reached)
+    held = pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=schema)
+    return core.state(_main(core, kept, reached, now), _earlier(core, recent, content, now), held, now)
+
+
+class _Reaching:
+    """Rows with what is read of those before them; `known`: which those are."""
+
+    def __init__(self, core: Recalling, known: Mapping[int, Sequence[Row]]) -> None:
+        self._core, self._known = core, known
+
+    def row(self, row: Row) -> Row:
+        """A row; what is previous to it is read when it is shown."""
+        before, further = self._known.get(row.id, ()), list[Any]()
+        for each in self._core.recalled:
+            there = (*before, row)[-1 - each.offset :][:1] if not each.inside and each.offset <= len(before) else ()
+            further += [there[0].values[each.value.index]] if there else [None]
+        return Row(row.id, (*row.values, *further))
+
+    def rows(self, window: Any) -> Any:
+        """The same of each row of a window's state."""
+        if isinstance(window, Row):
+            return self.row(window)
+        return list(map(self.rows, window)) if isinstance(window, list | tuple) else window
+
+
+def _main(core: Recalling, kept: Any, reached: _Reaching, now: int) -> State:
+    (window, *rest), *others = kept[INPUTS]
+    wider = [[[reached.rows(window), *rest], *others], *kept[INPUTS + 1 :]]
+    match core.main:
+        case Queued():
+            return queued_state(core.main, wider, core.reached, now)
+        case Folded():
+            return folded_state(core.main, wider, core.reached, now)[0]
+        case _:
+            return core.main.start(now)
+
+
+def _earlier(core: Recalling, recent: Sequence[Row], content: Sequence[tuple[int, Row]], now: int) -> pa.Table:
+    """What is read of the last events: those that the window holds, or those that came, whichever are more."""
+    gone = now - (core.window.span if isinstance(core.window, Time) else 0)
+    stamped = content if len(content) > len(recent) else [(gone, row) for row in recent]
+    times = {row.id: at for at, row in content}
+    last = [(times.get(row.id, at), row) for at, row in stamped][max(len(stamped) - core.depth, 0) :]
+    columns = [field([row.values[each.value.index] for _, row in last], each.value.type) for each in core.recalled]
+    return pa.table([pa.array([at for at, _ in last], pa.int64()), *columns], schema=core.schemas[0])
