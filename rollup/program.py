@@ -17,7 +17,7 @@ from rollup.lang.siddhi.apps import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
 from rollup.plan.annotations import check_stream, notices
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
-from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.lateness import UNSAID, Lateness
 from rollup.plan.names import check_distinct
 from rollup.plan.types import Type
@@ -335,7 +335,7 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
     ]
     select = exp.select(*columns, *PASSED).from_(exp.to_table(query.source.stream, quoted=True))
     if query.source.filter is not None:
-        select = select.where(condition(query.source.filter, scope, "the filter of a source"))
+        select = select.where(condition(query.source.filter, scope, FILTER))
     return Derivation(query.source.stream, target.name, select)
 
 

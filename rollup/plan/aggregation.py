@@ -31,7 +31,7 @@ from rollup.plan.aggregates import (
     narrowed,
 )
 from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, check_columns, position
-from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.names import check_distinct, key_names, suffixes
 from rollup.plan.options import Clock, Options, Policy
@@ -188,7 +188,7 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
     made = Aggregation(
         name=definition.name,
         stream=stream.name,
-        filter=None if where is None else condition(where, scope, "the filter of a source"),
+        filter=None if where is None else condition(where, scope, FILTER),
         clock=clock,
         time=time,
         keys=builder.keys,

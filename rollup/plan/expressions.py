@@ -63,6 +63,9 @@ def bind(node: exp.Expr, scope: Scope) -> Bound:
         raise problem.at(*position(node)) from None
 
 
+FILTER = "the filter of a source"
+
+
 def condition(node: exp.Expr, scope: Scope, what: str) -> exp.Expr:
     """The SQL of a filter; raises PlanError unless it is a bool."""
     bound = bind(node, scope)
@@ -177,9 +180,14 @@ def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
     return Bound(type(node)(this=exp.paren(left.sql), expression=exp.paren(right.sql)), Type.BOOL)
 
 
+def _operand(side: exp.Expr) -> str:
+    """What a side of `and` and `or` is called; the filters of a source stand in one `and`."""
+    return FILTER if side.unnest().meta.get("filter") else "an operand of `and` and `or`"
+
+
 def _logic(node: exp.Expr, scope: Scope) -> Bound:
     if isinstance(node, (exp.And, exp.Or)):
-        sides = [condition(side, scope, "an operand of `and` and `or`") for side in (node.this, node.expression)]
+        sides = [condition(side, scope, _operand(side)) for side in (node.this, node.expression)]
         return Bound(type(node)(this=exp.paren(sides[0]), expression=exp.paren(sides[1])), Type.BOOL)
     if isinstance(node, exp.Not):
         return Bound(exp.Not(this=exp.paren(condition(node.this, scope, "the operand of `not`"))), Type.BOOL)

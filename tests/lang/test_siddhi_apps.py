@@ -161,6 +161,8 @@ def test_what_stands_behind_the_argument_of_an_aggregate_is_checked_as_in_aggreg
         ("define function f[javascript] return int { return 1; };", r"scripts \(define function\) are not supported"),
         ("from !S select k insert into Out;", r"streams of faults \(!S\) are not supported"),
         ("from S select k return;", "queries that return are not supported"),
+        ("from every e=S<0:2> select e[0].k as k insert into Out;", "every element of this pattern may be of no event"),
+        ("from e=S<0:2> -> f=S<0:> select f[0].k as k insert into Out;", "every element of this pattern may be of no"),
         ("from S#spread(v, v) select k insert into Out;", r"#spread\(…\) is not supported"),
         ("from S#pol2Cart(2.0) select k insert into Out;", "#pol2Cart takes 2 or 3 arguments, not 1"),
         (

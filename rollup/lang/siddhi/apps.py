@@ -150,6 +150,8 @@ class _Reader(Expressions):
     def _passing(self, meta: Meta, parts: list[Any]) -> exp.Expr | None:
         """What the filters of a source ask together; None: there are none."""
         filters = [part.value for part in parts if isinstance(part, Clause) and part.name == "filter"]
+        for each in filters:
+            each.meta["filter"] = True  # so that a refusal does not call it an operand of `and`
         return self.and_(meta, filters) if len(filters) > 1 else filters[0] if filters else None
 
     # definitions

@@ -101,7 +101,8 @@ class _ExternalTimeBatch(Batches):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
         for row in rows:
-            at = self.reached = self._time(row)
+            at = self._time(row)
+            self.reached = at if self.reached is None else max(at, self.reached)  # a late row moves no time back
             if self._end is not None and at >= self._end:
                 let_out = self.close()
                 new += let_out.new

@@ -169,6 +169,13 @@ def _check_counts(basics: list[tree.Basic]) -> None:
             raise PlanError(problem, hint=f"<{least}:{'' if most is None else most}>").at(*basic.stream.place)
 
 
+def _check_events(basics: list[tree.Basic]) -> None:
+    """Raise PlanError for a pattern that is true of no event at all: it would never have a match to give."""
+    if all(basic.count is not None and basic.count.least == 0 for basic in basics):
+        problem = "every element of this pattern may be of no event, so nothing begins a match"
+        raise PlanError(problem, hint="one event at least, <1:2>").at(*basics[0].stream.place)
+
+
 def _absent(node: Node) -> bool:
     """Whether a step is, or has, something that must not come."""
     children = node.children if isinstance(node, AndNode | OrNode) else (node,)
@@ -215,6 +222,7 @@ def lower_pattern(made: tree.Pattern, names: Names) -> tuple[InputSpec, list[Inp
     tags = len(lowered.inputs)
     if not made.strict:
         _check_counts(lowered.basics)
+        _check_events(lowered.basics)
         return Pattern(lowered.chain(made.steps, True, True), tags, span=made.span, textual=True), lowered.inputs
     first, *rest = made.steps
     every = isinstance(first, tree.Every)
