@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from rollup.engine.expressions import Expr, Slot, inputs_read, walk
+from rollup.engine.expressions import Call, Expr, Slot, inputs_read, walk
+from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import StoreInput, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.windows.counted import KeepAll
-from rollup.engine.types import BOOL, DataType, Kind, RowType
+from rollup.engine.types import ANY, BOOL, DataType, Kind, RowType
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, key
 from rollup.lang.epl.scope import Collected, Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
-from rollup.lang.epl.tree.streams import Stream
+from rollup.lang.epl.tree.node import Node
+from rollup.lang.epl.tree.streams import FilterSource, Item, Stream
 
 
 def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "list", "rows"]) -> Expr:
@@ -58,6 +60,23 @@ def subquery(query: sm.Query, scope: Scope, mode: Literal["value", "exists", "li
     from rollup.engine.expressions import Ask
 
     return Ask(len(registry.lookups) - 1, _type(columns, names, mode))
+
+
+def keys_of(table: str, at: Node, scope: Scope) -> Expr:
+    """The keys of the rows of a table, oldest row first; where it has several, each a list of their values.
+
+    Raises PlanError for a table without keys.
+    """
+    keys = scope.catalog.store(table, at).keys
+    if not keys:
+        raise problem(f"`{table}` has no keys", at, "create table T(name type primary key, …)")
+    items = tuple(Item(ex.Reference(key, at=at.at), at=at.at) for key in keys)
+    query = sm.Query(items, (Stream(FilterSource(table, at=at.at), at=at.at),), at=at.at)
+    found = subquery(query, scope, "list")
+    if len(keys) == 1:
+        return found
+    apart = Operator("the values of rows", lambda rows: [list(row.values) for row in rows])
+    return Call(apart, (found,), DataType(Kind.LIST, element=DataType(Kind.LIST, element=ANY)))
 
 
 def _check_columns(

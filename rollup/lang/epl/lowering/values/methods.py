@@ -51,6 +51,9 @@ class LowerMethods:
             if name not in static:
                 raise unknown("method", node.name, static, node)
             return self._function(node, static[name], self._all(arguments))
+        table = self._table(node.of)
+        if table and name == "keys":
+            return self._table_keys(node, table)
         value = self._whose(node)
         if value.type.kind is Kind.LIST:
             return self._list_method(node, value)
@@ -65,6 +68,19 @@ class LowerMethods:
         package, _, name = text.rpartition(".")
         own = self.scope.fields(name) or self.scope.source(name) is not None or name in self.scope.locals
         return name if package in ("", "java.lang") and not own else ""
+
+    def _table(self, node: ex.Expression | None) -> str:
+        """The table whose method is called; empty when it is none."""
+        scope, name = self.scope, node.name if isinstance(node, ex.Reference) else ""
+        info = scope.catalog.stores.get(name)
+        own = scope.fields(name) or scope.source(name) is not None or name in scope.locals
+        return name if info is not None and info.kind == "table" and not own else ""
+
+    def _table_keys(self, node: ex.Call, table: str) -> Expr:
+        from rollup.lang.epl.lowering.queries import keys_of
+
+        counted(node, "", len(node.arguments))
+        return keys_of(table, node, self.scope)
 
     def _whose(self, node: ex.Call) -> Expr:
         """The value that a method is of; of a sub-query all its rows."""
