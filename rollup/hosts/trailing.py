@@ -177,7 +177,7 @@ def trailing(store: ApartStore) -> TrailingStore:
 def _make(make: Callable[[], None], before: Future[Made] | None) -> Made:
     if before is not None:
         before.result()  # nothing is written behind a commit that failed
-    began = time.time()
+    began, clock = time.time(), time.monotonic()
     make()
-    at = time.time()
-    return Made(at, at - began)
+    seconds = time.monotonic() - clock  # the clock of the machine may be set back meanwhile
+    return Made(began + seconds, seconds)

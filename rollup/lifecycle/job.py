@@ -14,7 +14,7 @@ from rollup.hosts.spark.session import Coming
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.lease.holding import TIMEOUT
-from rollup.lifecycle.lease.places import lease_of
+from rollup.lifecycle.lease.places import lease_of, lease_of_statements
 from rollup.lifecycle.maintenance.between_batches import Chores
 from rollup.lifecycle.status import newest_state
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Job(SparkHost):
-    """A `SparkHost` that holds the leases of its aggregations.
+    """A `SparkHost` that holds the leases of its aggregations, or without one that of its statements.
 
     `standby` waits for a lease that another job holds; otherwise such a job is an error. `takeover` is the seconds
     without a heartbeat after which the other counts as gone.
@@ -42,6 +42,8 @@ class Job(SparkHost):
         self.standby = standby
         aggregations = self.program.aggregations
         self.leases = [lease_of(conf, aggregations[name], "run", takeover) for name in sorted(aggregations)]
+        if not aggregations and self.statements is not None:
+            self.leases = [lease_of_statements(conf, "run", takeover)]
         self.chores = [Chores(conf, self.program, pipeline) for pipeline in self.pipelines.values()]
 
     def run(self, once: bool = False) -> None:

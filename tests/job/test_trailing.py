@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -160,6 +162,18 @@ def test_behind_a_commit_that_failed_nothing_is_written_and_every_call_says_why(
         with pytest.raises(StoreError, match="the disk is full"):
             call()
     assert slow.made == [1]
+
+
+def test_a_commit_takes_no_less_than_no_time_where_the_clock_is_set_back(
+    slow: Slow, trailing: TrailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backwards = iter(range(1_700_000_000, 0, -7200))
+    clocks = SimpleNamespace(time=lambda: float(next(backwards)), monotonic=time.monotonic)
+    monkeypatch.setattr("rollup.hosts.trailing.time", clocks)
+    trailing.commit(commit(2))
+    slow.open()
+    made = trailing.newest_commit
+    assert made is not None and 0 <= made.result(60).seconds < 3600
 
 
 def test_upkeep_does_not_wait_for_a_commit(slow: Slow, trailing: TrailingStore) -> None:

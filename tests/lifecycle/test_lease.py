@@ -18,12 +18,15 @@ from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from threading import Semaphore
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from rollup.conf import load
 from rollup.core.errors import FencedError, StoreError
+from rollup.hosts.reporting.progress import Reporter
+from rollup.lifecycle.job import Job
 from rollup.lifecycle.lease.holding import Holder, Lease
 from rollup.lifecycle.lease.holding import Place as LeasePlace
 from rollup.lifecycle.lease.places import Files
@@ -460,3 +463,29 @@ def test_a_database_that_is_away_for_a_moment_gets_the_lease_back_all_the_same(
     second = Lease(new_place(), "change")
     assert second.holder() is None and second.take()
     second.release()
+
+
+def test_a_job_of_statements_alone_is_refused_where_another_has_them(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    app = "define stream Trades (k string); from Trades#window.length(2) select k, count() as n insert into Out;"
+    (tmp_path / "app.siddhi").write_text(app)
+    (tmp_path / "job.toml").write_text(
+        'app = "app.siddhi"\ncheckpoint = "c"\n[sources.Trades]\nkind = "json"\npath = "in"\n'
+        '[store]\nkind = "delta"\npath = "tables"\n'
+    )
+    conf, nothing = load(tmp_path / "job.toml"), cast("Any", object())
+    first, second = (Job(conf, nothing, Reporter(terminal=False), takeover=1) for _ in range(2))
+    try:
+        assert first._acquire()  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(
+            StoreError, match=r"^run, process \d+ on .* writes _statements already \(`rollup run --standby`"
+        ):
+            second._acquire()  # pyright: ignore[reportPrivateUsage]
+    finally:
+        for lease in first.leases:
+            lease.release()
+    try:
+        assert second._acquire()  # pyright: ignore[reportPrivateUsage]
+    finally:
+        for lease in second.leases:
+            lease.release()

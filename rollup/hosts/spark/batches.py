@@ -144,7 +144,7 @@ class Batches:
 
     def take(self, batch: Batch, asked: Asked | None = None) -> None:
         """A batch through its tasks, steps and commits; its tasks may have been asked already."""
-        began, query, number = time.time(), batch.query, batch.number
+        began, clock, query, number = time.time(), time.monotonic(), batch.query, batch.number
         with self._kept:
             results = self._tasks.collect(batch.given, batch.whole, asked)
             self._reporter.warn(self._absent[batch.stream].observe(results.looked))
@@ -161,7 +161,8 @@ class Batches:
                 answered = self._answers.process(results.forwarded, query, number)
                 letters = pa.concat_tables([letters, answered, *refused])
                 self._letters.append(letters, query, number)
-            events, ended = results.numbering.events, time.time()
+            # The clock of the machine may be set back meanwhile.
+            events, ended = results.numbering.events, began + time.monotonic() - clock
             report = BatchReport(
                 batch.stream, number, events, began, ended, letters.num_rows, advances, self._pipelines
             )

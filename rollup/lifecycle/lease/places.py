@@ -14,6 +14,7 @@ from rollup.core.errors import StoreError
 from rollup.lifecycle.book import folder
 from rollup.lifecycle.lease.holding import TIMEOUT, Lease
 from rollup.plan.aggregation import Aggregation
+from rollup.statements.committed.commits import Commits
 from rollup.stores.registry import database
 
 _LEASE = re.compile(r"lease-(\d+)\.json")
@@ -27,6 +28,11 @@ def lease_of(conf: Conf, aggregation: Aggregation, what: str, timeout: float = T
     from rollup.stores.sql.lease import Rows
 
     return Lease(Rows(options, aggregation.name), what, timeout)
+
+
+def lease_of_statements(conf: Conf, what: str, timeout: float = TIMEOUT) -> Lease:
+    """That of the statements of an app, which are written by whoever has the leases of its aggregations, if it has any."""
+    return Lease(Files(Commits.beside(conf.tables).folder), what, timeout)
 
 
 class Files:
