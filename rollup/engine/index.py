@@ -105,12 +105,11 @@ class FilterIndex:
         return self._entries
 
     @property
-    def only(self) -> Entry | None:
-        """The entry, where there is one alone."""
-        if self._entries != 1:
-            return None
+    def entries(self) -> list[Entry]:
+        """All of them, in the order in which an event that concerned every one would be told to them."""
         buckets = [self._others, *(bucket for lookup in self._lookups.values() for bucket in lookup.values())]
-        return next(entry for bucket in buckets for family in bucket.families.values() for entry in family.entries)
+        found = [entry for bucket in buckets for family in bucket.families.values() for entry in family.entries]
+        return sorted(found, key=_PLACE)
 
     def add(self, entry: Entry) -> None:
         """Events that pass from now on."""

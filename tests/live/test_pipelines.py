@@ -67,8 +67,32 @@ MODULES = {
     "previous": "@name('previous') select irstream k, v - prev(1, v) as d, prevcount(v) as c, prevtail(v) as t, istream() as i "
     "from S(v > 2)#length(3) where prev(2, n) is null or n > 0 having prev(1, v) > 2 or v > 6",
     "previous by key": "@name('previous') select k, v - prev(1, v) as d, prevwindow(n) as w from S#groupwin(k)#length(2)",
+    "several": "@name('a') select k, sum(v) as s from S#length(3) group by k; @name('b') select irstream v from S(v > 3)#length(2); "
+    "@name('c') select count(*) as c from S; @name('d') select k from S(k = 'a' or n = 1); @name('e') select n from S(k = 'b')",
+    "several into W": "@name('W') create window W#length(3) as S; @name('one') insert into W select * from S(v > 3); "
+    "@name('hears') select k, v from S; @name('two') insert into W select k, n + 1 as n, v from S(n > 0); " + FOLLOWED,
+    "split": "@name('split') on S insert into A select k, v where v > 40 insert into B select k, n where n = 1; "
+    "@name('a') select sum(v) as s from A#length(3); @name('b') select k, count(*) as c from B group by k; "
+    "@name('B2') select k from B(k = 'a'); @name('hears') select v from S",
+    "split all": "@name('W') create window W#length(3) as S; @name('split') on S insert into W select * where v > 40 "
+    "insert into B select k, n where n = 1 insert into Nobody select k where n = 2 output all; @name('b') select k from B; "
+    + FOLLOWED,
+    "chain": "@name('one') insert into A select k, v * 2 as v from S(v > 3); "
+    "@name('two') insert into B select k, sum(v) as s from A#length(3) group by k having sum(v) > 9; "
+    "@name('three') select k, s from B(s > 20); @name('of A') select irstream v from A#length(2); @name('all B') select * from B",
+    "by two ways": "@name('s a') insert into A select k, v from S(n > 0); @name('s b') insert into B select k, v from S; "
+    "@name('a d') insert into D select k, v, 1 as way from A; @name('b d') insert into D select k, v, 2 as way from B(v > 3); "
+    "@name('D') select way, sum(v) as s from D#length(4) group by way; @name('W') create window W#length(3) as (k string, n int, v double); "
+    "@name('s w') insert into W select * from S; @name('d w') insert into W select k, way as n, v from D; " + FOLLOWED,
+    "refused on the way": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
+    "@name('s a') insert into A select * from S; @name('a w') insert into W select * from A; "
+    "@name('s b') insert into B select * from S(v > 3); @name('a') select v from A; @name('b') select v from B; "
+    + FOLLOWED,
+    "heard for a while": "create context C start after 40 msec end after 70 msec; @name('s a') insert into A select k, v from S; "
+    "@name('a') select sum(v) as s from A; @name('s') select k from S; @name('while') context C select count(*) as c from A",
     "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
 }
+LATER = "later"
 _EVENT = st.fixed_dictionaries(
     {
         "k": st.sampled_from(["a", "b", "c", None]),
@@ -119,6 +143,12 @@ def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.Dat
         assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
         assert _left(whole) == _left(single)
         if data.draw(st.booleans()):
+            for engine in (whole, single):
+                if LATER not in [each.statement for each in engine.plan()]:
+                    engine.deploy(f"@name('{LATER}') select irstream k, n from S#length(2)", LATER)
+                else:
+                    engine.undeploy(LATER)
+        if data.draw(st.booleans()):
             whole, single = (
                 Engine.restored(whole.snapshot(), columns=None),
                 Engine.restored(single.snapshot(), columns=None),
@@ -136,7 +166,17 @@ APART = {
     "a condition of what follows": "create window W#length(3) as S; insert into W select * from S; select sum(v) as s from W(v > 3)",
     "a join": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as x from W as a, S#length(2) as b where a.k = b.k",
-    "several that hear": "create window W#length(3) as S; insert into W select * from S; select * from S",
+    "a merge among several": "create window W#unique(k, n) as S; " + MERGE + "select * from S",
+    "a time among several": "select * from S; select sum(v) as s from S#time(10 msec)",
+    "a table beside": "create table T(k string, v double); insert into T select k, v from S; select v from S",
+    "a pattern of a route": "insert into A select k, v from S; select v from A; select a.v as v from pattern [every a=A(v > 3)]",
+    "a circle": "insert into A select k, n, v from S(v > 3); insert into S select k, n, v - 30 as v from A",
+    "a batch that goes on": "insert into A select v from S#length_batch(3); select v from A",
+    "an update on the way": "insert into A select k, v from S; update istream A set v = 1.5 where v > 3; select v from A",
+    "an heir": "create schema P(v double); create schema A(k string) inherits P; insert into A select v, k from S; select v from P",
+    "too many rows": 2 * "insert into A0 select k, v from S(v > 95); "
+    + "".join(2 * f"insert into A{n + 1} select k, v from A{n}; " for n in range(9))
+    + "select v from A9",
     "a pattern over the window": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as v from pattern [every a=W]",
     "windows of time": "create window W#time(10 msec) as S; insert into W select * from S",
@@ -183,8 +223,29 @@ def test_what_is_deployed_later_is_told_too() -> None:
     assert greatest == [[{"m": m}] for m in (9.0, 9.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
 
 
-def test_tables_of_a_pipeline_are_its_deliveries() -> None:
-    engine, other = _engine(MODULES["merge W"]), _engine(MODULES["merge W"])
+def test_a_listener_may_end_and_begin_who_hears_a_stream() -> None:
+    engine = _engine("@name('s a') insert into A select k, v from S; @name('s') select v from S;")
+    engine.deploy("@name('a') select sum(v) as s from A", "ends")
+    calls = list[int]()
+
+    def exchange(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> None:
+        if not calls:
+            engine.undeploy("ends")
+            engine.deploy("@name('b') select max(v) as m from A", "begins")
+        calls.append(len(new))
+
+    engine.listen("s", exchange)
+    engine.send("S", _events(10))
+    assert len(calls) == 10
+    assert "b" not in {each.statement for each in engine.heard()}
+    engine.send("S", _events(10))
+    said = [(each.statement, each.new) for each in engine.heard() if each.statement in ("a", "b")]
+    assert said == [("b", [{"m": float(n)}]) for n in range(10)]
+
+
+@pytest.mark.parametrize("name", ["merge W", "several into W", "by two ways"])
+def test_tables_of_a_pipeline_are_its_deliveries(name: str) -> None:
+    engine, other = _engine(MODULES[name]), _engine(MODULES[name])
     found = list[Arrived]()
     engine.listen_arrow(found.append)
     events = [{"k": "ab"[i % 2], "n": i % 3, "v": float(i)} for i in range(40)]

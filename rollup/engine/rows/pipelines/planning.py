@@ -1,9 +1,9 @@
-"""Which streams have a pipeline: those of whose events one statement hears, and what it does is the same for each of them."""
+"""Which streams have a pipeline: those whose events are heard by statements that do the same with each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
@@ -20,48 +20,54 @@ from rollup.engine.rows.stores.named import NamedWindow, Store, Table
 
 @dataclass(frozen=True)
 class Planned:
-    """The way of a stream's events; `filtered`: not all of them concern the statement; `store`: what it changes."""
+    """The way of a stream's events; `filtered`: not all of them concern the statement; `stores`: what it changes.
+
+    `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one.
+    """
 
     take: Take
     filtered: bool
     tapes: tuple[Tape, ...]
-    store: Store | None = None
+    stores: tuple[Store, ...] = ()
+    streams: tuple[str, ...] = ()
+    times: list[int] = field(default_factory=list[int])
 
 
-def planned(component: Component, stream: str) -> Planned | None:
-    """The pipeline of a stream; None where there is none."""
+def alone(component: Component, stream: str) -> Planned | None:
+    """The pipeline of a stream that one statement hears, which inserts into a named window at most; None where it has none."""
     runner = component.runner
-    entry = runner.indexes[stream].only
-    if entry is None or runner.changes.get(stream):
+    index = runner.indexes[stream]
+    if len(index) != 1 or runner.changes.get(stream):
         return None
-    match entry.receiver:
-        case SelectInstance() as instance if type(instance) is SelectInstance and _here(instance, component):
+    match index.entries[0].receiver:
+        case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, component):
             return _select(instance, component)
-        case MergeInstance() as instance if _here(instance, component):
+        case MergeInstance() as instance if here(instance, component):
             return _merge(instance, component)
         case _:
             return None
 
 
-def _here(instance: Instance, component: Component) -> bool:
+def here(instance: Instance, component: Component) -> bool:
+    """Whether it is the only one of its statement."""
     return instance.alive and instance.partition is component.root
 
 
 def _select(instance: SelectInstance, component: Component) -> Planned | None:
     plan, tape = instance.plan, Tape(instance.name)
     (input, *others), target = plan.inputs, plan.target
-    if others or not isinstance(input, StreamInput) or input.unnest or not _straight(instance):
+    if others or not isinstance(input, StreamInput) or input.unnest or not straight(instance):
         return None
     change = follow(instance, tape)
     if target is None:
         return Planned(of_stream(instance, change), _filtered(input), (tape,))
     alone = plan.grouping is None or len(plan.grouping.sets) == 1
     single = plain(input) and alone and plan.emitted == "new"
-    found = _window(component, target.name) if single and target.arriving and not target.leaving else None
+    found = window(component, target.name) if single and target.arriving and not target.leaving else None
     if found is None:
         return None
     told, tapes = found
-    return Planned(inserting(instance, change, told), _filtered(input), (tape, *tapes), told.store)
+    return Planned(inserting(instance, change, told), _filtered(input), (tape, *tapes), (told.store,))
 
 
 def _merge(instance: MergeInstance, component: Component) -> Planned | None:
@@ -74,18 +80,18 @@ def _merge(instance: MergeInstance, component: Component) -> Planned | None:
         return None
     if isinstance(store, Table):
         return (
-            Planned(merging(instance, store, tape), _filtered(plan.trigger), (tape,), store)
+            Planned(merging(instance, store, tape), _filtered(plan.trigger), (tape,), (store,))
             if len(store.unique) == 1
             else None
         )
-    found = _window(component, plan.store)
+    found = window(component, plan.store)
     if found is None:
         return None
     told, (own, *rest) = found
-    return Planned(merging(instance, told, tape), _filtered(plan.trigger), (own, tape, *rest), store)
+    return Planned(merging(instance, told, tape), _filtered(plan.trigger), (own, tape, *rest), (store,))
 
 
-def _window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | None:
+def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | None:
     """What happens to a named window, with its tape and those of all who follow it; None where not all of them can."""
     if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
         return None
@@ -94,10 +100,10 @@ def _window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | No
         return None
     tapes, consumers = [Tape(store.statement)], list[Follow]()
     for consumer, _ in store.consumers:
-        if type(consumer) is not SelectInstance or not _here(consumer, component):
+        if type(consumer) is not SelectInstance or not here(consumer, component):
             return None
         match consumer.plan.inputs:
-            case (StoreInput(condition=None, prior=0),) if _straight(consumer) and consumer.plan.target is None:
+            case (StoreInput(condition=None, prior=0),) if straight(consumer) and consumer.plan.target is None:
                 tapes.append(Tape(consumer.name))
                 consumers.append(follow(consumer, tapes[-1]))
             case _:
@@ -105,7 +111,7 @@ def _window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | No
     return Told(store, tapes[0], consumers), tapes
 
 
-def _straight(instance: SelectInstance) -> bool:
+def straight(instance: SelectInstance) -> bool:
     """Whether what a change makes is known from the change, and leaves with it."""
     plan, window = instance.plan, instance.inputs[0].window
     if plan.own_inputs or plan.join is not None or plan.into is not None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.pipelines.planning import Planned, planned
+from rollup.engine.rows.pipelines.planning import Planned
+from rollup.engine.rows.pipelines.routing import planned
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
 
@@ -34,8 +35,8 @@ class Pipelines:
 
 
 class Pipeline:
-    """Everything that the events of one stream cause: one statement, and the named window that it changes with all who follow
-    it. Between `send_each` and `taken` what was delivered is on the tapes, unless a timer was due meanwhile.
+    """Everything that the events of one stream cause: the statements that hear it, and the streams and named windows that they
+    insert into with all who hear or follow those. Between `send_each` and `taken` what was delivered is on the tapes, unless a timer was due meanwhile.
     """
 
     def __init__(self, runner: Runner, stream: str, plan: Planned) -> None:
@@ -43,8 +44,8 @@ class Pipeline:
         self._stamp = self._now()
         self.tapes = plan.tapes
         """One a statement, in the order in which they deliver for one event."""
-        self.times: list[int] = []
-        """The instants of the events that are on the tapes."""
+        self.times = plan.times
+        """The instants of what is on the tapes, by place."""
 
     def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
@@ -81,9 +82,13 @@ class Pipeline:
         return self._stamp == self._now()
 
     def _now(self) -> tuple[int, ...]:
-        index, store = self._runner.indexes[self._stream], self._plan.store
-        own = () if store is None else (len(store.consumers), len(store.unique), store.name in self._runner.indexes)
-        return index.number, len(index), *own
+        indexes, found = self._runner.indexes, list[int]()
+        for stream in self._plan.streams or (self._stream,):
+            index = indexes[stream]
+            found += index.number, len(index), len(self._runner.changes.get(stream, ()))
+        for store in self._plan.stores:
+            found += len(store.consumers), len(store.unique), store.name in indexes
+        return tuple(found)
 
     def taken(self) -> tuple[list[Tape], list[int]]:
         """What is on the tapes, which are empty from then on: who is told of it may send events of this stream."""

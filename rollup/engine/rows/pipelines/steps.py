@@ -69,8 +69,9 @@ def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
         e.arriving = True
         for r in came:
             if (where is None or where(r, (), e)) and (values := values_of(None, r)) is not None:
-                note((place, 1, values))
                 shown.append(values)
+        for values in shown:  # once all are made: what cannot make one delivers none
+            note((place, 1, values))
         return shown
 
     return change

@@ -1,0 +1,252 @@
+"""Streams that several statements hear, or whose statements insert into other streams: what an event causes, in the runner's
+order. All who hear the event come first; then row by row what they have inserted, into named windows before streams.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.index import Entry, FilterIndex
+from rollup.engine.row import Row, Rows
+from rollup.engine.rows.acting import SplitInstance
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.instance import Instance, plain
+from rollup.engine.rows.pipelines.planning import Planned, alone, here, straight, window
+from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
+from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.plans import StreamInput
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.selecting import PerRow, Total
+from rollup.engine.rows.stores.named import Store
+from rollup.engine.rows.windows.counted import KeepAll, Length
+
+_MOST = 64
+"""So many statements hear a stream at most: a pipeline is made anew whenever one of them comes or goes."""
+_CAUSED = 1000
+"""So many rows an event may cause at most: what may cause more is counted by the runner."""
+
+Waiting = deque[tuple[Take, Row]]
+"""Rows on their way, and what is done with each."""
+Put = Callable[[Row], None]
+"""A row is on its way."""
+Branch = tuple[Callable[..., Any], Callable[..., Sequence[Any]], Put | None]
+"""Whether an event goes there, as which values, and where that is; None: where nobody hears of it."""
+
+
+def planned(component: Component, stream: str) -> Planned | None:
+    """The pipeline of a stream; None where there is none."""
+    found = alone(component, stream)
+    if found is None:
+        try:
+            found = _Routes(component).planned(stream)
+        except _Apart:
+            return None
+    return found
+
+
+class _Apart(Exception):
+    """Something is not the same for every event."""
+
+
+class _Routes:
+    """The streams and named windows that rows go through from one stream on."""
+
+    def __init__(self, component: Component) -> None:
+        self._component, self._runner = component, component.runner
+        self._inserts, self._waiting = Waiting(), Waiting()
+        self._tapes: list[Tape] = []
+        self._stores: dict[str, tuple[Store, Take]] = {}
+        self._streams: dict[str, tuple[Take | None, int] | None] = {}
+        """What is done with a row of each, and how many rows that causes at most; None while it is looked at."""
+
+    def planned(self, stream: str) -> Planned:
+        """The pipeline of a stream."""
+        take, most = self._of(stream)
+        if take is None or most > _CAUSED:
+            raise _Apart
+        times, stores = list[int](), tuple(store for store, _ in self._stores.values())
+        whole = _with_what_it_causes(take, self._inserts, self._waiting, times)
+        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), times)
+
+    def _of(self, stream: str) -> tuple[Take | None, int]:
+        if stream in self._streams:
+            known = self._streams[stream]
+            if known is None:
+                raise _Apart  # a circle
+            return known
+        self._streams[stream] = None
+        index = self._runner.indexes[stream]
+        if len(index) > _MOST or self._runner.changes.get(stream):
+            raise _Apart
+        takes, most = dict[Entry, Take](), 1
+        entries, receivers = index.entries, dict[int, Instance]()
+        for entry in entries:
+            if not isinstance(entry.receiver, Instance) or id(entry.receiver) in receivers:
+                raise _Apart
+            receivers[id(entry.receiver)] = entry.receiver
+        tapes = [Tape(each.name) for each in receivers.values()]
+        self._tapes += tapes  # they deliver before those who hear what they insert
+        for entry, tape in zip(entries, tapes, strict=True):
+            takes[entry], causes = self._hearing(entry, tape)
+            most += causes
+        made = self._streams[stream] = (_told(index, takes) if takes else None, most)
+        return made
+
+    def _hearing(self, entry: Entry, tape: Tape) -> tuple[Take, int]:
+        """What a statement does with an event, and how many rows that causes at most."""
+        match entry.receiver:
+            case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, self._component):
+                return self._select(instance, tape)
+            case SplitInstance() as instance if here(instance, self._component):
+                return self._split(instance, tape)
+            case _:
+                raise _Apart
+
+    def _select(self, instance: SelectInstance, tape: Tape) -> tuple[Take, int]:
+        plan = instance.plan
+        (input, *others), target = plan.inputs, plan.target
+        if others or not isinstance(input, StreamInput) or input.unnest or not straight(instance):
+            raise _Apart
+        change = follow(instance, tape)
+        if target is None:
+            return of_stream(instance, change), 0
+        single = plan.grouping is None or len(plan.grouping.sets) == 1
+        if not (single and plan.emitted == "new" and target.arriving and not target.leaving):
+            raise _Apart
+        if input.window is not None and type(input.window) not in (Length, KeepAll):
+            raise _Apart  # one row comes and one leaves at most
+        put, most = self._into(target.name)
+        most *= 1 if input.window is None or isinstance(instance.kind, (PerRow, Total)) else 2
+        return of_stream(instance, _routed(instance, change, put)) if put is not None else of_stream(
+            instance, change
+        ), most
+
+    def _split(self, instance: SplitInstance, tape: Tape) -> tuple[Take, int]:
+        plan = instance.plan
+        if not plain(plan.trigger) or plan.lookups or plan.own_inputs or plan.same:
+            raise _Apart
+        branches, most = list[Branch](), 0
+        for branch in plan.branches:
+            if branch.unnest is not None:
+                raise _Apart
+            put, causes = self._into(branch.target)
+            most += causes
+            branches.append((predicate(branch.where), compiled_row(branch.columns), put))
+        return _splitting(instance, branches, tape), most
+
+    def _into(self, target: str) -> tuple[Put | None, int]:
+        """How a row goes into a stream or a named window; None where nobody hears of it."""
+        if target not in self._component.stores:
+            take, most = self._of(target)
+            return (None if take is None else _putting(self._waiting, take)), most
+        known = self._stores.get(target)
+        if known is None:
+            found = window(self._component, target)
+            if found is None:
+                raise _Apart
+            told, tapes = found
+            self._tapes += tapes
+            known = self._stores[target] = told.store, _entering(told)
+        return _putting(self._inserts, known[1]), 1
+
+
+def _putting(waiting: Waiting, take: Take) -> Put:
+    append = waiting.append
+    return lambda row: append((take, row))
+
+
+def _told(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
+    """An event to all whom it concerns, each of whom has one entry."""
+    matches, every = index.matches, tuple(takes.values())
+    if any(entry.equals or entry.test is not None for entry in takes):
+
+        def some(place: int, row: Row) -> bool:
+            for entry in matches(row):
+                takes[entry](place, row)
+            return True
+
+        return some
+    if len(every) == 1:
+        return every[0]
+
+    def all_of_them(place: int, row: Row) -> bool:
+        for take in every:
+            take(place, row)
+        return True
+
+    return all_of_them
+
+
+def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, times: list[int]) -> Take:
+    """An event, then what it has put on its way until nothing more is; each row has a place, for its deliveries are its own."""
+
+    def whole(place: int, row: Row) -> bool:
+        try:
+            take(place, row)
+            while queue := inserts or waiting:
+                work, each = queue.popleft()
+                times.append(times[place])
+                work(len(times) - 1, each)
+        except BaseException:  # what still waits when something was refused is dropped
+            inserts.clear()
+            waiting.clear()
+            raise
+        return True
+
+    return whole
+
+
+def _routed(instance: SelectInstance, change: Follow, put: Put) -> Follow:
+    """A select whose rows go on."""
+    target, make = instance.plan.target, instance.runner.row
+    assert target is not None
+    same = target.columns == tuple(range(len(instance.plan.type.fields)))
+    of: Callable[[Values], Sequence[Any]] = tuple if same else target.of
+
+    def changed(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        found = change(place, came, left)
+        for shown in found:
+            put(make(of(shown)))
+        return found
+
+    return changed
+
+
+def _splitting(
+    instance: SplitInstance,
+    branches: Sequence[Branch],
+    tape: Tape,
+) -> Take:
+    """The branches in their order; what none takes goes to the listeners."""
+    e, make, every, note = instance.environment, instance.runner.row, instance.plan.every, tape.note
+
+    def take(place: int, row: Row) -> bool:
+        r, taken = (row,), False
+        for where, columns, put in branches:
+            if where(r, (), e):
+                made, taken = make(columns(r, (), e)), True
+                if put is not None:
+                    put(made)
+                if not every:
+                    return True
+        if not taken:
+            note((place, 1, row.values))
+        return True
+
+    return take
+
+
+def _entering(into: Told) -> Take:
+    """A row into a named window, and all who follow it."""
+    followed = bool(into.consumers)
+
+    def take(place: int, row: Row) -> bool:
+        delta = into.change(place, (row,), ())
+        if followed:
+            into.tell(place, delta)
+        return True
+
+    return take
