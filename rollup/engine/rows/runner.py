@@ -187,7 +187,8 @@ class Runner:
 
     def advance_in_turn(self, to: int) -> None:
         """The clock jumps: each that is due does all that is due of it, then the next."""
-        now = self.environment.now = max(to, self.now)
+        clock = self.environment.clock
+        now = clock.now = max(to, clock.now)
         if self.timers.may_be_due(now):
             self.timers.fire_in_turn(now, lambda target, phase: self._during(partial(target.fire, phase, now)))
 
