@@ -36,6 +36,11 @@ def engine() -> Engine:
          "line 1, column 8: `firstKey`: the key hangs on more than the row (sorted(price))"),
         ("select sorted(v, id).firstKey() as k from Item#keepall",
          "line 1, column 8: `firstKey` needs rows sorted by one property (sorted(price))"),
+        ("select * from pattern [every a=O[items]]",
+         "line 1, column 33: contained events in a pattern are not supported (insert into Parts select * from O[…], "
+         "and Parts in the pattern)"),
+        ("select T.keys() as k from O",
+         "line 1, column 8: `T` has no keys (create table T(name type primary key, …))"),
         ("select v from O[select *, i.v * 2 as v from items as i]",
          "line 1, column 27: two columns are called `v` (give one another name with `as`)"),
         ("select * from O[select n as v, * from items]",

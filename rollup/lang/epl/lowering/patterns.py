@@ -124,7 +124,8 @@ class _Patterns:
     def _filter(self, node: st.EventAtom) -> al.Node:
         kinds = self._row_type(node)
         if node.source.contained:
-            raise problem("contained events in a pattern are not supported", node.source.contained[0])
+            hint = f"insert into Parts select * from {node.source.type}[…], and Parts in the pattern"
+            raise problem("contained events in a pattern are not supported", node.source.contained[0], hint)
         info = self.scope.catalog.stores.get(node.source.type)
         if info is not None and info.kind == "table":
             raise problem(f"`{node.source.type}` is a table and has no events", node, "a stream or a named window")
