@@ -41,6 +41,16 @@ COVERED = {
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
+    "levels": "select symbol, volume, sum(price) as s, count(*) as n from S#length(3) group by rollup(symbol, volume)",
+    "levels of time": "select irstream symbol, volume, sum(price) as s from S#time(25 msec) group by cube(symbol, volume)",
+    "levels of all": "select symbol, volume, sum(price) as s, grouping_id(symbol, volume) as g from S "
+    "group by grouping sets((symbol), (volume), ()) having count(*) > 1",
+    "levels of batches": "select rstream symbol, volume, max(price) as m from S#length_batch(3) "
+    "group by rollup(symbol, volume) order by m desc limit 4",
+    "levels by time": "select symbol, volume, min(price) as m, grouping(symbol) as g from S#time_batch(20 msec) "
+    "group by grouping sets(symbol, (symbol, volume))",
+    "levels kept": "select symbol, avg(price) as a from S#keepall group by rollup(symbol)",
+    "levels of keys": "select irstream symbol, sum(volume) as a from S#unique(symbol) group by rollup(symbol)",
     "leaving": "select irstream symbol, sum(price) as s, count(*) as n from S#length(3) group by symbol",
     "left": "select rstream symbol, sum(price) as s from S#time(20 msec) group by symbol having sum(price) > 1",
     "changed": "select irstream sum(volume) as s from S#time(30 msec)",
@@ -196,6 +206,8 @@ SEVERAL = [
     ["last", "keyed", "grouped", "filter"],
     ["of T", "S into U", "into T", "T into U", "more into T", "R into T", "of U", "U in time", "U by U", "time", "a"],
     ["found", "U in time", "keyed", "divided", "of U"],
+    ["levels", "levels of time", "levels of all", "levels kept"],
+    ["levels of batches", "levels by time", "levels of keys", "grouped"],
     ["into T", "T into U", "of U", "T at last", "grouped"],
     ["of T", "into T", "T into V", "total"],
     ["every 3", "all rows", "last row", "first row", "first three", "removed"],

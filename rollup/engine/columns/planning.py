@@ -10,6 +10,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
+from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.queued import aggregates, over_stream
 from rollup.engine.columns.cores.recalling import recalling
@@ -49,7 +50,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return in_context(plan, context, stream)
     if plan.lookups:
         return recalling(plan, stream)
-    return rated(plan, stream) if plan.rate.limited else over_stream(plan, stream)
+    if plan.rate.limited:
+        return rated(plan, stream)
+    return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 
 def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> str | None:

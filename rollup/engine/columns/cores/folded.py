@@ -377,9 +377,7 @@ def shape_of(plan: Select) -> GroupedShape | str:
     """Keys, calls, and whether there is a row a group."""
     grouping = plan.grouping
     if grouping is not None:
-        if grouping.own or len(grouping.sets) != 1:
-            return "grouping sets"
-        if grouping.sets[0] != tuple(range(len(grouping.dimensions))):
+        if grouping.own or not grouping.whole:
             return "grouping sets"
         return (grouping.dimensions, grouping.calls, True) if grouping.calls else "a grouping without aggregates"
     if len(plan.levels) != 1 or plan.projection.whole:

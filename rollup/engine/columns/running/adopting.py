@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
@@ -28,6 +29,7 @@ from rollup.engine.columns.running.adopting_folds import (
     MATCHERS,
     RUNNING,
     folded_state,
+    leveled_state,
     queued_state,
     table_of,
 )
@@ -57,6 +59,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return rated_state(core, component.root.instances[name], stream)
         case Recalling():
             return recalling_state(core, component.root.instances[name].snapshot(), now), held
+        case Leveled():
+            return leveled_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
 from rollup.engine.compiling import predicate
@@ -77,6 +78,18 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
     return State(tables, {"now": now, "come": come, "origin": origin, "due": due})
+
+
+def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:
+    """The state of aggregates by several sets of keys: of each level as if it were alone."""
+    states = list[State]()
+    for level, groups in zip(core.levels, kept[KEPT][0][0], strict=True):
+        alone = [kept[INPUTS], kept[MATCHERS], [[[groups]] if level.keys else [groups]]]
+        if isinstance(level, Queued):
+            states.append(queued_state(level, alone, stream, now))
+        else:
+            states.append(folded_state(level, alone, stream, now)[0])
+    return core.holding(states)
 
 
 def _groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.Table:

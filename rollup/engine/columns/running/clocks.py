@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
@@ -54,6 +55,8 @@ def _due(core: Core, state: State) -> int | None:
             return _leaves(core.window, state.tables["content"])
         case Queued(window=TimeBatch()):
             return state.scalars["due"]
+        case Leveled():
+            return _due(core.levels[0], core.states(state)[0])
         case Folded():
             return _leaves(core.window, state.tables["content"])
         case Joined():
@@ -90,6 +93,10 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)
+        case Leveled(window=TimeBatch()):
+            return core.released(state, nothing)
+        case Leveled(window=Time(span)):
+            return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)
         case _:

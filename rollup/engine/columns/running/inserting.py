@@ -12,6 +12,7 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
@@ -55,7 +56,15 @@ def _clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
     if isinstance(core, Rated) and core.span > 0:
         return True
-    inner = core.main if isinstance(core, Recalling) else core.core if isinstance(core, Rated | Firsts) else core
+    match core:
+        case Recalling():
+            inner = core.main
+        case Leveled():
+            inner = core.levels[0]
+        case Rated() | Firsts():
+            inner = core.core
+        case _:
+            inner = core
     if not isinstance(inner, Folded):
         return isinstance(core, KeyedTotals)
     timed = isinstance(inner.window, Time) and (inner.by_group or isinstance(core, Rated))

@@ -14,6 +14,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
@@ -51,6 +52,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _partitions(core, state, core.width)
         case Joined():
             return core.content(state)
+        case Leveled():
+            return [] if plan.unbounded else _levels(core, plan, state)
         case Queued():
             return _waiting(core, plan, state, state)
         case Folded() if core.by_group:
@@ -123,13 +126,35 @@ def _key(key: Any) -> tuple[Any, ...]:
 
 def _waiting(core: Queued, plan: Select, state: State, now: State) -> list[tuple[Any, ...]]:
     """Of what is in the window now, or not yet out of it, with the values of a state."""
-    held, groups = core.waiting(now), now.tables["groups"]
-    inside = State({"content": core.inside(state), "groups": state.tables["groups"]})
     if not core.by_group:
-        return _by_row(core, plan, inside, held.select(held.column_names[2:]))
+        held = core.waiting(now)
+        return _by_row(core, plan, _inside(core, state), held.select(held.column_names[2:]))
+    return _by_group(core, plan, _inside(core, state), _outside(core, now))
+
+
+def _inside(core: Queued, state: State) -> State:
+    """The rows that count, and the values of the groups."""
+    return State({"content": core.inside(state), "groups": state.tables["groups"]})
+
+
+def _outside(core: Queued, now: State) -> State:
+    """The rows that are seen, and how many of them each group has."""
+    held, groups = core.waiting(now), now.tables["groups"]
     counts = np.bincount(held.column("group").to_numpy(), minlength=groups.num_rows)
-    there = State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
-    return _by_group(core, plan, inside, there)
+    return State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
+
+
+def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    """The groups of each level that have rows; the one over all rows is none where there are no rows."""
+    found = list[Any]()
+    for number, (level, own) in enumerate(zip(core.levels, core.states(state), strict=True)):
+        queued = isinstance(level, Queued)
+        counting, seen = (_inside(level, own), _outside(level, own)) if queued else (own, own)
+        groups = list(_groups(level.lines, counting.tables["groups"], 2, counting.tables["content"]))
+        for place in _there(level, seen):
+            key, values = groups[place]
+            found.append(((None,), core.slots(number, _key(key) if level.keys else (), values)))
+    return _shown(plan.projection.columns, plan.projection.having, found)
 
 
 def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:

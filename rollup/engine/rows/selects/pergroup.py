@@ -28,6 +28,11 @@ class Grouping:
     own: tuple[Level, ...] = ()
 
     @property
+    def whole(self) -> bool:
+        """Whether the only level is that of all dimensions."""
+        return self.sets == (tuple(range(len(self.dimensions))),)
+
+    @property
     def levels(self) -> list[Level]:
         """The level of each set."""
         return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
@@ -61,7 +66,7 @@ class PerGroup:
     ):
         self._projector, self._grouping, self._ever, self._leaving = projector, grouping, ever, leaving
         self._stepwise = stepwise
-        self._whole = grouping.sets == (tuple(range(len(grouping.dimensions))),)
+        self._whole = grouping.whole
         self._levels, self._own = levels, own
         self._level = levels.only if self._whole and not own.levels else None
         """The level, where it is the only one."""
