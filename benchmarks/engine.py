@@ -128,6 +128,7 @@ SHAPES = {
     "leaving": Shape("select irstream symbol, price from S#length(1000)", 100),
     "output": Shape("select symbol, avg(price) as a from S#time(60) group by symbol output last every 1 sec", 100),
     "output-events": Shape("select symbol, price * volume as notional from S(price > 50) output every 100 events", 100),
+    "first": Shape("select symbol, sum(price) as s from S#length(1000) group by symbol output first every 1 sec", 100),
     "partitions": Shape("context C select symbol, sum(price) as s from S(price > 20)", 100),
     "until": Shape("select * from pattern [every (a=S(price>95) until b=S(price<5))]", 100),
     "not": Shape(

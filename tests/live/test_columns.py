@@ -120,6 +120,14 @@ COVERED = {
     "each all": "select volume, max(price) as m from S#time(30 msec) output all every 3 events",
     "first of groups": "select symbol, price, count(*) as n from S group by symbol output first every 3 events",
     "first in time": "select symbol, sum(price) as s from S group by symbol output first every 25 msec",
+    "first of length": "select symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
+    "output first every 2 events",
+    "first of time": "select symbol, sum(price) as s from S#time(30 msec) group by symbol output first every 20 msec",
+    "first of those in time": "select symbol, price, max(volume) as m from S#time(25 msec) where volume > 0 group by symbol "
+    "output first every 2 events",
+    "first of batch": "select symbol, volume, count(*) as n from S#length_batch(3) group by symbol, volume "
+    "output first every 15 msec",
+    "first rows": "select symbol, price from S#length(3) group by symbol output first every 2 events",
     "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
     "output every 20 msec",
     "last total": "select irstream sum(price) as s from S#length(4) having count(*) > 1 output last every 20 msec",
@@ -213,6 +221,8 @@ SEVERAL = [
     ["every 3", "all rows", "last row", "first row", "first three", "removed"],
     ["each every 3", "each last", "each all", "grouped"],
     ["first of groups", "first in time", "totals", "last"],
+    ["first of length", "first of time", "last"],
+    ["first of those in time", "first of batch", "first rows", "removed"],
     ["last total", "total there", "groups every 3", "last of groups"],
     ["all groups", "groups there", "groups ever", "time"],
     ["three into T", "of T", "last of groups", "keyed"],

@@ -206,6 +206,21 @@ RATES_OF_BATCHES = [
     "select * from S#length_batch(3) output last every 20 msec",
     "select irstream symbol, price from S#length_batch(2) output first every 3 events",
 ]
+FIRST_OF_GROUPS = [
+    "select symbol, sum(price) as s from S#length(3) group by symbol output first every 25 msec",
+    "select symbol, max(price) as m, count(*) as n from S#length(4) group by symbol output first every 3 events",
+    "select symbol, id, sum(volume) as s from S#length(3) group by symbol, id having sum(volume) > 1 output first every 2 events",
+    "select symbol, sum(price) as s from S(volume > 0)#time(30 msec) group by symbol output first every 20 msec",
+    "select symbol, min(price) as s from S#time(40 msec) where price > 1 group by symbol having count(*) < 3 "
+    "output first every 2 events",
+    "select symbol, sum(price) as s, count(*) as n from S#length_batch(4) group by symbol output first every 2 events",
+    "select symbol, count(*) as n from S#length_batch(3) group by symbol having count(*) != 1 output first every 30 msec",
+    "select symbol, price from S#length(3) group by symbol output first every 2 events",
+    "select symbol, price, id from S#length_batch(4) group by symbol output first every 2 events",
+    "select symbol, volume, sum(volume) as s from S#length_batch(3) group by symbol having sum(volume) > 0 output first every 1 events",
+    "select symbol, price, sum(price) as s from S#time(25 msec) group by symbol having sum(price) > 1 output first every 30 msec",
+    "select price, max(volume) as m from S#time(30 msec) group by symbol, flag output first every 2 events",
+]
 RATES = [
     "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
     "select symbol, price from S(price > 20) having volume > 0 output all every 25 msec",
@@ -237,6 +252,7 @@ RATES = [
     "select symbol, sum(price) as s from S#unique(id) group by symbol output last every 20 msec",
     "select symbol, count(*) as n from S#keepall group by symbol having count(*) > 1 output first every 25 msec",
     "select symbol, id, count(*) as n from S group by symbol, id output first every 2 events",
+    *FIRST_OF_GROUPS,
 ]
 HELD = [
     "select irstream symbol, price from S#length(3)",
@@ -540,8 +556,14 @@ REFUSED = {
     "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
         "output all of one row a row by groups"
     ),
-    "select symbol, sum(price) as s from S#length(3) group by symbol output first every 1 sec": (
-        "output first by groups over a window, or with the remove stream"
+    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 1 sec": (
+        "output first by groups over a window of keys"
+    ),
+    "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
+        "output first by groups with the remove stream"
+    ),
+    "select symbol, sum(price) as s from S#time_batch(10) group by symbol output first every 3 events": (
+        "output first over batches by time"
     ),
     "select sum(price) as s from S#time_batch(10) output first every 3 events": "output first over batches by time",
     "select sum(price) as s from S#time(10) output first every 1 sec": "output first by time over a window of time",

@@ -121,7 +121,7 @@ class Made:
     """Rows of a step that are not projected yet: their instants, the place among those taken of the event that brought each,
     or TIMER (None: each event one), what the projection sees. `sign`: as in `Output`; `group`: the number of a row's
     group; `gone`: the instants at which the clock let rows out of the window, in order; `codes`: the groups of the events
-    taken. `interval`: after how many outputs each row comes, where only the latest of a group in one is there; then
+    taken, behind those of the rows held where there are `moves`. `interval`: after how many outputs each row comes, where only the latest of a group in one is there; then
     nothing is known of its instant and event.
     """
 

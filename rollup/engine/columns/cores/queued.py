@@ -153,7 +153,7 @@ class Queued(Folded):
             changes.at, changes.event, np.diff(changes.come, prepend=come), np.diff(changes.gone, prepend=0), change
         )
         at, event = changes.at[change], changes.event[change]
-        found = Made(taken, at, event, [*columns, *made], signs, group, moves=moves)
+        found = Made(taken, at, event, [*columns, *made], signs, group, codes=codes, moves=moves)
         begin, end = (int(changes.gone[-1]), int(changes.come[-1])) if len(changes.at) else (0, come)
         left = [pa.array(times), pa.array(codes), *fields]
         schemas = self._schemas
@@ -206,8 +206,8 @@ class Queued(Folded):
 
 def _by_time(arrived: Ints, times: Ints, span: int, now: int) -> Changes:
     """Rows come one by one, and leave together with those of their instant."""
-    held, instants = len(times) - len(arrived), np.unique(times + span)
-    instants = instants[instants <= now]
+    held, instants = len(times) - len(arrived), times[: np.searchsorted(times, now - span, "right")] + span
+    instants = instants[np.flatnonzero(np.diff(instants, prepend=instants[:1] - 1))]  # each once; times never go back
     at = np.concatenate([instants, arrived])
     event = np.concatenate([np.full(len(instants), TIMER), np.arange(len(arrived))])
     order = np.argsort(at, kind="stable")  # at one instant what leaves is first

@@ -1,12 +1,12 @@
 """`output first`: of each interval what comes first passes at once, the rest does not come at all.
 
 State: that of the core; whether an interval waits for its first change and since when; of groups, which have intervals of
-their own, `units`: whether one has begun, rows since, and since when.
+their own, `units`: whether one has begun, rows that came since, since when, rows that left since.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,19 @@ from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject, Made
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of
+from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of, steps_of
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
+
+UNITS = ("seen", "count", "since", "left")
+"""The columns of the table `units`."""
 
 
 @dataclass(frozen=True)
 class Firsts:
     """The first change of a core's that shows something in each interval of `span` or of `limit` rows, one of them 0.
 
-    `grouped`: the first row of each group.
+    `grouped`: the first row of each group; over a window also what leaves counts, and is shown as what comes.
     """
 
     core: FilterProject | Folded
@@ -36,7 +39,7 @@ class Firsts:
     def start(self, now: int) -> State:
         """Every interval waits for its first change."""
         nothing = np.empty(0, np.int64)
-        units = pa.table({"seen": pa.array([], pa.bool_()), "count": nothing, "since": nothing})
+        units = pa.table([pa.array([], pa.bool_()), nothing, nothing, nothing], names=UNITS)
         return self.state(self.core.start(now), Opening(), units)
 
     @staticmethod
@@ -50,10 +53,12 @@ class Firsts:
         before = state.held()["core"]
         core, made = self.core.made(before, self.core.taken(before, batch))
         if self.grouped:
-            picked, units = self._of_units(made, units, core)
+            picked, units = self._of_units(made, units, before, core)
         else:
             picked, opening = self._of_changes(made, opening, core.scalars["now"])
-        found = made.at_places(picked).output(self.core.projection).emitted(self.emitted)
+        made = made.at_places(picked)
+        made = replace(made, sign=None) if self.grouped else made  # what leaves may begin an interval, and comes then
+        found = made.output(self.core.projection).emitted(self.emitted)
         return self.state(core, opening, units), found
 
     def _of_changes(self, made: Made, opening: Opening, now: int) -> tuple[Ints, Opening]:
@@ -67,13 +72,14 @@ class Firsts:
         picks, opening = first(moves, visible, (self.span, self.limit), now, opening)
         return np.flatnonzero(np.isin(moves.of_rows, picks)), opening
 
-    def _of_units(self, made: Made, units: pa.Table, core: State) -> tuple[Ints, pa.Table]:
+    def _of_units(self, made: Made, units: pa.Table, before: State, core: State) -> tuple[Ints, pa.Table]:
         """The rows that begin an interval of their group."""
-        assert made.group is not None
+        assert made.group is not None and isinstance(self.core, Folded)
         known = core.tables["groups"].num_rows
-        grown = [np.zeros(known, bool), np.zeros(known, np.int64), np.zeros(known, np.int64)]
-        for each, column in zip(grown, units.columns, strict=True):
+        grown = [np.zeros(known, bool), *(np.zeros(known, np.int64) for _ in range(3))]
+        for each, column in zip(grown, units.columns, strict=False):  # of earlier states what left was not counted
             each[: len(column)] = column.to_numpy()
-        rows = np.flatnonzero(made.passes(self.core.projection.having))
-        picks = first_of_units(made.at[rows], made.group[rows], (self.span, self.limit), grown)
-        return rows[picks], pa.table([pa.array(each) for each in grown], names=units.column_names)
+        passes = made.passes(self.core.projection.having)
+        steps = steps_of(made, before.scalars.get("come", 0), passes, self.core.by_group)
+        picks = first_of_units(made.at[steps.row], made.group[steps.row], steps, (self.span, self.limit), grown)
+        return steps.row[picks], pa.table([pa.array(each) for each in grown], names=UNITS)

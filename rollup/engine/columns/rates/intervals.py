@@ -51,16 +51,38 @@ def core(at, arrived, left, visible, now, span, limit, running, due, opened, ins
             opened, inserted, removed = True, 0, 0
     return n, running, due, opened, inserted, removed
 """
+_STEPS = """
+def core(come, left, begin, codes, of_rows, group, passes, units, row, change, leaves):
+    n, r, head, place = 0, 0, 0, np.empty(units, np.int64)
+    for c in range(len(come)):
+        while r < len(of_rows) and of_rows[r] == c:
+            place[group[r]] = r if passes[r] else -1
+            r += 1
+        for i in range(come[c] + left[c]):
+            goes = i >= come[c]
+            code = codes[head + i - come[c]] if goes else codes[begin + i]
+            if place[code] >= 0:
+                row[n], change[n], leaves[n] = place[code], c, goes
+                n += 1
+        begin, head = begin + come[c], head + left[c]
+    return n
+"""
 _FIRST_OF_UNITS = """
-def core(at, unit, span, limit, seen, count, since, picks):
-    n = 0
+def core(at, unit, change, leaves, span, limit, seen, count, since, left, picks):
+    n, changed, placed = 0, np.full(len(seen), -1, np.int64), np.empty(len(seen), np.int64)
     for i in range(len(at)):
         u = unit[i]
-        count[u] += 1
-        if not seen[u] or (limit > 0 and count[u] >= limit) or (span > 0 and at[i] - since[u] >= span):
-            seen[u], count[u], since[u] = True, 0, at[i]
-            picks[n] = i
-            n += 1
+        if leaves[i]:
+            left[u] += 1
+        else:
+            count[u] += 1
+        enough = limit > 0 and (count[u] >= limit or left[u] >= limit)
+        if not seen[u] or enough or (span > 0 and at[i] - since[u] >= span):
+            seen[u], count[u], since[u], left[u] = True, 0, at[i], 0
+            if changed[u] != change[i]:
+                changed[u], placed[u] = change[i], n
+                n += 1
+            picks[placed[u]] = i
     return n
 """
 _TOUCHED = """
@@ -132,10 +154,39 @@ def first(moves: Moves, visible: np.ndarray, pace: tuple[int, int], now: int, th
     return picks[:n], Opening(bool(opened), int(due) if begun else None, int(inserted), int(removed))
 
 
-def first_of_units(at: Ints, unit: Ints, pace: tuple[int, int], units: Sequence[np.ndarray]) -> Ints:
-    """The rows that are the first of their unit's interval; `units`, which are changed: seen, rows since, since when."""
+@dataclass(frozen=True)
+class Steps:
+    """Rows of an input that come or leave, one after the other: the row made of each, its change, and whether it leaves."""
+
+    row: Ints
+    change: Ints
+    leaves: np.ndarray
+
+
+def steps_of(made: Made, begin: int, passes: np.ndarray, by_group: bool) -> Steps:
+    """The steps whose rows pass. `by_group`: the row made is that of a group after the change, whatever of the group comes and
+    leaves in it; before the arrivals of `made.codes` stand `begin` rows that are in the window.
+    """
+    if made.moves is None or not by_group:
+        row = np.flatnonzero(passes)
+        change = row if made.moves is None else made.moves.of_rows[row]
+        return Steps(row, change, np.zeros(len(row), bool) if made.sign is None else made.sign[row] < 0)
+    moves, codes = made.moves, made.codes
+    assert codes is not None
+    most = int(moves.come.sum() + moves.left.sum())
+    row, change, leaves = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, bool)
+    n = loop(_STEPS)(
+        moves.come, moves.left, begin, codes, moves.of_rows, made.group, passes, int(codes.max(initial=-1)) + 1, row, change, leaves
+    )  # fmt: skip
+    return Steps(row[:n], change[:n], leaves[:n])
+
+
+def first_of_units(at: Ints, unit: Ints, steps: Steps, pace: tuple[int, int], units: Sequence[np.ndarray]) -> Ints:
+    """The steps that begin an interval of their unit, each at its instant; of several in one change the last, in the place of
+    the first. `units`, which are changed: seen, rows that came since, since when, rows that left since.
+    """
     picks = np.empty(len(at), np.int64)
-    return picks[: loop(_FIRST_OF_UNITS)(at, unit, *pace, *units, picks)]
+    return picks[: loop(_FIRST_OF_UNITS)(at, unit, steps.change, steps.leaves, *pace, *units, picks)]
 
 
 def touched(interval: Ints, unit: Ints, sign: np.ndarray, passes: np.ndarray, units: int) -> tuple[Ints, Ints]:

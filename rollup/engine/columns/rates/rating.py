@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queued import Queued, over_stream
+from rollup.engine.columns.cores.queued import Queued, may_hold, over_stream, queued
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
@@ -32,7 +32,11 @@ def rated(plan: Select, stream: RowType) -> Rated | Firsts | str:
     if grouped and each and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     if mode == "first":
-        return _first(plan, core, pace, grouped)
+        return (
+            _first_of_groups(plan, core, pace, stream)
+            if isinstance(core, Folded) and grouped
+            else _first(plan, core, pace)
+        )
     if mode == "snapshot" and each:
         return "output snapshot of one row a row"
     if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
@@ -65,13 +69,26 @@ def _pace(rate: Rate) -> tuple[int, int] | str:
     return (0, rate.events.value) if rate.events.value > 0 else "output every 0 events"
 
 
-def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int], grouped: bool) -> Firsts | str:
-    """Groups have intervals of their own, and rows that leave a window count in them."""
+def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int]) -> Firsts | str:
+    """Of what is not grouped."""
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    if grouped and isinstance(core, Folded) and (core.window is not None or plan.emitted != "new"):
-        return "output first by groups over a window, or with the remove stream"
     if isinstance(window, TimeBatch):
         return "output first over batches by time"
     if pace[0] and isinstance(window, Time):
         return "output first by time over a window of time"
-    return Firsts(core, *pace, grouped, plan.emitted)
+    return Firsts(core, *pace, False, plan.emitted)
+
+
+def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: RowType) -> Firsts | str:
+    """Groups have intervals of their own, and rows that leave a window count in them."""
+    if plan.emitted != "new":
+        return "output first by groups with the remove stream"
+    window = core.window
+    if isinstance(window, TimeBatch):
+        return "output first over batches by time"
+    if window is None:
+        return Firsts(core, *pace, True, plan.emitted)
+    if not may_hold(window):
+        return "output first by groups over a window of keys"
+    inner = queued(replace(plan, rate=Rate(), emitted="new" if core.by_group else "both"), stream)
+    return inner if isinstance(inner, str) else Firsts(inner, *pace, True, plan.emitted)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.firsts import UNITS, Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, queued_state, table_of
@@ -131,7 +130,7 @@ def _firsts(core: Firsts, kept: Any, outputs: Any, stream: RowType, now: int) ->
     units = [(key[1] if by_group else key, counts) for key, counts in outputs[_UNITS]]
     inner, held = _inner(core.core, kept, stream, now, [key for key, _ in units] if core.grouped else [])
     counts = (outputs[_COUNTS][INSERTED], outputs[_COUNTS][REMOVED]) if core.limit else (0, 0)
-    seen, since = [True] * len(units), [each[2] for _, each in units]
-    table = pa.table({"seen": pa.array(seen, pa.bool_()), "count": np.array([each[0] for _, each in units], np.int64),
-                      "since": np.array(since, np.int64)})  # fmt: skip
+    columns = [[True] * len(units), *([each[place] for _, each in units] for place in (0, 2, 1))]
+    kinds = (pa.bool_(), pa.int64(), pa.int64(), pa.int64())
+    table = pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=UNITS)
     return core.state(inner, Opening(outputs[_OPEN], outputs[_DUE] if core.span else None, *counts), table), held
