@@ -157,6 +157,7 @@ SHAPES = {
         "where a.symbol = b.symbol and b.symbol = c.symbol",
         100,
     ),
+    "levels": Shape("select symbol, volume, sum(price) as s from S#length(1000) group by rollup(symbol, volume)", 100),
     "rate": Shape("select symbol, sum(price) as s from S#length(1000) group by symbol output last every 1 sec", 100),
     "previous": Shape("select symbol, price - prev(1, price) as d from S#length(10)", 100),
     "prior": Shape("select symbol, price - prior(1, price) as d from S", 100),

@@ -113,6 +113,7 @@ class Query:
         self.stream = stream
         self.action = action
         self.folder = Path(stream.options["checkpointLocation"])
+        self.name = self.folder.name
         self.problem: Exception | None = None
         self.id = ""
         self._stop = threading.Event()
