@@ -67,7 +67,8 @@ def _clocked(core: Core) -> bool:
             inner = core
     if not isinstance(inner, Folded):
         return isinstance(core, KeyedTotals)
-    timed = isinstance(inner.window, Time) and (inner.by_group or isinstance(core, Rated))
+    leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
+    timed = isinstance(inner.window, Time) and (inner.by_group or leaving)
     return timed or isinstance(inner.window, TimeBatch)
 
 
