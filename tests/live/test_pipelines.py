@@ -90,6 +90,34 @@ MODULES = {
     + FOLLOWED,
     "heard for a while": "create context C start after 40 msec end after 70 msec; @name('s a') insert into A select k, v from S; "
     "@name('a') select sum(v) as s from A; @name('s') select k from S; @name('while') context C select count(*) as c from A",
+    "merges of one W": "@name('W') create window W#unique(k, n) as S; @name('before') select k from S; "
+    "@name('in') insert into W select * from S(n = 1); " + MERGE + "@name('between') select v from S; "
+    "@name('update') on S(v > 3) as s update W set v = W.v + 1, n = W.n where W.n = s.n; "
+    "@name('delete') on S(n = 2) as s delete from W where W.k = s.k; @name('after') select n from S; " + FOLLOWED,
+    "merges of several": TABLE + "@name('W') create window W#keepall as S; create unique index I on W(k, n); "
+    "@name('V') create window V#length(3) as S; @name('v') select sum(v) as s from V; @name('in') insert into V select * from S(v > 6); "
+    + MERGE
+    + "@name('t') on S as s merge T as t where t.k = s.k when matched then update set v = t.v + s.v "
+    "when not matched then insert select s.k as k, s.v as v, 1 as c; "
+    "@name('merge V') on S(n = 0) as s merge V insert select *; @name('V2') on S(n > 0) as s update V set v = 2.5 where V.k = s.k; "
+    "@name('into') insert into W select * from S(v < 6); @name('all of V') select * from V; " + FOLLOWED,
+    "merges on the way": "@name('W') create window W#length(4) as S; @name('s a') insert into A select k, n, v + 1 as v from S(v > 3); "
+    "@name('s b') insert into W select * from S; @name('of a') on A as a update W set v = a.v where W.k = a.k; "
+    "@name('a') select v from A; @name('a b') insert into B select k, n from A; @name('of b') on B as b delete from W where W.n = b.n; "
+    + FOLLOWED,
+    "asked": TABLE + "@name('W') create window W#unique(k) as S; @name('in') insert into W select * from S(n > 0); "
+    "@name('t') on S(v > 30) as s merge T as t where t.k = s.k when matched then delete "
+    "when not matched then insert select s.k as k, s.v as v, 1 as c; "
+    "@name('ask') on S as s select w.v as v, s.v - w.v as d from W as w where w.k = s.k and w.v > 3; "
+    "@name('ask T') on S(v < 80) as s insert into A select t.v as v, s.v as o from T as t where t.k = s.k; "
+    "@name('all') on S(n = 1) as s select w.k as k, w.v as v from W as w; @name('A') select v, o from A; "
+    "@name('sum') on S as s insert into B select count(*) as c, sum(w.v) as v from W as w where w.n = s.n; @name('B') select c, v from B; "
+    "@name('first') on S as s select w.k as k from W as w order by w.v desc limit 2; "
+    "@name('groups') on S as s select w.n as n, count(*) as c from W as w where w.v > s.v group by w.n having count(*) > 1",
+    "asked after a merge": "@name('W') create window W#keepall as S; @name('in') insert into W select * from S(v < 30); "
+    "@name('before') on S as s select w.v as v from W as w where w.k = s.k; "
+    "@name('update') on S(v > 3) as s update W set v = W.v + 1 where W.k = s.k; "
+    "@name('after') on S as s select w.v as v from W as w where w.k = s.k; @name('last') select k from S; " + FOLLOWED,
     "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
 }
 LATER = "later"
@@ -166,7 +194,6 @@ APART = {
     "a condition of what follows": "create window W#length(3) as S; insert into W select * from S; select sum(v) as s from W(v > 3)",
     "a join": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as x from W as a, S#length(2) as b where a.k = b.k",
-    "a merge among several": "create window W#unique(k, n) as S; " + MERGE + "select * from S",
     "a time among several": "select * from S; select sum(v) as s from S#time(10 msec)",
     "a table beside": "create table T(k string, v double); insert into T select k, v from S; select v from S",
     "a pattern of a route": "insert into A select k, v from S; select v from A; select a.v as v from pattern [every a=A(v > 3)]",

@@ -73,17 +73,7 @@ class MergeInstance(ActionInstance):
 
     def act(self, row: Row) -> None:
         """One event: its rows are found, then all is changed at once."""
-        store, e, filtered = self._store, self.environment, self.plan.where is not None
-        work, rows = _Work(), list[Row]()
-        if not self.plan.always:
-            found = self._by_key.rows(store, (row,), e)
-            rows = [
-                each for each in (store.asked(filtered) if found is None else found) if self._where((row, each), (), e)
-            ]
-        for each in rows:
-            self._first(True, (row, each, each), work)
-        if not rows:
-            self._first(False, (row, None, None), work)
+        store, work = self._store, self.work(row)
         if work.touched:
             delta = store.change(work.coming, work.updates, work.leaving)
             if work.resets:
@@ -93,7 +83,22 @@ class MergeInstance(ActionInstance):
                 delta = Delta([*kept, *reset], [*delta.old, *work.before])
             self.runner.deliver(self.name, Delta([*delta.new, *delta.old], ()) if self.plan.gone_as_new else delta)
 
-    def _first(self, matched: bool, r: Rows, work: _Work) -> None:
+    def work(self, row: Row) -> Work:
+        """What an event asks of the store."""
+        store, e, filtered = self._store, self.environment, self.plan.where is not None
+        work, rows = Work(), list[Row]()
+        if not self.plan.always:
+            found = self._by_key.rows(store, (row,), e)
+            rows = [
+                each for each in (store.asked(filtered) if found is None else found) if self._where((row, each), (), e)
+            ]
+        for each in rows:
+            self._first(True, (row, each, each), work)
+        if not rows:
+            self._first(False, (row, None, None), work)
+        return work
+
+    def _first(self, matched: bool, r: Rows, work: Work) -> None:
         for condition, actions in self._cases[matched]:
             if condition is None or condition(r, (), self.environment):
                 for doing in actions:
@@ -101,7 +106,7 @@ class MergeInstance(ActionInstance):
                 return
 
 
-class _Work:
+class Work:
     """What one event asks of a store."""
 
     __slots__ = ("before", "coming", "leaving", "resets", "updates")
@@ -156,7 +161,7 @@ class _Doing:
         self._sets = [(each.place, compiled(each.value)) for each in sets if isinstance(each, Set)]
         self._resets = [each for each in sets if isinstance(each, Reset)]
 
-    def do(self, r: Rows, work: _Work) -> None:
+    def do(self, r: Rows, work: Work) -> None:
         """For one row of the store, or none."""
         e, row = self._home.environment, r[1]
         seen = r if row is None or not work.updates else (r[0], work.as_updated(row), *r[2:])
@@ -173,7 +178,7 @@ class _Doing:
         elif row is not None:
             self._update(r, row, work)
 
-    def _update(self, r: Rows, row: Row, work: _Work) -> None:
+    def _update(self, r: Rows, row: Row, work: Work) -> None:
         values = work.update_of(row)
         changed = dict(values or {})
         for place, value in self._sets:
@@ -297,6 +302,20 @@ class OnSelectInstance(SelectInstance):
         super().__init__(name, plan.select, where, order)
         self._action, self._by_key = plan, ByKey(plan.select.where, 1)
 
+    @property
+    def asks_of(self) -> str:
+        """The store."""
+        return self._action.store
+
+    @property
+    def deletes(self) -> bool:
+        """Whether what it finds leaves the store."""
+        return self._action.delete
+
+    def found(self, r: Rows) -> Sequence[Row]:
+        """The rows of the store that an event may find."""
+        return self.held_for(1, self._by_key, r)
+
     def changed(self, deltas: dict[int, Delta]) -> None:
         """Each event asks anew; nothing is kept."""
         for row in deltas[0].new if 0 in deltas else ():
@@ -318,7 +337,7 @@ class OnSelectInstance(SelectInstance):
         return self.held(number) if found is None else state.passing(found)
 
     def _asked(self, row: Row) -> None:
-        found = self._passing([(row, each) for each in self.held_for(1, self._by_key, (row,))])
+        found = self._passing([(row, each) for each in self.found((row,))])
         self.kind.clear()
         if found or self.plan.total:
             self.outputs.take(found, ())

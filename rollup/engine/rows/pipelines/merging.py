@@ -46,12 +46,12 @@ def against(plan: Merge, keys: Sequence[int]) -> str | None:
     return None
 
 
-def merging(instance: MergeInstance, store: Table | Told, tape: Tape) -> Take:
-    """A merge against which there is nothing."""
+def merging(
+    instance: MergeInstance, store: Table | NamedWindow, change: Change, several: Take = lambda place, row: False
+) -> Take:
+    """A merge against which there is nothing; `several` takes an event that finds more than one row."""
     plan, e = instance.plan, instance.environment
-    keeps, gone = isinstance(store, Table), 1 if plan.gone_as_new else -1
-    change = _of_table(store, tape, gone) if isinstance(store, Table) else _of_window(store, tape, gone)
-    find = _finding(plan, store if isinstance(store, Table) else store.store, e)
+    keeps, find = isinstance(store, Table), _finding(plan, store, e)
     asked = [
         (
             case.matched,
@@ -65,7 +65,7 @@ def merging(instance: MergeInstance, store: Table | Told, tape: Tape) -> Take:
     def take(place: int, row: Row) -> bool:
         each = find(row)
         if each is MANY:
-            return False
+            return several(place, row)
         for test, do in missing if each is None else there:
             if test is None or test((row, each, each), (), e):
                 do(place, row, each)
@@ -140,8 +140,9 @@ def _reads_updated(expr: Any) -> bool:
     return any(isinstance(each, Field | RowOf) and each.input == 1 for each in walk(expr))
 
 
-def _of_table(table: Table, tape: Tape, gone: int) -> Change:
-    note = tape.note
+def of_table(instance: MergeInstance, table: Table, tape: Tape) -> Change:
+    """The row of a table comes, goes, or is replaced."""
+    note, gone = tape.note, 1 if instance.plan.gone_as_new else -1
 
     def change(place: int, new: Row | None, old: Row | None) -> None:
         if new is not None:
@@ -158,8 +159,10 @@ def _of_table(table: Table, tape: Tape, gone: int) -> Change:
     return change
 
 
-def _of_window(told: Told, tape: Tape, gone: int) -> Change:
+def of_window(instance: MergeInstance, told: Told, tape: Tape) -> Change:
+    """Rows come into a named window and are taken out; who follows it is told at once."""
     exchange, tell, followed, note = told.change, told.tell, bool(told.consumers), tape.note
+    gone = 1 if instance.plan.gone_as_new else -1
 
     def change(place: int, new: Row | None, old: Row | None) -> None:
         delta = exchange(place, () if new is None else (new,), () if old is None else (old,))

@@ -9,7 +9,7 @@ from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
-from rollup.engine.rows.pipelines.merging import against, merging
+from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, inserting, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.plans import Arriving, Finish, Input, Previous, StoreInput, StreamInput
@@ -72,23 +72,28 @@ def _select(instance: SelectInstance, component: Component) -> Planned | None:
 
 def _merge(instance: MergeInstance, component: Component) -> Planned | None:
     plan, tape = instance.plan, Tape(instance.name)
+    store = merged_store(instance, component)
+    if isinstance(store, Table):
+        take = merging(instance, store, of_table(instance, store, tape))
+        return Planned(take, _filtered(plan.trigger), (tape,), (store,))
+    found = window(component, plan.store) if store is not None else None
+    if found is None:
+        return None
+    told, (own, *rest) = found
+    take = merging(instance, told.store, of_window(instance, told, tape))
+    return Planned(take, _filtered(plan.trigger), (own, tape, *rest), (told.store,))
+
+
+def merged_store(instance: MergeInstance, component: Component) -> Store | None:
+    """The store of a merge that does one thing to a row that is found by what it holds; None for another merge."""
+    plan = instance.plan
     if not plain(plan.trigger) or component.context_of(plan.store) is not None:
         return None
     store = component.store(plan.store, component.root)
     keys = store.spec.keys if isinstance(store, Table) else ()
     if against(plan, keys) is not None or not (plan.always or ByKey(plan.where, 1).key(store)[0]):
         return None
-    if isinstance(store, Table):
-        return (
-            Planned(merging(instance, store, tape), _filtered(plan.trigger), (tape,), (store,))
-            if len(store.unique) == 1
-            else None
-        )
-    found = window(component, plan.store)
-    if found is None:
-        return None
-    told, (own, *rest) = found
-    return Planned(merging(instance, told, tape), _filtered(plan.trigger), (own, tape, *rest), (store,))
+    return None if isinstance(store, Table) and len(store.unique) > 1 else store
 
 
 def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | None:

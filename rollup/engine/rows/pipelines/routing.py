@@ -11,16 +11,18 @@ from typing import Any
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.index import Entry, FilterIndex
 from rollup.engine.row import Row, Rows
-from rollup.engine.rows.acting import SplitInstance
+from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SplitInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
-from rollup.engine.rows.pipelines.planning import Planned, alone, here, straight, window
+from rollup.engine.rows.pipelines.acting import Telling, anew, askable, asking, changing, finds_one, newest
+from rollup.engine.rows.pipelines.merging import merging, of_table
+from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.selecting import PerRow, Total
-from rollup.engine.rows.stores.named import Store
+from rollup.engine.rows.stores.named import Store, Table
 from rollup.engine.rows.windows.counted import KeepAll, Length
 
 _MOST = 64
@@ -57,8 +59,11 @@ class _Routes:
     def __init__(self, component: Component) -> None:
         self._component, self._runner = component, component.runner
         self._inserts, self._waiting = Waiting(), Waiting()
+        self._times = list[int]()
+        self._telling = Telling(self._times)
         self._tapes: list[Tape] = []
-        self._stores: dict[str, tuple[Store, Take]] = {}
+        self._windows: dict[str, tuple[Told, Take]] = {}
+        self._stores: dict[str, Store] = {}
         self._streams: dict[str, tuple[Take | None, int] | None] = {}
         """What is done with a row of each, and how many rows that causes at most; None while it is looked at."""
 
@@ -67,9 +72,9 @@ class _Routes:
         take, most = self._of(stream)
         if take is None or most > _CAUSED:
             raise _Apart
-        times, stores = list[int](), tuple(store for store, _ in self._stores.values())
-        whole = _with_what_it_causes(take, self._inserts, self._waiting, times)
-        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), times)
+        whole = _with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
+        stores = tuple(self._stores.values())
+        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:
@@ -87,11 +92,20 @@ class _Routes:
             if not isinstance(entry.receiver, Instance) or id(entry.receiver) in receivers:
                 raise _Apart
             receivers[id(entry.receiver)] = entry.receiver
+        for each in receivers.values():
+            if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
+                self._window(each.plan.store)  # says what changes before who has changed it
         tapes = [Tape(each.name) for each in receivers.values()]
         self._tapes += tapes  # they deliver before those who hear what they insert
+        changed = False
         for entry, tape in zip(entries, tapes, strict=True):
-            takes[entry], causes = self._hearing(entry, tape)
+            hearing, causes = self._hearing(entry, tape)
             most += causes
+            changes = takes and isinstance(entry.receiver, MergeInstance)
+            takes[entry] = anew(hearing, self._times) if changes else hearing
+            if changed and not changes:
+                takes[entry] = newest(hearing, self._times)
+            changed = changed or changes
         made = self._streams[stream] = (_told(index, takes) if takes else None, most)
         return made
 
@@ -102,8 +116,34 @@ class _Routes:
                 return self._select(instance, tape)
             case SplitInstance() as instance if here(instance, self._component):
                 return self._split(instance, tape)
+            case MergeInstance() as instance if here(instance, self._component):
+                return self._merge(instance, tape)
+            case OnSelectInstance() as instance if here(instance, self._component):
+                return self._ask(instance, tape)
             case _:
                 raise _Apart
+
+    def _merge(self, instance: MergeInstance, tape: Tape) -> tuple[Take, int]:
+        store = merged_store(instance, self._component)
+        if store is None:
+            raise _Apart
+        if isinstance(store, Table):
+            return merging(instance, store, of_table(instance, store, tape)), 0
+        told, _ = self._window(store.name)
+        return changing(instance, told, tape, self._telling), 1
+
+    def _ask(self, instance: OnSelectInstance, tape: Tape) -> tuple[Take, int]:
+        plan = instance.plan
+        if not askable(instance):
+            raise _Apart
+        store = self._store(instance.asks_of)
+        if plan.target is None:
+            return asking(instance, store, tape, None), 0
+        if not finds_one(instance, store) or not plan.target.arriving or plan.target.leaving:
+            raise _Apart  # nobody knows how many rows there will be
+        put, most = self._into(plan.target.name)
+        of, make = plan.target.of, instance.runner.row
+        return asking(instance, store, tape, put and (lambda values: put(make(of(values))))), most
 
     def _select(self, instance: SelectInstance, tape: Tape) -> tuple[Take, int]:
         plan = instance.plan
@@ -142,15 +182,26 @@ class _Routes:
         if target not in self._component.stores:
             take, most = self._of(target)
             return (None if take is None else _putting(self._waiting, take)), most
-        known = self._stores.get(target)
+        return _putting(self._inserts, self._window(target)[1]), 1
+
+    def _store(self, name: str) -> Store:
+        """A store that is one for all."""
+        if self._component.context_of(name) is not None:
+            raise _Apart
+        return self._stores.setdefault(name, self._component.store(name, self._component.root))
+
+    def _window(self, name: str) -> tuple[Told, Take]:
+        """A named window with all who follow it, and how a row comes into it."""
+        known = self._windows.get(name)
         if known is None:
-            found = window(self._component, target)
+            found = window(self._component, name)
             if found is None:
                 raise _Apart
             told, tapes = found
             self._tapes += tapes
-            known = self._stores[target] = told.store, _entering(told)
-        return _putting(self._inserts, known[1]), 1
+            self._stores[name] = told.store
+            known = self._windows[name] = told, _entering(told, self._telling)
+        return known
 
 
 def _putting(waiting: Waiting, take: Take) -> Put:
@@ -180,17 +231,23 @@ def _told(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
     return all_of_them
 
 
-def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, times: list[int]) -> Take:
+def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:
     """An event, then what it has put on its way until nothing more is; each row has a place, for its deliveries are its own."""
+    changed, tell = telling.waiting, telling.now
 
     def whole(place: int, row: Row) -> bool:
         try:
             take(place, row)
+            if changed and not inserts:
+                tell()
             while queue := inserts or waiting:
                 work, each = queue.popleft()
                 times.append(times[place])
                 work(len(times) - 1, each)
+                if changed:
+                    tell()
         except BaseException:  # what still waits when something was refused is dropped
+            changed.clear()
             inserts.clear()
             waiting.clear()
             raise
@@ -239,13 +296,15 @@ def _splitting(
     return take
 
 
-def _entering(into: Told) -> Take:
-    """A row into a named window, and all who follow it."""
-    followed = bool(into.consumers)
+def _entering(into: Told, telling: Telling) -> Take:
+    """A row into a named window, and all who follow it, unless others are told before them."""
+    followed, waiting = bool(into.consumers), telling.waiting
 
     def take(place: int, row: Row) -> bool:
         delta = into.change(place, (row,), ())
-        if followed:
+        if waiting:
+            telling.later(into, delta)
+        elif followed:
             into.tell(place, delta)
         return True
 

@@ -11,6 +11,7 @@ from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import planned
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.stores.named import NamedWindow
 
 
 class Pipelines:
@@ -27,7 +28,8 @@ class Pipelines:
         known = self._known.get(stream)
         if known is None or known[0] != stamp or (known[1] is not None and not known[1].holds):
             known = self._known[stream] = (stamp, self._made(stream))
-        return known[1]
+        pipeline = known[1]
+        return None if pipeline is not None and pipeline.behind else pipeline
 
     def _made(self, stream: str) -> Pipeline | None:
         plan = planned(self._component, stream)
@@ -75,6 +77,11 @@ class Pipeline:
                 runner.route(self._stream, row)
                 until = timers.quiet_until
         return True
+
+    @property
+    def behind(self) -> bool:
+        """Whether an event that was refused has left a change that followers do not know, which the next one brings them."""
+        return any(isinstance(store, NamedWindow) and store.untold for store in self._plan.stores)
 
     @property
     def holds(self) -> bool:

@@ -228,11 +228,16 @@ class NamedWindow(Store):
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
+        asked = self.asked_for(coming, updates, leaving)
+        self._moved(Delta(*self.exchanged(*asked[:2])))
+        return asked
+
+    def asked_for(self, coming: Sequence[Row], updates: Updates, leaving: Sequence[Row]) -> Delta:
+        """The rows that come and those that are taken out, updated ones among both."""
         old, new = [*leaving], [*coming]
         for row, values in updates:
             old.append(row)
             new.append(self.row(updated(row, values)))
-        self._moved(Delta(*self.exchanged(new, old)))
         return Delta(new, old)
 
     def exchanged(self, new: Sequence[Row], old: Sequence[Row]) -> Change:
@@ -282,13 +287,24 @@ class NamedWindow(Store):
             self.runner.tell_later(self._tell)
 
     def _tell(self) -> None:
-        """All that one event has changed is one change to a consumer."""
+        if self._untold:
+            delta = self.told_now()
+            for consumer, number in list(self.consumers):
+                consumer.followed(number, delta)
+
+    def tell_later(self, delta: Delta) -> None:
+        """Consumers do not know of a change until `told_now`."""
+        self._untold.append(delta)
+
+    @property
+    def untold(self) -> bool:
+        """Whether consumers do not know all."""
+        return bool(self._untold)
+
+    def told_now(self) -> Delta:
+        """What consumers do not know yet, and know from now on: all that one event has changed is one change to them."""
         told, self._untold = self._untold, []
-        if not told:
-            return
-        delta = told[0] if len(told) == 1 else together(told)
-        for consumer, number in list(self.consumers):
-            consumer.followed(number, delta)
+        return told[0] if len(told) == 1 else together(told)
 
     def kept(self) -> Any:
         """The window."""

@@ -1,0 +1,169 @@
+"""What an event does to a named window, or asks of one or of a table, beside others that hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollup.engine.compiling import predicate, row_key
+from rollup.engine.row import Row, Rows, delta_of
+from rollup.engine.rows.acting import MergeInstance, OnSelectInstance
+from rollup.engine.rows.instance import plain
+from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.pipelines.merging import merging
+from rollup.engine.rows.pipelines.steps import Take, Told
+from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.plans import Finish, StoreInput
+from rollup.engine.rows.selects.projecting import ValuesOf
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.selecting import PerRow
+from rollup.engine.rows.stores.named import Change as Changed
+from rollup.engine.rows.stores.named import NamedWindow, Store, Table
+
+
+class Telling:
+    """Named windows that an event has changed, whose followers are told when all have heard of the event."""
+
+    def __init__(self, times: list[int]) -> None:
+        self.waiting: list[Told] = []
+        self._times = times
+
+    def later(self, told: Told, delta: Changed) -> None:
+        """Those who follow a window do not know of a change yet."""
+        told.store.tell_later(delta_of(delta))
+        self.waiting.append(told)
+
+    def now(self) -> None:
+        """They are told: of each window all that has changed, as one change with a place of its own."""
+        times = self._times
+        for told in self.waiting:
+            if told.store.untold:
+                times.append(times[-1])
+                told.tell(len(times) - 1, told.store.told_now())
+        self.waiting.clear()
+
+
+def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) -> Take:
+    """A merge into a named window, be it of several rows; those who follow hear of it later."""
+    gone, note, exchange, later = 1 if instance.plan.gone_as_new else -1, tape.note, told.change, telling.later
+
+    def change(place: int, new: Row | None, old: Row | None) -> None:
+        delta = exchange(place, () if new is None else (new,), () if old is None else (old,))
+        if new is not None:
+            note((place, 1, new.values))
+        if old is not None:
+            note((place, gone, old.values))
+        later(told, delta)
+
+    def several(place: int, row: Row) -> bool:
+        work = instance.work(row)
+        if work.touched:
+            new, old, _ = told.store.asked_for(work.coming, work.updates, work.leaving)
+            delta = exchange(place, new, old)
+            for each in new:
+                note((place, 1, each.values))
+            for each in old:
+                note((place, gone, each.values))
+            later(told, delta)
+        return True
+
+    return merging(instance, told.store, change, several)
+
+
+def anew(take: Take, times: list[int]) -> Take:
+    """An event as one with a place of its own, since its deliveries stand after those of others."""
+
+    def taken(_: int, row: Row) -> bool:
+        times.append(times[-1])
+        return take(len(times) - 1, row)
+
+    return taken
+
+
+def newest(take: Take, times: list[int]) -> Take:
+    """An event at the newest place, which one who has heard of it has made."""
+    return lambda _, row: take(len(times) - 1, row)
+
+
+def askable(instance: OnSelectInstance) -> bool:
+    """Whether what an event finds leaves with it, and nothing else happens."""
+    plan = instance.plan
+    if instance.deletes or not plain(plan.inputs[0]) or plan.inputs[1] != StoreInput(instance.asks_of, follow=False):
+        return False
+    if plan.lookups or plan.own_inputs or plan.into is not None or plan.emitted != "new":
+        return False
+    return plan.rate == Rate() and instance.outputs.direct
+
+
+def finds_one(instance: OnSelectInstance, store: Store) -> bool:
+    """Whether an event finds a row at most, or makes one."""
+    places = ByKey(instance.plan.where, 1).key(store)[0]
+    sole = isinstance(store, Table) or (isinstance(store, NamedWindow) and store.finder(places) is store.window)
+    return instance.plan.total or (bool(places) and sole)
+
+
+def asking(instance: OnSelectInstance, store: Store, tape: Tape, put: Callable[[Values], None] | None) -> Take:
+    """A select on an event; `put`: where its rows go."""
+    plan, kind, e, note = instance.plan, instance.kind, instance.environment, tape.note
+    find, where = _finding(instance, store), predicate(plan.where)
+    if isinstance(kind, PerRow) and kind.values_of is not None and plan.finish == Finish():
+        return _each(instance, kind.values_of, find, tape, put)
+
+    def take(place: int, row: Row) -> bool:
+        e.arriving = True
+        found: list[Rows] = [r for other in find(row) if where(r := (row, other), (), e)]
+        if found or plan.total:
+            kind.clear()
+            new = instance.finished([change.out for change in instance.outputs.update(found, ()).new])
+            kind.clear()
+            for each in new:
+                if put is not None:
+                    put(each.values)
+                note((place, 1, each.values))
+        return True
+
+    return take
+
+
+def _each(
+    instance: OnSelectInstance,
+    values_of: ValuesOf,
+    find: Callable[[Row], Sequence[Row]],
+    tape: Tape,
+    put: Callable[[Values], None] | None,
+) -> Take:
+    """A row for each that is found."""
+    e, note, where = instance.environment, tape.note, predicate(instance.plan.where)
+
+    def take(place: int, row: Row) -> bool:
+        found, shown = find(row), list[Values]()
+        e.arriving = True
+        for other in found:
+            r = (row, other)
+            if where(r, (), e) and (values := values_of(None, r)) is not None:
+                shown.append(values)
+        for values in shown:
+            if put is not None:
+                put(values)
+            note((place, 1, values))
+        return True
+
+    return take
+
+
+def _finding(instance: OnSelectInstance, store: Store) -> Callable[[Row], Sequence[Row]]:
+    """The rows that an event may find."""
+    e = instance.environment
+    places, exprs, _ = ByKey(instance.plan.where, 1).key(store)
+    if not places or not isinstance(store, Table | NamedWindow):
+        return lambda row: instance.found((row,))
+    sole: Callable[[Any], Any] = store.find if isinstance(store, Table) else store.finder(places).sole
+    key = row_key(exprs)(e)
+
+    def found(row: Row) -> Sequence[Row]:
+        other = sole(key(row))
+        if other is None:
+            return ()
+        return (other,) if isinstance(other, Row) else instance.found((row,))
+
+    return found
