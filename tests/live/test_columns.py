@@ -187,12 +187,31 @@ COVERED = {
     "best into T": "insert into T select symbol, price as p, volume as v from S#length_batch(3) order by price desc limit 2",
     "different last": "select distinct symbol, volume from S output last every 20 msec limit 2",
     "first in order": "select symbol, price from S output first every 3 events order by price",
+    "most ever": "select symbol, maxever(price) as m, minever(volume) as n, lastever(volume) as v from S group by symbol",
+    "firsts ever": "select firstever(price) as f, minever(price) as m from S#keepall group by symbol output last every 3 events",
+    "ever of each": "context C select maxever(price) as m, firstever(volume) as v from S",
+    "ends": "select symbol, first(price) as f, last(volume) as l, first(price, 1) as g from S#length(3) group by symbol",
+    "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
+    "ends of batch": "select symbol, last(price, 1) as l from S#length_batch(3) group by symbol",
+    "ends of sort": "select first(price) as f, last(price) as l from S#sort(3, volume desc)",
+    "medians": "select irstream symbol, median(price) as m, median(volume) as n from S#length(4) group by symbol",
+    "median in time": "select median(price) as m, avedev(price) as a from S#time(30 msec) having count(*) != 2",
+    "distances": "select symbol, avedev(price) as a, stddev(price) as d from S#length(5) group by symbol "
+    "output last every 20 msec",
+    "distances of batch": "select avedev(volume) as a, median(volume) as m from S#time_batch(20 msec)",
+    "median of each": "context C select median(price) as m, last(price) as l, count(distinct volume) as n from S#length(3)",
+    "kinds": "select symbol, count(distinct volume) as n, sum(distinct price) as s from S#length(4) group by symbol",
+    "kinds in time": "select irstream avg(distinct volume) as a, stddev(distinct price) as d from S#time(30 msec) "
+    "output every 20 msec",
+    "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
-    "T at last": "select last(v) as v from T#length(2)",
-    "T into V": "insert into V select symbol, median(p) as m from T#length(3)",
-    "last": "select median(price) as m, last(volume) as v from S#length(2)",
+    "T at last": "select window(v) as v from T#length(2)",
+    "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
+    "last": "select nth(price, 1) as m, last(symbol) as v from S#length(2)",
+    "ever in window": "select symbol, maxever(price) as m from S#length(2) group by symbol",
+    "counted ever": "select irstream symbol, countever(*) as n from S#length(2) group by symbol",
     "removed": "select irstream symbol from S#length(1) where volume > -100",
 }
 SEVERAL = [
@@ -249,6 +268,13 @@ SEVERAL = [
     ["time batch earlier", "earlier ever"],
     ["earlier into T", "previous into U", "of T", "of U"],
     ["batch last", "batch all", "batch total last", "batch there"],
+    ["most ever", "firsts ever", "ever in window"],
+    ["ends", "ends in time", "ends of batch", "ends of sort"],
+    ["medians", "median in time", "removed"],
+    ["distances", "distances of batch", "counted ever"],
+    ["kinds", "kinds in time", "kinds of keys", "removed"],
+    ["ever of each"],
+    ["median of each"],
 ]
 
 row = st.fixed_dictionaries(
@@ -409,12 +435,12 @@ def test_a_statement_on_rows_that_inserts_later_makes_the_events_of_its_stream_c
     engines = [_deployed(["grouped", "a"], 1), _deployed(["grouped", "a"], None)]
     for engine in engines:
         engine.send("S", _events(3))
-        engine.deploy("insert into S select symbol, median(p) as price, 7 as volume from T", "x")
+        engine.deploy("insert into S select symbol, nth(p, 1) as price, 7 as volume from T#length(2)", "x")
         engine.send("T", {"symbol": "a", "p": 2.0})
         engine.send("S", _events(2))
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate median"
+    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate nth"
 
 
 def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:

@@ -5,7 +5,8 @@ The lines are Python over the names of the slots (`{n}`, `{total}` …) and the 
 name is in it. A slot's `start` is a Python expression. Nulls do not enter where `skips` is true. `leave` None: values
 never leave (the *ever* functions); a window then refuses the aggregate, or keeps it growing where the language says so.
 `merge` adds another state, whose slots are `{o_n}` …; it is a commutative monoid (tests/engine/test_aggregate_laws.py).
-`beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
+`at`: the value is the second argument of the row that stands at that place among those that are in, from the first on or, below
+0, from the last; the first argument says which row it is. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
 
 `kept` is the same function where rows of tables are merged, as SQL trees: a rollup keeps its partials. A test holds
 both forms equal (tests/aggregation/test_kept_laws.py).
@@ -57,3 +58,4 @@ class Aggregate:
     objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     kept: Kept | None = None
     beyond: str | None = None
+    at: int | None = None

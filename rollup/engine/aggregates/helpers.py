@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import takewhile
+from operator import add
 from typing import Any
 
 from sortedcontainers import SortedList
@@ -37,8 +39,10 @@ def mean_deviation(values: Sequence[float]) -> float | None:
     """The mean distance from the mean."""
     if not values:
         return None
-    center = sum(values) / len(values)
-    return sum(abs(value - center) for value in values) / len(values)
+    center = reduce(add, values) / len(values)
+    return reduce(add, (abs(value - center) for value in values)) / len(
+        values
+    )  # `sum` is another one from Python 3.12 on
 
 
 def moments_without(n: int, center: float, m2: float, x: float) -> tuple[int, float, float]:

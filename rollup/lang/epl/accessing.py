@@ -100,16 +100,18 @@ def _list(types: Sequence[DataType]) -> DataType:
 
 def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     """`first`, `last`, `nth` at a place, or `window`; `joined`: of one stream of a join, each row of it once."""
-    rows = "held({rows})" if joined else "{rows}"
+    rows, at = "held({rows})" if joined else "{rows}", None
     if name == "window":
         value, result = f"list({rows}.values()) or None", _list
     else:
-        value, result = f"value_at({rows}, {place if name == 'first' else -1 - place})", _second
+        at = place if name == "first" else -1 - place
+        value, result = f"value_at({rows}, {at})", _second
     if joined:
         enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
         return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2), objects=LINES)
     enter = f"if {{y}} is not None: {_ENTER}" if name == "nth" else _ENTER
-    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2), objects=LINES)
+    at = None if name == "nth" else at
+    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2), objects=LINES, at=at)
 
 
 LEAVING = Aggregate(

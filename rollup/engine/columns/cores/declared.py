@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,36 +13,51 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
+from rollup.engine.columns.cores.holding import TREE, Different, Extreme, Holding, Ordered, Queue, merged
+from rollup.engine.columns.cores.slots import EVER, Slot, ever, slots_of
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
+from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr
-from rollup.engine.folding import AggregateCall, Fold
+from rollup.engine.folding import AggregateCall, Fold, Group, enter_distinct
+from rollup.engine.reals import orderable
 from rollup.engine.types import Kind
 
+Held = Literal["nothing", "rows", "queue"]
+"""What a core holds of the rows of a window: nothing; rows, which leave in any order; or in the order in which they came."""
 _SUMS = (known.SUM.name, known.AVG.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
-_EXTREMES = {
-    known.MIN.name: "({x} > {y} or {x} != {x} and {y} == {y})",
-    known.MAX.name: "({x} <= {y} or {y} != {y})",
-}
-"""When an earlier value `x` can never be the answer again behind a later `y`; NaN is above all numbers."""
+_EXTREMES = (known.MIN.name, known.MAX.name)
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
+_ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
+_NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
 
 
-def uncountable(call: AggregateCall, oldest_first: bool = False) -> str | None:
-    """The first reason why a call cannot be part of a loop; `oldest_first`: rows leave in the order in which they came."""
-    name, given = call.aggregate.name, first(against(arg) or wide(arg) for arg in call.args)
-    if name in _EXTREMES and oldest_first and not call.distinct and call.where is None:
-        kind = call.args[0].type
-        return given if kind.kind in (Kind.DOUBLE, Kind.INT) else f"{name} of {kind}"
-    if name not in (*_SUMS, *_MOMENTS, *_COUNTS):
+def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
+    """The first reason why a call cannot be part of a loop over what is held."""
+    name, args = call.aggregate.name, arguments_of(call)
+    if call.where is not None:
+        return "an aggregate with a filter"
+    if call.distinct and (name not in (*_SUMS, *_MOMENTS, *_COUNTS) or held == "nothing"):
+        return f"{name} of different values"
+    kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
+    if name in (known.COUNT_EVER.name, *EVER) and held != "nothing":  # when an emptied group is forgotten would show
+        return f"the aggregate {name} over a window"
+    if name in _COUNTS:
+        wanted = _NUMBERS if call.distinct else tuple(Kind)
+    elif name in _MOMENTS:
+        wanted = (Kind.DOUBLE,)
+    elif name in EVER or (call.aggregate.at is not None and held != "nothing"):
+        wanted = _NUMBERS
+    elif name not in _SUMS and not (name in (*_EXTREMES, *_ORDERED) and held == "queue"):
         return f"the aggregate {name}"
-    if call.distinct or call.where is not None:
-        return "an aggregate of different values, or with a filter"
-    kinds = {arg.type.kind for arg in call.args}
-    whole = name in _SUMS and kinds <= {Kind.DOUBLE, Kind.INT}  # sums of longs may leave 64 bits
-    if not whole and name not in _COUNTS and kinds != {Kind.DOUBLE}:
-        return f"{name} of {call.args[0].type}"
-    return given
+    if not kinds <= {*wanted}:  # of longs sums may leave 64 bits
+        return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"
+    return first(against(arg) or wide(arg) for arg in args)
+
+
+def arguments_of(call: AggregateCall) -> tuple[Expr, ...]:
+    """The arguments that are values: what tells the rows of a window apart is none."""
+    return call.args if call.aggregate.at is None else call.args[1:]
 
 
 @dataclass(frozen=True)
@@ -54,30 +69,47 @@ class Lines:
     @cached_property
     def arguments(self) -> tuple[Expr, ...]:
         """The different arguments of the calls."""
-        return tuple(dict.fromkeys(arg for call in self.calls for arg in call.args))
+        return tuple(dict.fromkeys(arg for call in self.calls for arg in arguments_of(call)))
+
+    def _at(self, call: AggregateCall) -> int | None:
+        """Which argument is a call's."""
+        found = arguments_of(call)
+        return self.arguments.index(found[0]) if found else None
 
     @cached_property
-    def slots(self) -> tuple[tuple[str, str, bool], ...]:
-        """Each slot: its array, its start, whether it holds doubles."""
+    def _begins(self) -> list[int]:
+        """Where the slots of each call begin in a group of the row executor."""
+        widths = [len(call.aggregate.slots) + call.distinct for call in self.calls]
+        return [sum(widths[:place]) for place in range(len(widths))]
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """What is kept of a group from step to step."""
+        found = zip(self.calls, self._begins, strict=True)
         return tuple(
-            (f"g{place}_{name}", start, name not in ("n",) and self._double(call))
-            for place, call in enumerate(self.calls)
-            for name, start in call.aggregate.slots.items()
-            if call.aggregate.name not in _EXTREMES
+            slot
+            for place, (call, begin) in enumerate(found)
+            if self._structure(call) is None or call.distinct
+            for slot in slots_of(place, call, begin, self._double(call))
         )
 
-    @cached_property
-    def slot_places(self) -> list[int]:
-        """Where each of these slots stands in a group of the row executor."""
-        calls = [call for call in self.calls for _ in call.aggregate.slots]
-        return [place for place, call in enumerate(calls) if call.aggregate.name not in _EXTREMES]
+    def _structure(self, call: AggregateCall) -> Holding | None:
+        """What a loop holds for a call."""
+        name, at = call.aggregate.name, self._at(call)
+        if call.aggregate.at is not None:
+            return Queue()
+        if at is None:
+            return None
+        if call.distinct:
+            return Different(at)
+        if name in _EXTREMES:
+            return Extreme(at, name)
+        return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
 
     @cached_property
-    def extremes(self) -> dict[int, int]:
-        """The place of the values of a least or greatest in a group of the row executor, and its argument."""
-        calls = [call for call in self.calls for _ in call.aggregate.slots]
-        found = ((place, call) for place, call in enumerate(calls) if call.aggregate.name in _EXTREMES)
-        return {place: self.arguments.index(call.args[0]) for place, call in found}
+    def held(self) -> list[Holding]:
+        """What a loop holds of the rows of the window."""
+        return merged([found for call in self.calls if (found := self._structure(call)) is not None])
 
     @cached_property
     def fold(self) -> Fold:
@@ -85,66 +117,84 @@ class Lines:
         return Fold(self.calls)
 
     def _double(self, call: AggregateCall) -> bool:
-        return call.aggregate.name not in (*_COUNTS,) and call.args[0].type.kind is Kind.DOUBLE
+        return call.aggregate.name not in _COUNTS and arguments_of(call)[0].type.kind is Kind.DOUBLE
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of arguments, slots and results, as parameters of a loop."""
+        """The names of arguments, slots and results, as parameters of a loop, and the functions before it."""
         given = [f"x{i}, v{i}" for i in range(len(self.arguments))]
+        given += [each.extra for each in self.held if isinstance(each, Different | Ordered)]
         results = [f"r{i}, ok{i}" for i in range(len(self.calls))]
-        return {"given": "".join(f"{n}, " for n in given), "slots": "".join(f"{n}, " for n, _, _ in self.slots),
+        return {"given": "".join(f"{n}, " for n in given), "slots": "".join(f"{slot.name}, " for slot in self.slots),
                 "results": "".join(f"{n}, " for n in results)}  # fmt: skip
+
+    @property
+    def functions(self) -> str:
+        """The functions that stand before a loop."""
+        return TREE if any(isinstance(each, Ordered) for each in self.held) else ""
 
     def change(self, direction: str, row: str) -> list[str]:
         """The lines by which the row at `row` enters or leaves group `k`."""
-        lines: list[str] = []
+        enters = direction == "enter"
+        lines = [line for each in self.held for line in (each.enter(row) if enters else each.leave(row))]
         for place, call in enumerate(self.calls):
-            text = call.aggregate.enter if direction == "enter" else call.aggregate.leave
-            if text is None:
+            at, text = self._at(call), call.aggregate.enter if enters else call.aggregate.leave
+            if text is None or (self._structure(call) is not None and not call.distinct):
                 continue
-            at = self.arguments.index(call.args[0]) if call.args else None
-            if call.aggregate.name in _EXTREMES:
-                lines += (_entering if direction == "enter" else _leaving)(place, at, row, call.aggregate.name)
+            if call.aggregate.name in EVER:
+                lines += ever(call, place, f"x{at}[{row}]", f"v{at}[{row}]")
                 continue
             body = text.format(**self._named(place), x=f"x{at}[{row}]")
-            lines += [body] if at is None else [f"if v{at}[{row}]:", f"    {body}"]
+            asked = f"fresh{at}" if call.distinct else f"v{at}[{row}]"
+            lines += [body] if at is None else [f"if {asked}:", f"    {body}"]
         return lines
 
     def prologue(self) -> list[str]:
-        """The lines that put the rows of the window in line, where a least or greatest is asked for."""
-        found = [place for place, call in enumerate(self.calls) if call.aggregate.name in _EXTREMES]
-        lines: list[str] = []
-        for place in found:
-            lines += [f"m{place}_{end} = np.full(len(rows), -1, np.int64)" for end in ("front", "back")]
-            lines += [f"m{place}_{way} = np.full(len(codes), -1, np.int64)" for way in ("next", "prev")]
-        if found:
+        """The lines that make what the loop holds of the rows of the window."""
+        lines = [line for each in self.held for line in each.begin()]
+        if self.held:
             lines += ["for i in range(old):", "    k = codes[i]"]
-        for place in found:
-            at = self.arguments.index(self.calls[place].args[0])
-            lines += [f"    {line}" for line in _entering(place, at, "i", self.calls[place].aggregate.name)]
-        return lines
+        return [*lines, *(f"    {line}" for each in self.held for line in each.enter("i"))]
 
     def forget(self) -> list[str]:
         """The lines by which group `k` becomes as at the beginning."""
-        return [f"{name}[k] = {start}" for name, start, _ in self.slots]
+        return [f"{slot.name}[k] = {slot.start}" for slot in self.slots]
 
     def value(self, row: str = "n") -> list[str]:
         """The lines that write the values of group `k` as a row of the results."""
-        lines: list[str] = []
-        for place, call in enumerate(self.calls):
-            if call.aggregate.name in _EXTREMES:
-                at = self.arguments.index(call.args[0])
-                lines += [f"ok{place}[{row}] = m{place}_front[k] >= 0", f"if ok{place}[{row}]:"]
-                lines += [f"    r{place}[{row}] = x{at}[m{place}_front[k]]"]
-                continue
-            text = call.aggregate.value.format(**self._named(place))
-            value, _, condition = text.removesuffix(" else None").partition(" if ")
-            if value.startswith("mean("):
-                total, _, count = value[5:-1].partition(", ")
-                value = f"{total} / {count}" if self._double(call) else f"mean_of_whole({total}, {count})"
-            lines.append(f"ok{place}[{row}] = {f'({condition}) != 0' if condition else 'True'}")
-            lines += [f"if ok{place}[{row}]:", f"    r{place}[{row}] = {value}"]
-        return lines
+        return [line for place, call in enumerate(self.calls) for line in self._value(place, call, row)]
+
+    def _value(self, place: int, call: AggregateCall, row: str) -> list[str]:
+        structure, at = None if call.distinct else self._structure(call), self._at(call)
+        match structure:
+            case Extreme():
+                return structure.value(place, row)
+            case Queue():
+                assert at is not None and call.aggregate.at is not None
+                return structure.value(place, row, at, call.aggregate.at)
+            case Ordered(linked=True):
+                return structure.mean_distance(place, row, self._double(call))
+            case Ordered():
+                return structure.middle(place, row)
+            case _:
+                return self._of_slots(place, call, row)
+
+    def _of_slots(self, place: int, call: AggregateCall, row: str) -> list[str]:
+        if call.aggregate.name in EVER:
+            value = next(
+                slot.name for slot in self.slots if slot.name.startswith(f"g{place}_") and slot.part == "value"
+            )
+            return [f"ok{place}[{row}], r{place}[{row}] = g{place}_known[k], {value}[k]"]
+        text = call.aggregate.value.format(**self._named(place))
+        value, _, condition = text.removesuffix(" else None").partition(" if ")
+        if value.startswith("mean("):
+            total, _, count = value[5:-1].partition(", ")
+            value = f"{total} / {count}" if self._double(call) else f"mean_of_whole({total}, {count})"
+        return [
+            f"ok{place}[{row}] = {f'({condition}) != 0' if condition else 'True'}",
+            f"if ok{place}[{row}]:",
+            f"    r{place}[{row}] = {value}",
+        ]
 
     def _named(self, place: int) -> dict[str, str]:
         return {name: f"g{place}_{name}[k]" for name in self.calls[place].aggregate.slots}
@@ -173,15 +223,49 @@ class Lines:
             for kind in (pa.float64() if argument.type.kind is Kind.DOUBLE else pa.int64(), pa.bool_())
         ]
 
+    def arranged(self, given: Sequence[np.ndarray], codes: Ints) -> list[np.ndarray]:
+        """The arguments of all rows, with what else the loop is given of them; `codes`: the groups of the rows."""
+        more = [each for each in self.held if isinstance(each, Different | Ordered)]
+        return [*given, *(each.array(given[2 * each.at], codes) for each in more)]
+
     def slot_types(self) -> list[pa.DataType]:
         """The columns that keep the slots."""
-        return [pa.float64() if double else pa.int64() for _, _, double in self.slots]
+        return [slot.type for slot in self.slots]
+
+    def slots_in(self, groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """The values of these columns, from groups of the row executor."""
+        return [[slot.of(group) for group in groups] for slot in self.slots]
+
+    def group(self, slots: Sequence[Any]) -> Group:
+        """A group of the row executor, from a row of these columns; what is held of rows is not in it yet."""
+        group = self.fold.start()
+        for slot, value in zip(self.slots, slots, strict=True):
+            slot.put(group, value)
+        return group
+
+    def hold(self, groups: Sequence[Group], held: pa.Table) -> None:
+        """The rows that are held, with their group and arguments, enter such groups."""
+        numbers = held.column("group").to_pylist()
+        for call, begin in zip(self.calls, self._begins, strict=True):
+            if self._structure(call) is None:
+                continue
+            at = self._at(call)
+            values, there = (held.column(f"given{2 * (at or 0) + place}").to_pylist() for place in range(2))
+            place = begin + len(call.aggregate.slots) if call.distinct else begin
+            for row, (number, value, exists) in enumerate(zip(numbers, values, there, strict=True)):
+                inside: Any = groups[number][place]
+                if call.aggregate.at is not None:
+                    inside[row] = value if exists else None
+                elif exists and call.distinct:
+                    enter_distinct(inside, value)
+                elif exists:
+                    inside.add(orderable(value))
 
     def grown(self, slots: Sequence[pa.ChunkedArray], groups: int) -> list[np.ndarray]:
         """The slots in arrays of their own, with room for more groups."""
         out: list[np.ndarray] = []
-        for (_, start, double), column in zip(self.slots, slots, strict=True):
-            array = np.full(groups, float(start) if double else int(float(start)), np.float64 if double else np.int64)
+        for slot, column in zip(self.slots, slots, strict=True):
+            array = np.zeros(groups, slot.dtype)
             array[: len(column)] = column.to_numpy()
             out.append(array)
         return out
@@ -210,35 +294,6 @@ class Lines:
 
 
 def _column(call: AggregateCall) -> pa.DataType | None:
-    """The type of a result: a least or greatest is a value that was there, a sum may be wider than its type says."""
-    return arrow(call.type) if call.aggregate.name in _EXTREMES else None
-
-
-def _entering(place: int, at: int | None, row: str, name: str) -> list[str]:
-    """A value joins the line of those that may still be the least or greatest of group `k`: what it beats goes."""
-    line = f"m{place}"
-    beaten = _EXTREMES[name].format(x=f"x{at}[{line}_back[k]]", y=f"x{at}[{row}]")
-    return [
-        f"if v{at}[{row}]:",
-        f"    while {line}_back[k] >= 0 and {beaten}:",
-        f"        {line}_back[k] = {line}_prev[{line}_back[k]]",
-        f"    {line}_prev[{row}], {line}_next[{row}] = {line}_back[k], -1",
-        f"    if {line}_back[k] < 0:",
-        f"        {line}_front[k] = {row}",
-        "    else:",
-        f"        {line}_next[{line}_back[k]] = {row}",
-        f"    {line}_back[k] = {row}",
-    ]
-
-
-def _leaving(place: int, at: int | None, row: str, name: str) -> list[str]:
-    """The oldest value leaves; where it is still in the line, it is the first of it."""
-    line = f"m{place}"
-    return [
-        f"if v{at}[{row}] and {line}_front[k] == {row}:",
-        f"    {line}_front[k] = {line}_next[{row}]",
-        f"    if {line}_front[k] < 0:",
-        f"        {line}_back[k] = -1",
-        "    else:",
-        f"        {line}_prev[{line}_front[k]] = -1",
-    ]
+    """The type of a result: what is a value that was there has its type, a sum may be wider than its type says."""
+    itself = call.aggregate.name in (*_EXTREMES, *EVER) or call.aggregate.at is not None
+    return arrow(call.type) if itself else None

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
-from rollup.engine.columns.cores.declared import Lines, uncountable
+from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import (
     BY_COUNT,
     BY_TIME,
@@ -169,7 +169,7 @@ class Folded:
         interval = np.empty(room if paced else 0, np.int64)
         by = () if pace is None else (pace.ticks, pace.limit, pace.come, pace.units, interval)
         n, head = loop(self._text(paced))(
-            len(held[0]), now, size, span, late, times, codes, marks, alive, *given, rows, *slots,
+            len(held[0]), now, size, span, late, times, codes, marks, alive, *self.lines.arranged(given, codes), rows, *slots,
             at, event, group, sign, *by, *results,
         )  # fmt: skip
         stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
@@ -326,7 +326,8 @@ def folded(plan: Select, width: int) -> Folded | str:
         return shape
     keys, calls, by_group = shape
     by_key = isinstance(window, Unique | Grouped) and window.key[0] in keys  # a group's rows are of one key
-    reason = unfolded(plan, input, shape, isinstance(window, Length | Time) or by_key)
+    held = "queue" if isinstance(window, Length | Time) or by_key else "rows"
+    reason = unfolded(plan, input, shape, "nothing" if window is None or isinstance(window, KeepAll) else held)
     if reason is not None:
         return reason
     if not by_group and isinstance(window, Unique | Grouped | Sorted):
@@ -338,15 +339,15 @@ def folded(plan: Select, width: int) -> Folded | str:
     return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
 
 
-def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, oldest_first: bool) -> str | None:
-    """The first reason against filter, keys, calls and columns; `oldest_first`: a group's rows leave as they came."""
+def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held) -> str | None:
+    """The first reason against filter, keys, calls and columns; `held`: what is of a group's rows."""
     (keys, calls, by_group), projection = shape, plan.projection
     used = (*projection.columns, *([projection.having] if projection.having is not None else []))
     own = by_group and any(isinstance(each, Field) for column in used for each in walk(column))
     return first(
         (
             filtered(input.filter, plan.where),
-            *(uncountable(call, oldest_first) for call in calls),
+            *(uncountable(call, held) for call in calls),
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
             *map(against, used),

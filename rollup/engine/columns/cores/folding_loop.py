@@ -20,7 +20,7 @@ NOT, BY_TIME, BY_COUNT = range(3)
 _LETS_OUT = (LENGTH, UNIQUE, KEYED, SORTED)
 """The windows that let a row out by an arrival."""
 _TEMPLATE = """
-def core(
+{functions}def core(
     old, now, size, span, late, times, codes, marks, alive, {given}rows, {slots}at, event, group, sign, {pace}{results}
 ):
     n, head, total = 0, 0, len(codes)
@@ -133,6 +133,7 @@ def text(lines: Lines, shape: Shape) -> str:
         prologue=block(lines.prologue(), 1),
         loop=block([_LOOP[shape.window], *_in(body)], 1),
         rest=block(_shown(lines) if shape.paced else [], 1),
+        functions=lines.functions,
         **lines.names,
     )
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
-from rollup.engine.columns.cores.declared import Lines, uncountable
+from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folded import fields_for_slots
 from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.projecting import Taken, accepted
@@ -198,8 +198,8 @@ def _longer(values: np.ndarray, length: int) -> np.ndarray:
     return out
 
 
-def keyed(plan: Select, context: Context, type: RowType, oldest_first: bool = False) -> KeyedTotals | KeyedRows | str:
-    """The core of aggregates in a keyed context, or the first reason against it; `oldest_first` as in `uncountable`."""
+def keyed(plan: Select, context: Context, type: RowType, held: Held = "nothing") -> KeyedTotals | KeyedRows | str:
+    """The core of aggregates in a keyed context, or the first reason against it; `held`: what is of rows."""
     input, rate, projection = plan.inputs[0], plan.rate, plan.projection
     if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
         return "an input that is not a plain stream, in a context"
@@ -227,7 +227,7 @@ def keyed(plan: Select, context: Context, type: RowType, oldest_first: bool = Fa
     having = None if projection.having is None else _keys(fields_for_slots(projection.having, width + 1), width)
     calls = plan.levels[0].calls
     reason = first((filtered(began), filtered(input.filter, plan.where)))
-    reason = reason or first(uncountable(call, oldest_first) for call in calls)
+    reason = reason or first(uncountable(call, held) for call in calls)
     reason = reason or first(against(_keys(each, width)) for each in used)
     if reason is not None:
         return reason

@@ -87,8 +87,9 @@ class KeyedWindows(KeyedRows):
         alive, rows = np.ones(len(codes), bool), len(codes) - old
         times = np.concatenate([np.zeros(old, np.int64), taken.times])
         at, event, group = (np.empty(rows, np.int64) for _ in range(3))
+        given = self.lines.arranged(self.lines.given(columns, len(codes)), codes)
         loop(self._text)(
-            old, taken.now, self.size, 0, False, times, codes, codes, alive, *self.lines.given(columns, len(codes)),
+            old, taken.now, self.size, 0, False, times, codes, codes, alive, *given,
             np.zeros(keys, np.int64), *slots, at, event, group, np.ones(0, np.int8), *results,
         )  # fmt: skip
         return alive
@@ -102,7 +103,7 @@ def in_context(plan: Select, context: Context, type: RowType) -> KeyedTotals | K
     if plan.where is not None or plan.rate.limited:
         return "where or an output rate over a window, in a context"
     over_all = replace(plan, inputs=(replace(input, window=None),))
-    found = keyed(over_all, context, type, oldest_first=True)
+    found = keyed(over_all, context, type, held="queue")
     if isinstance(found, str):
         return found
     assert isinstance(found, KeyedRows)

@@ -31,7 +31,7 @@ from rollup.engine.timers import edge
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
-def core(old, come, gone, codes, {given}rows, {slots}change, group, source, sign, {results}):
+{functions}def core(old, come, gone, codes, {given}rows, {slots}change, group, source, sign, {results}):
     n, begin, head = 0, old, 0
     stamp, seen = 0, np.zeros(len(rows), np.int64)
 {prologue}
@@ -172,8 +172,9 @@ class Queued(Folded):
         room = (1 + both) * (moved if self.keys or not self.by_group else len(changes.at))
         change, group, source = (np.empty(room, np.int64) for _ in range(3))
         sign, made = np.ones(room, np.int8), self.lines.room(room)
+        given = self.lines.arranged(self.lines.given(fields, len(codes)), codes)
         n = loop(self._text())(
-            old, changes.come, changes.gone, codes, *self.lines.given(fields, len(codes)), rows, *slots,
+            old, changes.come, changes.gone, codes, *given, rows, *slots,
             change, group, source, sign, *made,
         )  # fmt: skip
         order = np.lexsort((-sign[:n], change[:n])) if both and self.by_group else slice(n)  # what leaves is last
@@ -255,6 +256,7 @@ def _text(lines: Lines, by_group: bool, keyed: bool, both: bool) -> str:
         leave=block(lines.change("leave", "i"), 3),
         after=block(after, 2),
         forget=block(forget if keyed and lines.forget() else [], 2),
+        functions=lines.functions,
         **lines.names,
     )
 
@@ -277,7 +279,7 @@ def queued(plan: Select, type: RowType) -> Queued | str:
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
-    reason = unfolded(plan, input, shape, True)
+    reason = unfolded(plan, input, shape, "queue")
     if reason is not None:
         return reason
     projection, width = plan.projection, len(type.fields)

@@ -77,7 +77,7 @@ def _totals(core: Totals, kept: Any, kinds: RowType, now: int) -> State:
     for call in range(len(core.lines.calls)):
         values = [None if values is None else values[call] for _, _, values in found]
         columns += [[value or 0 for value in values], [value is not None for value in values]]
-    columns += [[group[place] for group, _, _ in found] for place in core.lines.slot_places]
+    columns += core.lines.slots_in([group for group, _, _ in found])
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
     given = core.lines.given(held.columns(kinds), len(held.rows))
     rows = [*held.times, np.array(held.window, np.int64), *given]

@@ -165,6 +165,6 @@ def _begun(core: KeyedTotals | KeyedRows, begun: Sequence[tuple[Any, Sequence[An
     schema = core.start(now).tables["partitions"].schema
     key, *slots = schema
     columns = [pa.array([each for each, _ in begun], key.type)]
-    for place, field in zip(core.lines.slot_places, slots, strict=True):
-        columns.append(pa.array([values[place] for _, values in begun], field.type))
+    for values, field in zip(core.lines.slots_in([slots for _, slots in begun]), slots, strict=True):
+        columns.append(pa.array(values, field.type))
     return pa.table(columns, schema=schema)

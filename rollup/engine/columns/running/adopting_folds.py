@@ -95,7 +95,7 @@ def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:
 def _groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Groups as the state has them."""
     columns: list[list[Any]] = [[key for key, _, _ in groups], [count for _, _, count in groups]]
-    columns += [[values[place] for _, values, _ in groups] for place in core.lines.slot_places]
+    columns += core.lines.slots_in([values for _, values, _ in groups])
     return pa.table([pa.array(column, slot.type) for column, slot in zip(columns, schema, strict=True)], schema=schema)
 
 

@@ -21,7 +21,6 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.reals import orderable
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
 from rollup.engine.state import State
@@ -172,22 +171,12 @@ def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tu
 
 def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """The key and the values of each group; its slots are the columns from `first` on, its rows those that are held."""
-    fold = lines.fold
     columns = [column.to_pylist() for column in table.columns]
-    groups: list[list[Any]] = []
-    for number in range(table.num_rows):
-        group = fold.start()
-        for place, column in zip(lines.slot_places, columns[first:], strict=True):
-            group[place] = column[number]
-        groups.append(group)
-    for place, argument in lines.extremes.items():
-        assert held is not None
-        names = ("group", f"given{2 * argument}", f"given{2 * argument + 1}")
-        for number, value, known in zip(*(held.column(name).to_pylist() for name in names), strict=True):
-            if known:
-                groups[number][place].add(orderable(value))
+    groups = [lines.group([column[number] for column in columns[first:]]) for number in range(table.num_rows)]
+    if held is not None:
+        lines.hold(groups, held)
     for key, group in zip(columns[0], groups, strict=True):
-        yield key, fold.values(group)
+        yield key, lines.fold.values(group)
 
 
 def _nothing(lines: Lines) -> tuple[Any, ...]:
