@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -117,9 +117,9 @@ class Fold:
         source.line("return None")
         return source.function("merge", "g, h")
 
-    def source(self, slots: Sequence[str] | None = None) -> Source:
+    def source(self, slots: Sequence[str] | None = None, rows: Mapping[int, str] | None = None) -> Source:
         """Source that finds the functions which the lines of the declarations call."""
-        source = Source(slots=slots)
+        source = Source(rows, slots)
         source.objects.update(HELPERS, enter_distinct=enter_distinct, leave_distinct=leave_distinct)
         for place, call in enumerate(self.calls):
             source.objects.update({f"c{place}_{name}": value for name, value in call.aggregate.objects.items()})

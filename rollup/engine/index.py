@@ -51,7 +51,7 @@ Interval = tuple[int, Any, Any]
 """A field's place, the least and the greatest value that it may have; None: no bound."""
 
 
-_FEW = 4
+FEW = 4
 """So many conditions are tested sooner than their ranges are looked up."""
 Place = tuple[Order, int]
 """Where an entry stands among those that an event concerns: by its receiver, then as it was added."""
@@ -201,7 +201,7 @@ class Bucket:
         family = self.families[entry.test] = Family(entry)
         if self._plain is not None:
             self._look_up(family)
-        elif entry.ways and len(self.families) > _FEW:
+        elif entry.ways and len(self.families) > FEW:
             self._plain = {}
             for each in self.families.values():
                 self._look_up(each)
@@ -243,7 +243,7 @@ class Bucket:
 
     def passing(self, row: Row, found: list[Entry]) -> None:
         """Add the entries that an event passes."""
-        few = self._plain is None or len(self.families) <= _FEW
+        few = self._plain is None or len(self.families) <= FEW
         candidates: Iterable[Family] = self.families.values() if few else self._found(row.values)
         for family in candidates:
             test = family.test

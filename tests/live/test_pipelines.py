@@ -34,7 +34,71 @@ MERGE = """
   when not matched and s.v < 70 then insert select *
   when not matched then insert select s.k as k, 7 as n, s.v as v;
 """
+LATEST = "@name('W') create window W#unique(k) as S; @name('in') insert into W select * from S(v < 40); "
+LAST = "@name('W') create window W#length(4) as S; @name('in') insert into W select * from S(v < 90); "
+T = (
+    TABLE + "@name('of R') on R as r merge T as t where t.k = r.k when matched then update set c = t.c + 1 "
+    "when not matched then insert select r.k as k, 1.5 as v, 2 as c; "
+)
+READING = {
+    "asks the latest": LATEST
+    + "@name('value') select k, v - (select w.v from W as w where w.k = s.k) as d from S(v > 4) as s; "
+    "@name('row') select (select w from W as w where w.k = s.k and w.n = s.n) as w from S as s; "
+    "@name('there') select k from S as s where exists (select * from W as w where w.k = s.k and w.v > s.v)",
+    "asks an average": LAST
+    + "@name('average') select k, (select avg(w.v) from W as w where w.k = s.k) as a from S(v > 4) as s; "
+    "@name('several') select (select sum(w.v) + max(w.n) from W as w where w.k = s.k and w.n >= s.n having count(*) > 1) as d "
+    "from S(n > 0) as s; @name('of two') select (select count(*) from W as w where w.k = s.k and w.n = s.n) as c from S as s; "
+    + FOLLOWED,
+    "asks of several": LAST
+    + "@name('one') select (select w.v from W as w where w.k = s.k) as v, (select w.v from W as w where w.k = s.k and w.v > 4) as x "
+    "from S as s; @name('list') select k from S as s where s.n in (select w.n from W as w where w.k = s.k); "
+    "@name('groups') select (select w.n, sum(w.v) as s from W as w where w.k = s.k group by w.n) as g from S as s",
+    "asks of events": "@name('exists') select k, v from S(v >= 4) as s where exists (select * from S(v < 40)#length(3) as w "
+    "where w.k = s.k); @name('own') select k, (select count(*) from S(n = 1)#length(2) as w where w.k = s.k) as c, "
+    "(select sum(v) from S#unique(k)) as u, (select count(*) from R) as r from S(v > 3) as s; "
+    "@name('of R') select k, (select last(v) from S) as v from R",
+    "asks in its window": "@name('d') select irstream k, sum(v - (select avg(w.v) from S(n > 0)#length(3) as w where w.k = s.k)) as d "
+    "from S#length(3) as s group by k; @name('batch') select (select sum(v) from S#length_batch(3)) as b from S(v > 3)",
+    "asks and inserts": LATEST
+    + "@name('s a') insert into A select k, n, v - (select w.v from W as w where w.k = s.k) as v from S(v > 3) as s; "
+    "@name('a') select k, v, (select w.v from W as w where w.k = a.k) as w from A as a; "
+    "@name('a w') insert into W select k, n, v from A(v > 0)",
+    "a follower asks": LAST + "@name('follows') select irstream k, (select count(*) from W as w where w.k = f.k) as c, "
+    "(select count(*) from S(n = 1)#length(2) as w where w.k = f.k) as s from W as f",
+    "joins the latest": LATEST
+    + "@name('inner') select w.v - s.v as d from S(v > 4) as s unidirectional, W as w where w.k = s.k; "
+    "@name('left') select s.k as k, w.v as v from S as s unidirectional left outer join W as w on w.k = s.k and w.n = s.n; "
+    "@name('store first') select w.v as v, s.n as n from W as w, S(n > 0) as s unidirectional where w.k = s.k and w.v < s.v; "
+    + FOLLOWED,
+    "joins several": LAST
+    + "@name('pairs') select w.v as v, s.n as n from S as s unidirectional, W as w where w.k = s.k and (w.n = s.n or w.v > 6); "
+    "@name('all') select w.v as v from S(v > 40) as s unidirectional, W as w; "
+    "@name('some') select w.v as v from S as s unidirectional, W(n > 0) as w where w.k = s.k",
+    "joins a table": T
+    + "@name('inner') select s.v as v, t.v as w from S(v > 4) as s, T as t where t.k = s.k and t.c < 3; "
+    "@name('left') select s.k as k, t.c as c from S as s left outer join T as t on t.k = s.k; "
+    "@name('row') select T[k].v as v, T[k].c as c, (select t.c from T as t where t.k = s.k) as d from S as s",
+    "asks beside a merge": "@name('W') create window W#unique(k, n) as S; @name('before') select k, (select sum(w.v) from W as w "
+    "where w.k = s.k) as v from S as s; "
+    + MERGE
+    + "@name('value') select (select w.v from W as w where w.k = s.k and w.n = s.n) "
+    "as v from S(v > 3) as s; @name('join') select w.v - s.v as d from S as s unidirectional, W as w where w.k = s.k and w.n = s.n; "
+    + FOLLOWED,
+    "reads a merged table": TABLE
+    + "@name('before') select T[k].c as c from S; @name('merge') on S(v > 4) as s merge T as t "
+    "where t.k = s.k when matched and s.v > 90 then delete when matched then update set v = t.v + s.v, c = t.c + 1 "
+    "when not matched then insert select s.k as k, s.v as v, 1 as c; "
+    "@name('after') select s.k as k, t.v as v, t.c as c from S(n >= 0) as s, T as t where s.k = t.k; "
+    "@name('asks') select (select t.c from T as t where t.k = s.k and t.v > 9) as c from S as s",
+    "asks what was refused": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
+    "@name('asks') select k, (select count(*) from W as w where w.k = s.k) as c, "
+    "(select sum(o.v) from S(v > 3)#length(2) as o where o.k = s.k) as o from S as s; "
+    "@name('in') insert into W select * from S; @name('join') select w.v as v from S as s unidirectional, W as w where w.k = s.k; "
+    + FOLLOWED,
+}
 MODULES = {
+    **READING,
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
@@ -181,6 +245,35 @@ def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.Dat
                 Engine.restored(whole.snapshot(), columns=None),
                 Engine.restored(single.snapshot(), columns=None),
             )
+
+
+CHANGES = (
+    "delete from {store} where n = 1 or k = 'b'",
+    "update {store} set v = 44.5 where k = 'a'",
+    "insert into {store} select 'a' as k, 7.5 as v",
+)
+
+
+@pytest.mark.parametrize("name", READING)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_what_is_read_may_change_between_batches(name: str, data: st.DataObject) -> None:
+    whole, single = _engine(MODULES[name]), _engine(MODULES[name])
+    now = 0
+    for _ in range(data.draw(st.integers(2, 4))):
+        events = data.draw(_EVENTS)
+        at = [now := now + 1 for _ in events]
+        assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
+        change, key = data.draw(st.sampled_from(CHANGES)), data.draw(st.sampled_from(["a", "c"]))
+        for engine in (whole, single):
+            for store in engine.stores:
+                try:
+                    engine.query(change.format(store=store).replace("n = 1", "v > 40" if store == "T" else "n = 1"))
+                except QueryError as problem:  # the table has a row of that key
+                    assert "already" in str(problem)
+            engine.send("R", {"k": key})
+        assert _said(whole) == _said(single)
+        assert _left(whole) == _left(single)
 
 
 @pytest.mark.parametrize("name", MODULES)

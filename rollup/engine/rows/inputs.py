@@ -10,7 +10,7 @@ from rollup.engine.compiling import compiled, compiled_row, predicate, shared_te
 from rollup.engine.index import Entry, Receiver, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
-from rollup.engine.rows.keyed import Finder, Key
+from rollup.engine.rows.keyed import Finder, Key, Sought
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Kept, Window
@@ -87,13 +87,22 @@ class InputState:
 
     def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row]:
         """The rows that the window holds with these values."""
+        return self.finder(places).having(key)
+
+    showing = having
+
+    def sought(self, places: tuple[int, ...]) -> Sought:
+        """Where they are found."""
+        finder = self.finder(places)
+        return Sought(finder.having, finder.sole)
+
+    def finder(self, places: tuple[int, ...]) -> Finder:
+        """The rows that the window holds by some values of theirs, where `by` has named the places."""
         finder = self._finders.get(places)
         if finder is None:
             assert self.window is not None
             finder = self._finders[places] = Finder(places, self.window.content())
-        return finder.having(key)
-
-    showing = having
+        return finder
 
     def moved(self, delta: Delta) -> None:
         """What the window has said that came and left, before anybody looks."""
@@ -129,7 +138,8 @@ class InputState:
         window, recent, earlier = state
         if self.window is not None:
             self.window.restore(window)
-            self._finders.clear()
+            for finder in self._finders.values():
+                finder.refill(self.window.content())
         self._recent.extend(recent)
         if self.remembers:
             self._earlier = dict(earlier)

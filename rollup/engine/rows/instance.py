@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.row import NOTHING, Delta, Row, Rows
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lookups import ask
@@ -72,10 +72,6 @@ class Instance:
     def store(self, name: str) -> Store:
         """A named window or table, as this partition sees it."""
         return self.component.store(name, self.partition)
-
-    def table_row(self, table: str, key: tuple[Any, ...]) -> Row | None:
-        """The row of a table."""
-        return self.store(table).find(key)
 
     def held(self, number: int) -> Sequence[Row]:
         """The rows that an input holds."""
@@ -205,13 +201,20 @@ class Instance:
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:
             self._forget()
-        for number in self._sought & deltas.keys():
-            self.inputs[number].moved(deltas[number])
-        for each in self._running:
-            each.change(deltas.get(each.input, NOTHING))
+        if self._sought or self._running:
+            for number, delta in deltas.items():
+                self.keep_up(number, delta)
         self.changed(deltas)
         if self._remembers:
             self._gone += deltas.items()
+
+    def keep_up(self, number: int, delta: Delta) -> None:
+        """An input has changed: what its sub-query keeps of it."""
+        if number in self._sought:
+            self.inputs[number].moved(delta)
+        for each in self._running:
+            if each.input == number:
+                each.change(delta)
 
     def _forget(self) -> None:
         """What left with the change before needs no earlier rows: an output may have asked for them until now.

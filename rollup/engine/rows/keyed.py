@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rollup.engine.compiling import Evaluate, compiled_row
 from rollup.engine.conjunctions import conjuncts
@@ -35,6 +35,41 @@ class Keyed(Protocol):
     def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Those of them that joins and sub-queries find."""
         ...
+
+    def sought(self, places: tuple[int, ...]) -> Sought:
+        """Where these are found, as long as the store is there."""
+        ...
+
+
+class Shared(Keyed, Protocol):
+    """A named window or a table."""
+
+    def find(self, key: Key) -> Row | None:
+        """The row of a key."""
+        ...
+
+
+class Changing(Protocol):
+    """A named window, of which those who follow it may not know all."""
+
+    @property
+    def untold(self) -> bool:
+        """Whether that is so."""
+        ...
+
+
+class Sought(NamedTuple):
+    """Where a store finds rows by a key: those of it, or the only one, MANY where it has several.
+
+    `single`: no key has several; `ordered`: several are in the order in which they came; `window`: that of which nothing
+    is to be found so while those who follow it do not know all.
+    """
+
+    having: Callable[[Key], Sequence[Row]]
+    sole: Callable[[Key], Row | Many | None]
+    single: bool = False
+    ordered: bool = True
+    window: Changing | None = None
 
 
 class ByKey:
@@ -106,6 +141,11 @@ class Finder:
         (first, *others) = places
         self._key = itemgetter(*places) if others else lambda values: (values[first],)
         self._rows: dict[Key, dict[int, Row]] = {}
+        self.change(rows, ())
+
+    def refill(self, rows: Iterable[Row]) -> None:
+        """These rows instead of those that it has."""
+        self._rows.clear()
         self.change(rows, ())
 
     def change(self, new: Iterable[Row], old: Iterable[Row]) -> None:

@@ -9,9 +9,19 @@ from typing import Any, Protocol
 from rollup.engine.compiling import compiled, compiled_key, compiled_row, predicate
 from rollup.engine.folding import Fold
 from rollup.engine.row import Row, Rows
+from rollup.engine.rows.finding import finding
 from rollup.engine.rows.inputs import InputState
-from rollup.engine.rows.keyed import ByKey
-from rollup.engine.rows.plans import Arriving, ContextValue, Earlier, Lookup, Previous, Subquery, TableRow
+from rollup.engine.rows.keyed import ByKey, Shared
+from rollup.engine.rows.plans import (
+    Arriving,
+    ContextValue,
+    Earlier,
+    Lookup,
+    Previous,
+    StoreInput,
+    Subquery,
+    TableRow,
+)
 from rollup.engine.rows.runner import Ask, Environment
 from rollup.engine.rows.running import Running
 
@@ -36,8 +46,8 @@ class Asked(Protocol):
         """The rows that an input holds, without those that cannot fulfil a condition over `r` and them."""
         ...
 
-    def table_row(self, table: str, key: tuple[Any, ...]) -> Row | None:
-        """The row of a table."""
+    def store(self, name: str) -> Shared:
+        """A named window or table."""
         ...
 
 
@@ -45,7 +55,8 @@ def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
     """The function of a look-up; `running` keeps its aggregates, where something does."""
     match lookup:
         case Subquery():
-            return _subquery(lookup, home, running)
+            asked = _subquery(lookup, home, running)
+            return asked if running is not None else _by_key(lookup, home, asked)
         case Previous():
             return _previous(lookup, home)
         case Earlier():
@@ -61,9 +72,30 @@ def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
 def _table_row(plan: TableRow, home: Asked) -> Ask:
     """The row of a key; where there is none, one of nulls."""
     keys, nothing = compiled_key(plan.keys), Row(0, (None,) * plan.width)
+    find = cache(lambda: home.store(plan.table).find)
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Row:
-        return home.table_row(plan.table, keys(r, s, e)) or nothing
+        return find()(keys(r, s, e)) or nothing
+
+    return evaluate
+
+
+def _by_key(plan: Subquery, home: Asked, otherwise: Ask) -> Ask:
+    """A sub-query whose rows are found by key, where that is how; the store is known once it is asked first."""
+    made: Ask | None = None
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        nonlocal made
+        if made is None:
+            state = home.input(plan.input)
+            if not isinstance(state.spec, StoreInput):
+                found = finding(plan, state, len(r), otherwise)
+            elif state.spec.condition is None:
+                found = finding(plan, home.store(state.spec.store), len(r), otherwise)
+            else:
+                found = None
+            made = found or otherwise
+        return made(r, s, e)
 
     return evaluate
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rollup.engine.compiling import predicate
+from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import All, Expr
 from rollup.engine.row import NOTHING, Delta, Row, Rows
-from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.keyed import ByKey, Keyed
 from rollup.engine.rows.plans import Input, StoreInput
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, Side
@@ -32,7 +32,7 @@ class Seeking:
     """The combinations of rows with those of the store, which is the input at `store`."""
 
     def __init__(self, store: int, side: Side, where: Expr | None, leaving: bool, environment: Environment) -> None:
-        self._store, self._leaving, self._environment = store, leaving, environment
+        self.store, self._leaving, self._environment = store, leaving, environment
         self._whole = side.kind in WHOLE[1 - store]
         self._test = predicate(side.condition) if side.condition is not None else None
         asked = (side.condition, where) if side.kind == "inner" else (side.condition,)
@@ -40,16 +40,42 @@ class Seeking:
 
     def change(self, deltas: Mapping[int, Delta], held_for: HeldFor) -> tuple[list[Rows], list[Rows]]:
         """The combinations that come and that leave."""
-        moved = deltas.get(1 - self._store, NOTHING)
+        moved = deltas.get(1 - self.store, NOTHING)
         new = [r for row in moved.new for r in self._of(row, held_for)]
         return new, [r for row in moved.old for r in self._of(row, held_for)] if self._leaving else []
 
+    def finder(self, store: Keyed | None, held_for: HeldFor) -> Callable[[Row], Sequence[Rows]]:
+        """The combinations of a row with those of the store, found there by key where it finds them so; None: never."""
+        places, known, whole = ((), (), False) if store is None else self._by_key.key(store)
+        if store is None or not places:
+            return lambda row: self._of(row, held_for)
+        having, _, _, ordered, window = store.sought(places)
+        key, e, first, test = compiled_row(known), self._environment, self.store == 0, None if whole else self._test
+
+        def found(row: Row) -> Sequence[Rows]:
+            if window is not None and window.untold:
+                return self._of(row, held_for)
+            values = key((None, row) if first else (row,), (), e)
+            others = having(values) if not whole or None not in values else ()
+            if not ordered and len(others) > 1:
+                return self._of(row, held_for)
+            pairs: list[Rows] = [(other, row) if first else (row, other) for other in others]
+            if test is not None:
+                pairs = [r for r in pairs if test(r, (), e)]
+            return pairs or self._alone(row)
+
+        return found
+
     def _of(self, row: Row, held_for: HeldFor) -> Sequence[Rows]:
         test, e = self._test, self._environment
-        if self._store:
+        if self.store:
             found: list[Rows] = [(row, other) for other in held_for(1, self._by_key, (row,))]
         else:
             found = [(other, row) for other in held_for(0, self._by_key, (None, row))]
         if test is not None:
             found = [r for r in found if test(r, (), e)]
-        return found or ([(row, None) if self._store else (None, row)] if self._whole else [])
+        return found or self._alone(row)
+
+    def _alone(self, row: Row) -> Sequence[Rows]:
+        """The combinations of a row without a partner."""
+        return [(row, None) if self.store else (None, row)] if self._whole else ()

@@ -41,7 +41,8 @@ class SelectInstance(Instance):
         self._where = predicate(plan.where) if plan.where is not None else None
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
         self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
-        self._seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
+        self.seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
+        """The combinations of a join of events with the rows of a store; None where it is no such join."""
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.limited
@@ -204,8 +205,8 @@ class SelectInstance(Instance):
             new, old = self._pairs.change(deltas, self._leaves)
             if self._pairs.exact:
                 return new, old
-        elif self._seeking is not None:
-            new, old = self._seeking.change(deltas, self.held_for)
+        elif self.seeking is not None:
+            new, old = self.seeking.change(deltas, self.held_for)
         elif self._join is not None:
             new, old = self._join.change(deltas, lambda number: self._content_of(number, deltas))
         else:

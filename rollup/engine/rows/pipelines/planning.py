@@ -10,9 +10,10 @@ from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
+from rollup.engine.rows.pipelines.reading import idle, looks, seeks
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, inserting, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape
-from rollup.engine.rows.plans import Arriving, Finish, Input, Previous, StoreInput, StreamInput
+from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.stores.named import NamedWindow, Store, Table
@@ -39,7 +40,8 @@ def alone(component: Component, stream: str) -> Planned | None:
     index = runner.indexes[stream]
     if len(index) != 1 or runner.changes.get(stream):
         return None
-    match index.entries[0].receiver:
+    (entry,) = index.entries
+    match entry.receiver if entry.input == 0 else None:
         case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, component):
             return _select(instance, component)
         case MergeInstance() as instance if here(instance, component):
@@ -104,9 +106,11 @@ def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | Non
     if not isinstance(store, NamedWindow) or not store.window.told or store.window.timed:
         return None
     tapes, consumers = [Tape(store.statement)], list[Follow]()
-    for consumer, _ in store.consumers:
+    for consumer, number in store.consumers:
         if type(consumer) is not SelectInstance or not here(consumer, component):
             return None
+        if idle(consumer, number):
+            continue
         match consumer.plan.inputs:
             case (StoreInput(condition=None, prior=0),) if straight(consumer) and consumer.plan.target is None:
                 tapes.append(Tape(consumer.name))
@@ -117,12 +121,10 @@ def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | Non
 
 
 def straight(instance: SelectInstance) -> bool:
-    """Whether what a change makes is known from the change, and leaves with it."""
+    """Whether what a change makes is known from the change and what is there to look at, and leaves with it."""
     plan, window = instance.plan, instance.inputs[0].window
-    if plan.own_inputs or plan.join is not None or plan.into is not None:
+    if plan.into is not None or not looks(instance) or (plan.join is not None and seeks(instance) is None):
         return False
-    if (plan.lookups and window is None) or not all(isinstance(each, (Previous, Arriving)) for each in plan.lookups):
-        return False  # of a store's rows, and of other rows, more is to be known than the change
     whole = plan.rate == Rate() and plan.finish == Finish() and instance.outputs.direct
     return whole and not instance.inputs[0].remembers and (window is None or not window.timed)
 

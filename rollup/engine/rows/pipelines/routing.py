@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.index import Entry, FilterIndex
+from rollup.engine.index import FEW, Entry, FilterIndex, Test
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SplitInstance
 from rollup.engine.rows.component import Component
@@ -17,6 +17,7 @@ from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.pipelines.acting import Telling, anew, askable, asking, changing, finds_one, newest
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
+from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StreamInput
@@ -87,19 +88,19 @@ class _Routes:
         if len(index) > _MOST or self._runner.changes.get(stream):
             raise _Apart
         takes, most = dict[Entry, Take](), 1
-        entries, receivers = index.entries, dict[int, Instance]()
+        entries, receivers = _in_turn(index.entries), dict[int, Instance]()
         for entry in entries:
-            if not isinstance(entry.receiver, Instance) or id(entry.receiver) in receivers:
+            if not isinstance(entry.receiver, Instance):
                 raise _Apart
             receivers[id(entry.receiver)] = entry.receiver
         for each in receivers.values():
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
-        tapes = [Tape(each.name) for each in receivers.values()]
-        self._tapes += tapes  # they deliver before those who hear what they insert
+        tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
+        self._tapes += tapes.values()  # they deliver before those who hear what they insert
         changed = False
-        for entry, tape in zip(entries, tapes, strict=True):
-            hearing, causes = self._hearing(entry, tape)
+        for entry in entries:
+            hearing, causes = self._hearing(entry, tapes[id(entry.receiver)])
             most += causes
             changes = takes and isinstance(entry.receiver, MergeInstance)
             takes[entry] = anew(hearing, self._times) if changes else hearing
@@ -113,7 +114,11 @@ class _Routes:
         """What a statement does with an event, and how many rows that causes at most."""
         match entry.receiver:
             case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, self._component):
-                return self._select(instance, tape)
+                if entry.input < len(instance.plan.inputs):
+                    return self._select(instance, tape)
+                if not straight(instance):
+                    raise _Apart
+                return keeping(instance, entry.input), 0
             case SplitInstance() as instance if here(instance, self._component):
                 return self._split(instance, tape)
             case MergeInstance() as instance if here(instance, self._component):
@@ -146,13 +151,15 @@ class _Routes:
         return asking(instance, store, tape, put and (lambda values: put(make(of(values))))), most
 
     def _select(self, instance: SelectInstance, tape: Tape) -> tuple[Take, int]:
-        plan = instance.plan
-        (input, *others), target = plan.inputs, plan.target
-        if others or not isinstance(input, StreamInput) or input.unnest or not straight(instance):
+        plan, target = instance.plan, instance.plan.target
+        input = plan.inputs[0 if plan.join is None else seeks(instance) or 0]
+        if not isinstance(input, StreamInput) or input.unnest or not straight(instance):
             raise _Apart
-        change = follow(instance, tape)
+        change = follow(instance, tape) if plan.join is None else pairing(instance, tape)
         if target is None:
             return of_stream(instance, change), 0
+        if plan.join is not None:
+            raise _Apart  # nobody knows how many rows there will be
         single = plan.grouping is None or len(plan.grouping.sets) == 1
         if not (single and plan.emitted == "new" and target.arriving and not target.leaving):
             raise _Apart
@@ -209,26 +216,46 @@ def _putting(waiting: Waiting, take: Take) -> Put:
     return lambda row: append((take, row))
 
 
+def _in_turn(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """As an event is told to them: their receivers as they stand, and of one receiver what its sub-queries keep first."""
+    return sorted(entries, key=lambda each: (each.receiver.order, -each.input))
+
+
 def _told(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
-    """An event to all whom it concerns, each of whom has one entry."""
-    matches, every = index.matches, tuple(takes.values())
-    if any(entry.equals or entry.test is not None for entry in takes):
+    """An event to all whom it concerns, in the order of `takes`; that is known before the first of them has it."""
+    every = tuple(takes.values())
+    if all(not entry.equals and entry.test is None for entry in takes):
+        return every[0] if len(every) == 1 else _to_all(every)
+    if len(takes) <= FEW and not any(entry.equals for entry in takes):
+        return _to_those_that_pass([(entry.test, take) for entry, take in takes.items()])
+    matches, places = index.matches, {entry: place for place, entry in enumerate(takes)}
 
-        def some(place: int, row: Row) -> bool:
-            for entry in matches(row):
-                takes[entry](place, row)
-            return True
+    def some(place: int, row: Row) -> bool:
+        for entry in sorted(matches(row), key=places.__getitem__):
+            takes[entry](place, row)
+        return True
 
-        return some
-    if len(every) == 1:
-        return every[0]
+    return some
 
+
+def _to_all(every: Sequence[Take]) -> Take:
     def all_of_them(place: int, row: Row) -> bool:
         for take in every:
             take(place, row)
         return True
 
     return all_of_them
+
+
+def _to_those_that_pass(tested: Sequence[tuple[Test | None, Take]]) -> Take:
+    """So few are asked one by one sooner than they are found in the index."""
+
+    def some(place: int, row: Row) -> bool:
+        for take in [take for test, take in tested if test is None or test(row)]:
+            take(place, row)
+        return True
+
+    return some
 
 
 def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:

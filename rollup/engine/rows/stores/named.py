@@ -14,7 +14,7 @@ from rollup.engine.folding import Fold
 from rollup.engine.index import equal
 from rollup.engine.row import NOTHING, Delta, Row, comparable, listed, together
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.keyed import Finder, Found, Key, findable
+from rollup.engine.rows.keyed import Finder, Found, Key, Sought, findable
 from rollup.engine.rows.windows.base import Kept, WindowSpec
 from rollup.engine.rows.windows.keyed import UniqueWindow
 from rollup.engine.timers import Order, Phase
@@ -107,6 +107,10 @@ class Store(Instance, ABC):
     def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Those of them that joins and sub-queries find."""
         return self.having(places, key)
+
+    @abstractmethod
+    def sought(self, places: tuple[int, ...]) -> Sought:
+        """Where rows are found by what they hold at places that `by` has named."""
 
     @abstractmethod
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
@@ -208,6 +212,10 @@ class NamedWindow(Store):
     def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Looked for while consumers do not know all."""
         return None if self._untold else self.having(places, key)
+
+    def sought(self, places: tuple[int, ...]) -> Sought:
+        found = self.finder(places)
+        return Sought(found.having, found.sole, found is self.window, isinstance(self.window, Kept), self)
 
     def finder(self, places: tuple[int, ...]) -> Found:
         """The rows that are in by some values of theirs, where `by` has named the places."""
@@ -313,7 +321,8 @@ class NamedWindow(Store):
     def restore_kept(self, state: Any) -> None:
         """The window."""
         self.window.restore(state)
-        self._finders.clear()
+        for finder in self._finders.values():
+            finder.refill(self.window.content())
 
 
 class Table(Store):
@@ -343,6 +352,9 @@ class Table(Store):
     def having(self, places: tuple[int, ...], key: Key) -> Sequence[Row]:
         row = self._rows.get(key)
         return () if row is None else (row,)
+
+    def sought(self, places: tuple[int, ...]) -> Sought:
+        return Sought(lambda key: self.having(places, key), self.find, single=True)
 
     def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
         if index.places != self.spec.keys:
