@@ -8,8 +8,8 @@ row; since that bucket is behind the clock it closes at once, as one more part o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ class Cascade:
     """The step of one aggregation; the SQL is made once."""
 
     aggregation: Aggregation
+    _texts: dict[object, str] = field(default_factory=dict[object, str], init=False, repr=False, compare=False)
 
     def step(
         self, engine: ColumnEngine, state: State, admitted: Admitted, given: Clocks | None = None
@@ -90,7 +91,8 @@ class Cascade:
         units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
         if level.width_ms is not None:
             return cut(merged, clock - level.width_ms * units)
-        done = engine.run(self._done[level], merged=merged, __clock=pa.table({"__now": [clock]}))["__done"]
+        behind = self._text(("done", level), lambda: self._done_query(level))
+        done = engine.run(behind, merged=merged, __clock=pa.table({"__now": [clock]}))["__done"]
         return merged.filter(pc.invert(done)), merged.filter(done)
 
     def merge(self, engine: ColumnEngine, level: Duration, parts: list[pa.Table]) -> pa.Table:
@@ -116,9 +118,10 @@ class Cascade:
         """Rows merged to one a bucket, zone and keys."""
         names, zone = self.aggregation.state_schema, rows[ZONE][0].as_py()
         if zone is not None and pc.all(pc.equal(rows[ZONE], zone), skip_nulls=False).as_py():
-            merged = engine.run(self._merged_in_zone[level], {"zone": zone}, parts=rows)  # no text to compare a row
+            in_zone = self._merging(level, in_zone=True)  # no text to compare a row
+            merged = engine.run(in_zone, {"zone": zone}, parts=rows)
         else:
-            merged = engine.run(self._merged[level], parts=rows)
+            merged = engine.run(self._merging(level, in_zone=False), parts=rows)
         return merged.select(names.names).cast(names)
 
     def _wide(self, tables: list[pa.Table], only_if_mixed: bool = False) -> pa.Table:
@@ -135,60 +138,51 @@ class Cascade:
     def _none(self) -> pa.Table:
         return self.aggregation.table_schema.empty_table()
 
-    @cached_property
-    def _merged(self) -> Mapping[Duration, str]:
-        return {level: to_sql(self._merge_query(level, ())) for level in self.aggregation.levels}
+    def _merging(self, level: Duration, in_zone: bool) -> str:
+        """The text of the query that merges rows of a level; `in_zone`: of rows that are all in `$zone`."""
+        return self._text(("merge", level, in_zone), lambda: self._merge_query(level, in_zone))
 
-    @cached_property
-    def _merged_in_zone(self) -> Mapping[Duration, str]:
-        """As `_merged`, of rows that are all in `$zone`."""
-        zone = exp.alias_(exp.Placeholder(this="zone"), ZONE, quoted=True)
-        return {level: to_sql(self._merge_query(level, [ZONE]).select(zone)) for level in self.aggregation.levels}
+    def _text(self, what: object, query: Callable[[], exp.Select]) -> str:
+        """What a query is in SQL, made when it is asked for first: many an aggregation never needs most of them."""
+        if what not in self._texts:
+            self._texts[what] = to_sql(query())
+        return self._texts[what]
 
-    def _merge_query(self, level: Duration, one: Collection[str]) -> exp.Select:
-        """`one` names the columns of the identity that are the same in all rows, which are left out."""
+    def _merge_query(self, level: Duration, in_zone: bool) -> exp.Select:
         begin = column(TIMESTAMP)
         if level is not self.aggregation.root:
             begin = buckets.start(begin, level, self.aggregation.row_zone)
         cut = exp.select(begin.as_(TIMESTAMP, quoted=True), f'* EXCLUDE ("{TIMESTAMP}")', dialect="duckdb").from_(
             "parts"
         )
-        groups = [name for name in self.aggregation.identity if name not in one]
-        return merged_rows(cut, groups, self.aggregation.values)
+        groups = [name for name in self.aggregation.identity if not in_zone or name != ZONE]
+        merged = merged_rows(cut, groups, self.aggregation.values)
+        return merged.select(exp.alias_(exp.Placeholder(this="zone"), ZONE, quoted=True)) if in_zone else merged
 
-    @cached_property
-    def _done(self) -> Mapping[Duration, str]:
+    def _done_query(self, level: Duration) -> exp.Select:
         """For each row, whether its bucket's end is behind the clock `now`: for levels cut by the local calendar."""
-        queries: dict[Duration, str] = {}
-        for level in self.aggregation.levels:
-            if level.width_ms is not None:
-                continue
-            units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
-            end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
-            queries[level] = to_sql(
-                exp.select(exp.LTE(this=end, expression=exp.column("__now")).as_("__done"))
-                .from_("merged")
-                .join("__clock", join_type="cross")
-            )
-        return queries
+        units = self.aggregation.buffer + 1 if level is self.aggregation.root else 1
+        end = buckets.end(column(TIMESTAMP), level, self.aggregation.row_zone, units)
+        done = exp.LTE(this=end, expression=exp.column("__now")).as_("__done")
+        return exp.select(done).from_("merged").join("__clock", join_type="cross")
 
 
 def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) -> exp.Select:
-    """The query that merges partial rows into one row a group; also what retrieval is made of."""
+    """The query that merges partial rows into one row a group; also what retrieval is made of. `rows` becomes part of it."""
     helpers = [value.helper for value in values if value.helper is not None]
     source = rows
     if helpers:
-        source = exp.select("*").from_(rows.subquery("h"))
+        source = exp.select("*").from_(rows.subquery("h", copy=False), copy=False)
         for name, total, count in helpers:
             mean = exp.Div(
                 this=_over(total, groups),
                 expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)),
                 safe=True,
             )
-            source = source.select(exp.alias_(mean, name, quoted=True))
-    columns = [exp.alias_(value.merge.copy(), value.name, quoted=True) for value in values]
-    query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p"))
-    return query.group_by(*(column(name) for name in groups)) if groups else query
+            source = source.select(exp.alias_(mean, name, quoted=True, copy=False), copy=False)
+    columns = [exp.alias_(value.merge, value.name, quoted=True) for value in values]
+    query = exp.select(*(column(name) for name in groups), *columns).from_(source.subquery("p", copy=False), copy=False)
+    return query.group_by(*(column(name) for name in groups), copy=False) if groups else query
 
 
 def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:

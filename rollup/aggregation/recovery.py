@@ -68,6 +68,8 @@ def _unmerged(
     newest = tables.newest(level)
     stored = tables.rows_after(finer, min(newest.values(), default=None))
     rows = pa.concat_tables([part.cast(aggregation.state_schema) for part in (stored, *arriving)])
+    if not rows.num_rows:  # every level of what begins
+        return rows
     begin = to_sql(
         buckets.start(
             exp.column(column(TIMESTAMP).this, table="__r"), level, exp.column(column(ZONE).this, table="__r")

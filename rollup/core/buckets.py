@@ -26,7 +26,7 @@ def build(sql: str, **parts: exp.Expr | int) -> exp.Expr:
     """
     nodes = {name: exp.convert(part) if isinstance(part, int) else part for name, part in parts.items()}
     return exp.replace_placeholders(
-        _template(sql).copy(),
+        _template(sql),  # it changes a copy
         **{
             name: exp.paren(node.copy()) if isinstance(node, exp.Binary) else node.copy()
             for name, node in nodes.items()

@@ -97,7 +97,7 @@ def level_rows(
         if keys or ledger
     ]
     finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
-    query = exp.select(column(TIMESTAMP), *finals, *own, *hidden).from_(rows.subquery("n"))
+    query = exp.select(column(TIMESTAMP), *finals, *own, *hidden).from_(rows.subquery("n", copy=False), copy=False)
     return _with_ledger(aggregation, part, query, extras) if ledger else query
 
 
@@ -123,8 +123,14 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
     if part.opened is not None:
         level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
         begin = column(bucket_column(part.level))
-        sides.append(_side(aggregation, names, begin, part.opened, part.within, 1 if finality else None).where(level))
-    both = sides[0] if len(sides) == 1 else exp.select("*").from_(exp.union(*sides, distinct=False).subquery("u"))
+        sides.append(
+            _side(aggregation, names, begin, part.opened, part.within, 1 if finality else None).where(level, copy=False)
+        )
+    both = (
+        sides[0]
+        if len(sides) == 1
+        else exp.select("*").from_(exp.union(*sides, distinct=False, copy=False).subquery("u", copy=False), copy=False)
+    )
     values = tuple(value for value in aggregation.values if value.name in names)
     groups = [TIMESTAMP, *(key.name for key in aggregation.keys)]
     merged = merged_rows(both, groups, values)
@@ -133,9 +139,9 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
         *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),
     )
     if finality:
-        merged = merged.select(exp.alias_(exp.Max(this=column(_OPEN)), _OPEN, quoted=True))
-        narrow = narrow.select(column(_OPEN))
-    return narrow.from_(merged.subquery("m"))
+        merged = merged.select(exp.alias_(exp.Max(this=column(_OPEN)), _OPEN, quoted=True), copy=False)
+        narrow = narrow.select(column(_OPEN), copy=False)
+    return narrow.from_(merged.subquery("m", copy=False), copy=False)
 
 
 def _side(
@@ -147,7 +153,7 @@ def _side(
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
     if flag is not None:
         columns.append(exp.alias_(exp.Literal.number(flag), _OPEN, quoted=True))
-    return exp.select(*columns).from_(table).where(within(begin))
+    return exp.select(*columns).from_(table, copy=False).where(within(begin), copy=False)
 
 
 def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:

@@ -31,6 +31,7 @@ class MemoryStore:
         self.ledgers: list[pa.Table] = []
         self.last: Commit | None = None
         self.at = 0.0
+        self._shown: tuple[Commit | None, pa.Table] | None = None
 
     def load(self) -> Loaded | None:
         return None if self.last is None else Loaded(self.last.number, self.last.state, self.last.source)
@@ -51,7 +52,16 @@ class MemoryStore:
     def snapshot(self) -> MemorySnapshot:
         last = self.last
         state = State.empty(self.aggregation) if last is None else last.state
-        return MemorySnapshot(self, dict(self.tables), state, 0 if last is None else last.number)
+        return MemorySnapshot(
+            self, dict(self.tables), state, 0 if last is None else last.number, self._open(last, state)
+        )
+
+    def _open(self, last: Commit | None, state: State) -> pa.Table:
+        """What readers of a commit add to its stored rows, computed once."""
+        shown = self._shown
+        if shown is None or shown[0] is not last:
+            shown = self._shown = last, open_rows(self.engine, self.aggregation, state)
+        return shown[1]
 
     def newest(self, level: Duration) -> dict[str, int]:
         found = self.tables[level].group_by(ZONE).aggregate([(TIMESTAMP, "max")]).to_pydict()
@@ -81,11 +91,13 @@ def _within(table: pa.Table, start: int | None, end: int | None) -> pa.ChunkedAr
 class MemorySnapshot:
     """The tables and open rows at one moment."""
 
-    def __init__(self, store: MemoryStore, tables: Mapping[Duration, pa.Table], state: State, number: int) -> None:
+    def __init__(
+        self, store: MemoryStore, tables: Mapping[Duration, pa.Table], state: State, number: int, opened: pa.Table
+    ) -> None:
         self.number = number
         self._store = store
         self._tables = tables
-        self._open = open_rows(store.engine, store.aggregation, state)
+        self._open = opened
         self._loaded = Loaded(number, state, {} if store.last is None else store.last.source)
         self._ledgers, self._at = list(store.ledgers), store.at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 from rollup.aggregation.cascade import narrowed
@@ -83,9 +83,9 @@ class Runs(ABC):
         """The rows of every table, by its name."""
 
 
-@lru_cache(maxsize=64)
+@cache
 def program(text: str) -> Program:
-    """The program of an app; cases that share an app share what is derived from it."""
+    """The program of an app; cases that share an app, and a case on several stores, share what is derived from it."""
     return compile_app(text)
 
 
