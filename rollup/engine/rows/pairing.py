@@ -1,6 +1,6 @@
-"""The join of windows that keep their rows in order of arrival, or of a unidirectional stream with such windows, inner or,
-of two, outer: each window's rows by what they have in common with those of others, kept up to date by what comes and leaves, so
-that a change costs what it brings and not what is held.
+"""The join of windows, or of a unidirectional stream with windows, inner or, of two, outer: each window's rows by what they
+have in common with those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what
+is held. Partners stand in the order in which they came, whatever order a window has of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,21 @@ from rollup.engine.rows.keyed import EXACT
 from rollup.engine.rows.plans import Input, StreamInput
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
-from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import Expressed
+from rollup.engine.rows.windows.external import ExternalTime, TimeOrder
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.ranked import Ranked, Sorted
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch
+
+_ROW_BY_ROW = (
+    *(KeepAll, Length, FirstLength, Time, FirstTime, TimeAccumulating, ExternalTime, TimeOrder),
+    *(Unique, Sorted, Ranked, Expressed),
+)
+"""Windows that say of each row, as it comes, that it has come."""
+_IN_BATCHES = LengthBatch, TimeBatch
+"""Windows that say it of all rows of a batch at once; of several keys that is not the order in which the rows came."""
 
 Bucket = dict[int, Row]
 Equal = Mapping[int, Expr]
@@ -62,7 +75,13 @@ def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e:
 
 
 def _keeps(input: Input) -> bool:
-    return isinstance(input, StreamInput) and isinstance(input.window, (Length, KeepAll, Time))
+    if not isinstance(input, StreamInput):
+        return False
+    return isinstance(input.window, _IN_BATCHES) or _row_by_row(input.window)
+
+
+def _row_by_row(window: WindowSpec | None) -> bool:
+    return _row_by_row(window.inner) if isinstance(window, Grouped) else isinstance(window, _ROW_BY_ROW)
 
 
 def _bare(input: Input) -> bool:
