@@ -639,6 +639,10 @@ EMPTYING = [
     "select symbol, id, sum(price) as s from S#length_batch(3) group by symbol, id",
     "select symbol, id, sum(price) as s from S#length(2) group by symbol, id output last every 20 msec",
     "select irstream id, symbol, count(*) as n from S#time(30 msec) group by id, symbol output every 3 events",
+    "select symbol, id, sum(price) as s from S#length(2) group by symbol, id output first every 20 msec",
+    "select symbol, id, price, sum(price) as s from S#time(15 msec) group by symbol, id output first every 30 msec",
+    "select symbol, id, count(*) as n from S#length(3) group by symbol, id output first every 2 events",
+    "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 
 
@@ -654,15 +658,18 @@ def test_groups_that_leave_the_state_while_others_wait_change_nothing(text: str,
     assert compacted == by_rows(text, events, end)
 
 
-def test_groups_that_have_emptied_leave_the_state():
-    found = core("select symbol, sum(price) from S#length(10) group by symbol")
+@pytest.mark.parametrize("rate", ["", "output first every 20 msec"])
+def test_groups_that_have_emptied_leave_the_state(rate: str):
+    found = core(f"select symbol, sum(price) from S#length(10) group by symbol {rate}")
     state = found.start(0)
     for begin in range(0, 40_000, 1_000):
         names = [f"k{i}" for i in range(begin, begin + 1_000)]
         columns = [pa.array(names), *(pa.array([1] * 1_000, kind) for kind in KINDS[1:3])]
         columns += [pa.array([True] * 1_000), pa.array([1] * 1_000)]
         state, _ = found.step(state, Batch.of(columns, range(begin, begin + 1_000)))
-    assert state.tables["groups"].num_rows < 18_000
+    tables = (state.held()["core"] if rate else state).tables
+    assert tables["groups"].num_rows < 18_000
+    assert not rate or state.tables["units"].num_rows == tables["groups"].num_rows
 
 
 def test_times_that_go_back_are_refused():

@@ -54,6 +54,7 @@ class Firsts:
         core, made = self.core.made(before, self.core.taken(before, batch))
         if self.grouped:
             picked, units = self._of_units(made, units, before, core)
+            core, units = self._compacted(core, units)
         else:
             picked, opening = self._of_changes(made, opening, core.scalars["now"])
         made = made.at_places(picked)
@@ -83,3 +84,12 @@ class Firsts:
         steps = steps_of(made, before.scalars.get("come", 0), passes, self.core.by_group)
         picks = first_of_units(made.at[steps.row], made.group[steps.row], steps, (self.span, self.limit), grown)
         return steps.row[picks], pa.table([pa.array(each) for each in grown], names=UNITS)
+
+    def _compacted(self, core: State, units: pa.Table) -> tuple[State, pa.Table]:
+        """Without the groups that have emptied and whose next row begins an interval anyway; by rows each is waited for."""
+        assert isinstance(self.core, Folded)
+        waits = units["seen"].to_numpy()
+        if self.limit == 0:
+            waits = waits & (core.scalars["now"] - units["since"].to_numpy() < self.span)
+        core, numbers = self.core.compacted(core, np.flatnonzero(waits))
+        return core, units if numbers is None else units.filter(pa.array(np.diff(numbers, prepend=-1) > 0))
