@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from rollup.checkpoint.records import write_durably
-from rollup.core.errors import SystemFault
+from rollup.core.errors import StoreError, SystemFault
 from rollup.hosts.exchange import batches_file
 from rollup.hosts.spark.watching.failures import cause, of_query
 
@@ -36,6 +38,48 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(write: object) -> None:
     said = cause(Exception(f"Traceback (most recent call last):\nOSError: {caught.value}\n\n=== Streaming Query ==="))
     assert isinstance(said, SystemFault)
     assert str(said).startswith("cannot write or read /dev/full: No space left on device (")
+
+
+def moved() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", "/t/.x", None, "/t/it's x")
+
+
+def handled() -> None:
+    try:
+        durable()
+    except OSError:
+        raise ValueError("no such zone")  # noqa: B904  # as it is in code that nobody thought through
+
+
+def wrapped() -> None:
+    try:
+        durable()
+    except OSError as problem:
+        raise LookupError("no such key") from problem
+
+
+def ours() -> None:
+    try:
+        raise StoreError("nothing to read yet")
+    except StoreError:
+        handled()
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (durable, "cannot write or read /dev/full: No space left on device"),
+        (moved, "cannot move /t/.x to /t/it's x: No space left on device"),
+        (handled, "the job stopped: no such zone (ValueError)"),
+        (wrapped, "the job stopped: no such key (LookupError)"),
+        (ours, "the job stopped: no such zone (ValueError)"),
+    ],
+)
+def test_of_several_errors_the_last_is_what_stopped_the_job(work: Callable[[], None], said: str) -> None:
+    with pytest.raises((OSError, ValueError, LookupError)) as caught:
+        work()
+    text = "".join(traceback.format_exception(caught.value))
+    assert cause(Exception(f"terminated with exception: {text}\n SQLSTATE: 39000")).message.startswith(said), text
 
 
 def test_what_a_batch_met_is_not_said_of_the_checkpoint() -> None:

@@ -11,8 +11,13 @@ from rollup.core.errors import FencedError, RollupError, StoreError, SystemFault
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Problem)): (.+)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:^|Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Exception|Error)): (.+?)$", re.MULTILINE)
 
-_NAMED = re.compile(r"^(?:\w+\.)*\w+Error: \[Errno (\d+)\] .+: '(.+)'$", re.MULTILINE)
-"""What Python says of a file that the system refuses."""
+_NAMED = re.compile(r"\[Errno (\d+)\] .+?: (['\"])(.+?)\2(?: -> (['\"])(.+)\4)?$")
+"""What Python says of a file that the system refuses, and of one that could not be moved to another."""
+_HANDLED = re.compile(
+    r"During handling of the above exception, another exception occurred:"
+    r"|The above exception was the direct cause of the following exception:"
+)
+"""What it says behind an error that was handled, before the one that was raised then."""
 _WRITTEN_BY_ANOTHER = "CONCURRENT_STREAM_LOG_UPDATE"
 """What Spark says when a batch of its log is there already: a job that was paused meets it before it meets its lease."""
 
@@ -40,11 +45,14 @@ def cause(problem: BaseException) -> RollupError:
     a Kafka topic no longer has what is to be read of it: Partition t-0 offset was changed from 9 to 3
     >>> print(cause(Exception("Traceback …\\nOSError: [Errno 28] No space left on device: '/t/x.arrow'\\n")).message)
     cannot write or read /t/x.arrow: No space left on device
+    >>> print(cause(Exception("OSError: [Errno 28] No space left on device: '/t/.x' -> '/t/x'")).message)
+    cannot move /t/.x to /t/x: No space left on device
     """
     if isinstance(problem, RollupError):
         return problem
     text = str(problem)
-    for name, message in reversed(_PYTHON.findall(text)):
+    raised = _PYTHON.findall(_HANDLED.split(text)[-1])
+    for name, message in reversed(raised):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, RollupError):
             return kind(message)
@@ -56,9 +64,8 @@ def cause(problem: BaseException) -> RollupError:
             hint="retention removed it, or the topic was made anew; to read a topic from its start, remove the folder of "
             "its stream in the checkpoint, or `failOnDataLoss = false` in the source's options goes on with what is left",
         )
-    for number, path in reversed(_NAMED.findall(text)):
-        if refused := refused_by_system(f"cannot write or read {path}", OSError(int(number), "")):
-            return refused
+    if raised and (refused := _refused(raised[-1][1])):
+        return refused
     return RollupError(f"the job stopped: {_last_line(text)}")
 
 
@@ -85,6 +92,15 @@ def of_query(problem: Exception, checkpoint: Path, topic: str | None = None) -> 
             hint=f"make it, or mend its name; one that is made anew is read from its start once {checkpoint} is removed",
         )
     return problem
+
+
+def _refused(said: str) -> SystemFault | None:
+    """The fault that Python's words for an error tell of, when the system refused a file that they name."""
+    if not (named := _NAMED.match(said)):
+        return None
+    number, _, path, _, other = named.groups()
+    what = f"cannot move {path} to {other}" if other else f"cannot write or read {path}"
+    return refused_by_system(what, OSError(int(number), ""))
 
 
 def _last_line(text: str) -> str:
