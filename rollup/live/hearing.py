@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ class Hearing:
         self._types = types
         self._listeners: dict[str, list[Listener]] = {}
         self._tables: dict[str | None, list[ArrowListener]] = {}
-        self._kept: list[Heard | tuple[Told, list[Heap]]] = []
+        self._kept = deque[Heard | tuple[Told, list[Heap]]]()
         self._weight = 0
         self._gone: set[str] | None = None
         """Statements that were undeployed since it began to be told what is told now; None while nothing is."""
@@ -74,7 +75,7 @@ class Hearing:
 
     def heard(self) -> list[Heard]:
         """What was kept, once."""
-        kept, self._kept, self._weight = self._kept, [], 0
+        kept, self._kept, self._weight = self._kept, deque(), 0
         found: list[Heard] = []
         for each in kept:
             if isinstance(each, Heard):
@@ -87,7 +88,7 @@ class Hearing:
     @contextmanager
     def undeploying(self, statements: Sequence[str]) -> Generator[None]:
         """While these are undeployed: what was kept of them stays, and whoever is told now hears no more of them."""
-        self._kept = list(self.heard())
+        self._kept = deque(self.heard())
         self._weight = len(self._kept)
         yield
         if self._gone is not None:
@@ -165,7 +166,7 @@ class Hearing:
         self._kept.append(what)
         self._weight += weight
         while self._weight > 2 * _KEPT and len(self._kept) > 1:
-            first = self._kept.pop(0)
+            first = self._kept.popleft()
             self._weight -= 1 if isinstance(first, Heard) else len(first[0].rows) + sum(h.output.rows for h in first[1])
 
     def placed(self, told: Told) -> Iterator[tuple[int, Heard]]:

@@ -258,6 +258,15 @@ class Component:
         for instance in list(self._conditions.values()):
             instance.variables_set(names if instance.partition is where else shared)
 
+    def said_by(self, variable: str) -> str:
+        """The statement that says that a variable has another value."""
+        return self._variables[variable]
+
+    @property
+    def hearing_variables(self) -> Collection[int]:
+        """Who is told when variables change."""
+        return self._conditions.keys()
+
     def hears_variables(self, instance: Instance, hears: bool) -> None:
         """Whether an instance is told when variables change."""
         if hears:

@@ -346,7 +346,7 @@ class SelectInstance(Instance):
         """Aggregates and outputs."""
         if self._pairs is not None:
             for place in range(self._width):
-                self._pairs.fill(place, self.held(place))
+                self._pairs.fill(place, sorted(self.held(place), key=lambda row: row.id))
         self.kind.restore(state[0])
         self.outputs.restore(state[1])
         self._hear(True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollup.engine.compiling import predicate, row_key
+from rollup.engine.compiling import compiled, predicate, row_key
 from rollup.engine.row import Row, Rows, delta_of
-from rollup.engine.rows.acting import MergeInstance, OnSelectInstance
+from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance
 from rollup.engine.rows.instance import plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.pipelines.merging import merging
@@ -26,12 +26,23 @@ class Telling:
 
     def __init__(self, times: list[int]) -> None:
         self.waiting: list[Told] = []
+        self.unheard: list[tuple[Told, Changed]] = []
+        """Changes of the event at hand that nobody follows."""
+        self.read = False
+        """Whether others look at named windows as those know them who follow them."""
         self._times = times
 
     def later(self, told: Told, delta: Changed) -> None:
         """Those who follow a window do not know of a change yet."""
         told.store.tell_later(delta_of(delta))
         self.waiting.append(told)
+
+    def refused(self) -> None:
+        """The event goes no further: those who follow do not know of its changes, be it those who come later."""
+        for told, delta in self.unheard:
+            told.store.tell_later(delta_of(delta))
+        self.unheard.clear()
+        self.waiting.clear()
 
     def now(self) -> None:
         """They are told: of each window all that has changed, as one change with a place of its own."""
@@ -45,7 +56,14 @@ class Telling:
 
 def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) -> Take:
     """A merge into a named window, be it of several rows; those who follow hear of it later."""
-    gone, note, exchange, later = 1 if instance.plan.gone_as_new else -1, tape.note, told.change, telling.later
+    gone, note, exchange = 1 if instance.plan.gone_as_new else -1, tape.note, told.change
+    followed, unheard = bool(told.consumers), telling.unheard.append
+
+    def later(delta: Changed) -> None:
+        if followed or telling.read:
+            telling.later(told, delta)
+        else:
+            unheard((told, delta))
 
     def change(place: int, new: Row | None, old: Row | None) -> None:
         delta = exchange(place, () if new is None else (new,), () if old is None else (old,))
@@ -53,7 +71,7 @@ def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) 
             note((place, 1, new.values))
         if old is not None:
             note((place, gone, old.values))
-        later(told, delta)
+        later(delta)
 
     def several(place: int, row: Row) -> bool:
         work = instance.work(row)
@@ -64,7 +82,7 @@ def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) 
                 note((place, 1, each.values))
             for each in old:
                 note((place, gone, each.values))
-            later(told, delta)
+            later(delta)
         return True
 
     return merging(instance, told.store, change, several)
@@ -83,6 +101,25 @@ def anew(take: Take, times: list[int]) -> Take:
 def newest(take: Take, times: list[int]) -> Take:
     """An event at the newest place, which one who has heard of it has made."""
     return lambda _, row: take(len(times) - 1, row)
+
+
+def setting(instance: SetInstance, tapes: Mapping[str, Tape], tape: Tape) -> Take:
+    """Variables of all, each set once, get values; `tapes`: where each says its new value and the one before."""
+    e, note, shown = instance.environment, tape.note, tuple(instance.plan.type.fields)
+    variables = instance.runner.environment.variables
+    settings = [(variable, compiled(value), tapes[variable].note) for variable, value in instance.plan.settings]
+
+    def take(place: int, row: Row) -> bool:
+        r = (row,)
+        for variable, value_of, say in settings:
+            value = value_of(r, (), e)
+            say((place, 1, (value,)))
+            say((place, -1, (variables[variable],)))
+            variables[variable] = value
+        note((place, 1, tuple([variables[each] for each in shown])))
+        return True
+
+    return take
 
 
 def askable(instance: OnSelectInstance) -> bool:

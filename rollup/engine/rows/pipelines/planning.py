@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rollup.engine.rows.acting import MergeInstance
@@ -23,7 +23,8 @@ from rollup.engine.rows.stores.named import NamedWindow, Store, Table
 class Planned:
     """The way of a stream's events; `filtered`: not all of them concern the statement; `stores`: what it changes.
 
-    `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one.
+    `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one;
+    `conditions`: who is told when variables are set.
     """
 
     take: Take
@@ -32,6 +33,7 @@ class Planned:
     stores: tuple[Store, ...] = ()
     streams: tuple[str, ...] = ()
     times: list[int] = field(default_factory=list[int])
+    conditions: Collection[int] = ()
 
 
 def alone(component: Component, stream: str) -> Planned | None:

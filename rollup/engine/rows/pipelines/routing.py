@@ -11,10 +11,10 @@ from typing import Any
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.index import FEW, Entry, FilterIndex, Test
 from rollup.engine.row import Row, Rows
-from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SplitInstance
+from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
-from rollup.engine.rows.pipelines.acting import Telling, anew, askable, asking, changing, finds_one, newest
+from rollup.engine.rows.pipelines.acting import Telling, anew, askable, asking, changing, finds_one, newest, setting
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
@@ -65,6 +65,8 @@ class _Routes:
         self._tapes: list[Tape] = []
         self._windows: dict[str, tuple[Told, Take]] = {}
         self._stores: dict[str, Store] = {}
+        self._variables: dict[str, Tape] = {}
+        self._hearers: list[Instance] = []
         self._streams: dict[str, tuple[Take | None, int] | None] = {}
         """What is done with a row of each, and how many rows that causes at most; None while it is looked at."""
 
@@ -73,9 +75,11 @@ class _Routes:
         take, most = self._of(stream)
         if take is None or most > _CAUSED:
             raise _Apart
+        self._telling.read = any(map(_reads, self._hearers))
         whole = _with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
         stores = tuple(self._stores.values())
-        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times)
+        conditions = self._component.hearing_variables if self._variables else ()
+        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times, conditions)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:
@@ -93,11 +97,15 @@ class _Routes:
             if not isinstance(entry.receiver, Instance):
                 raise _Apart
             receivers[id(entry.receiver)] = entry.receiver
+        self._hearers += receivers.values()
         for each in receivers.values():
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
         tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
-        self._tapes += tapes.values()  # they deliver before those who hear what they insert
+        for each, tape in tapes.items():  # they deliver before those who hear what they insert
+            if isinstance(receiver := receivers[each], SetInstance):
+                self._variables_of(receiver)
+            self._tapes.append(tape)
         changed = False
         for entry in entries:
             hearing, causes = self._hearing(entry, tapes[id(entry.receiver)])
@@ -123,6 +131,8 @@ class _Routes:
                 return self._split(instance, tape)
             case MergeInstance() as instance if here(instance, self._component):
                 return self._merge(instance, tape)
+            case SetInstance() as instance if here(instance, self._component):
+                return setting(instance, self._variables, tape), 0
             case OnSelectInstance() as instance if here(instance, self._component):
                 return self._ask(instance, tape)
             case _:
@@ -136,6 +146,17 @@ class _Routes:
             return merging(instance, store, of_table(instance, store, tape)), 0
         told, _ = self._window(store.name)
         return changing(instance, told, tape, self._telling), 1
+
+    def _variables_of(self, instance: SetInstance) -> None:
+        """The variables that it sets say so before it does, each through a tape of its own."""
+        plan, component, shared = instance.plan, self._component, self._runner.environment.variables
+        if not plain(plan.trigger) or plan.lookups or plan.own_inputs or component.hearing_variables:
+            raise _Apart
+        for variable, _ in plan.settings:
+            if variable in self._variables or variable not in shared:
+                raise _Apart
+            tape = self._variables[variable] = Tape(component.said_by(variable))
+            self._tapes.append(tape)
 
     def _ask(self, instance: OnSelectInstance, tape: Tape) -> tuple[Take, int]:
         plan = instance.plan
@@ -207,8 +228,14 @@ class _Routes:
             told, tapes = found
             self._tapes += tapes
             self._stores[name] = told.store
+            self._hearers += [consumer for consumer, _ in told.store.consumers]
             known = self._windows[name] = told, _entering(told, self._telling)
         return known
+
+
+def _reads(instance: Instance) -> bool:
+    """Whether it may look at a named window."""
+    return isinstance(instance, SelectInstance) and bool(instance.plan.lookups or instance.plan.join)
 
 
 def _putting(waiting: Waiting, take: Take) -> Put:
@@ -249,6 +276,8 @@ def _to_all(every: Sequence[Take]) -> Take:
 
 def _to_those_that_pass(tested: Sequence[tuple[Test | None, Take]]) -> Take:
     """So few are asked one by one sooner than they are found in the index."""
+    if len(tested) == 2:
+        return _to_either(*tested)
 
     def some(place: int, row: Row) -> bool:
         for take in [take for test, take in tested if test is None or test(row)]:
@@ -258,9 +287,24 @@ def _to_those_that_pass(tested: Sequence[tuple[Test | None, Take]]) -> Take:
     return some
 
 
+def _to_either(one: tuple[Test | None, Take], other: tuple[Test | None, Take]) -> Take:
+    (first, takes_first), (second, takes_second) = one, other
+
+    def some(place: int, row: Row) -> bool:
+        passes_first = first is None or first(row)
+        passes_second = second is None or second(row)
+        if passes_first:
+            takes_first(place, row)
+        if passes_second:
+            takes_second(place, row)
+        return True
+
+    return some
+
+
 def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:
     """An event, then what it has put on its way until nothing more is; each row has a place, for its deliveries are its own."""
-    changed, tell = telling.waiting, telling.now
+    changed, unheard, tell = telling.waiting, telling.unheard, telling.now
 
     def whole(place: int, row: Row) -> bool:
         try:
@@ -273,8 +317,10 @@ def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling
                 work(len(times) - 1, each)
                 if changed:
                     tell()
+            if unheard:
+                unheard.clear()
         except BaseException:  # what still waits when something was refused is dropped
-            changed.clear()
+            telling.refused()
             inserts.clear()
             waiting.clear()
             raise

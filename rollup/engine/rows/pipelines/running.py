@@ -89,7 +89,7 @@ class Pipeline:
         return self._stamp == self._now()
 
     def _now(self) -> tuple[int, ...]:
-        indexes, found = self._runner.indexes, list[int]()
+        indexes, found = self._runner.indexes, [len(self._plan.conditions)]
         for stream in self._plan.streams or (self._stream,):
             index = indexes[stream]
             found += index.number, len(index), len(self._runner.changes.get(stream, ()))
