@@ -34,7 +34,7 @@ def test_what_cannot_be_inherited_is_refused(engine: Engine, text: str, message:
 
 
 def test_a_schema_that_another_inherits_stays(engine: Engine) -> None:
-    with pytest.raises(RollupError, match="`A` declares `A`, which `B` needs"):
+    with pytest.raises(RollupError, match="`A` declares the stream `A`, which `B` needs"):
         engine.undeploy("A")
     engine.undeploy("B")
     engine.undeploy("C")

@@ -43,7 +43,26 @@ class _Down:
 
 
 def _ranked(rows: dict[Any, Any], down: Sequence[bool]) -> list[Any]:
-    return [row for _, row in sorted(rows.values(), key=lambda entry: _order(entry[0], down))]
+    """The rows in their order; of equal keys the one that came first is first."""
+    key, reverse = _by(down)
+    return [row for _, row in sorted(rows.values(), key=key, reverse=reverse)]
+
+
+def _foremost(rows: dict[Any, Any], down: Sequence[bool]) -> Any:
+    """The first row of that order, found without putting the others in theirs."""
+    if not rows:
+        return None
+    key, reverse = _by(down)
+    return (max if reverse else min)(rows.values(), key=key)[1]
+
+
+def _by(down: Sequence[bool]) -> tuple[Callable[[Any], Any], bool]:
+    """What entries are compared by, and whether the greatest is first: only of several ways each value needs its own."""
+    reverse = all(down)
+    if len(down) == 1:
+        return lambda entry: _least(entry[0][0]), reverse
+    ways = [False] * len(down) if reverse else down
+    return lambda entry: _order(entry[0], ways), reverse
 
 
 def _order(key: Sequence[Any], down: Sequence[bool]) -> tuple[Any, ...]:
@@ -83,7 +102,8 @@ def _held(rows: dict[Any, Any]) -> dict[Any, Any]:
 
 
 LINES: dict[str, Callable[..., Any]] = {
-    "value_at": _at, "ranked": _ranked, "best_ever": _ever, "hold": _hold, "let_go": _let_go, "held": _held,
+    "value_at": _at, "ranked": _ranked, "foremost": _foremost, "best_ever": _ever,
+    "hold": _hold, "let_go": _let_go, "held": _held,
 }  # fmt: skip
 """The functions that these declarations' lines call."""
 _ROWS = {"rows": "{}"}
@@ -134,8 +154,8 @@ def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
             name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3), objects=LINES
         )
     order = tuple(not d if name == "maxby" else d for d in down)
-    value = f"ranked({'held({rows})' if joined else '{rows}'}, {order!r})"
-    value = f"next(iter({value}), None)" if name != "sorted" else f"{value} or None"
+    among = f"({'held({rows})' if joined else '{rows}'}, {order!r})"
+    value = f"ranked{among} or None" if name == "sorted" else f"foremost{among}"
     result = _third_list if name == "sorted" else _third
     enter = "hold({rows}, {x}, ({y}, {z}))" if joined else "{rows}[{x}] = ({y}, {z})"
     leave = "let_go({rows}, {x})" if joined else _LEAVE

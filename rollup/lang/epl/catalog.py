@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
+from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from rollup.core.errors import PlanError
 from rollup.engine.rows.runner import Environment
 from rollup.engine.types import ANY, DataType, Kind, RowType
+from rollup.lang.epl.lookups import Name, Noted
 from rollup.lang.epl.semantics import TYPES
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.node import Node
@@ -54,22 +56,34 @@ class Catalog:
     """Everything that has a name, by kind. A name of a stream, window or table stands for one thing only."""
 
     def __init__(self) -> None:
-        self.types: dict[str, RowType] = {}
+        self.types: MutableMapping[str, RowType] = {}
         self.implied: set[str] = set()
         """Types that an insert has made."""
+        self.fresh: list[str] = []
+        """Those that the statement has made which is being deployed."""
         self.ancestors: dict[str, frozenset[str]] = {}
         """Of a schema those that it inherits, directly or not."""
-        self.stores: dict[str, StoreInfo] = {}
-        self.contexts: dict[str, ContextInfo] = {}
-        self.variables: dict[str, VariableInfo] = {}
-        self.expressions: dict[str, sm.Declaration] = {}
-        self.indexes: dict[str, str] = {}
+        self.stores: MutableMapping[str, StoreInfo] = {}
+        self.contexts: MutableMapping[str, ContextInfo] = {}
+        self.variables: MutableMapping[str, VariableInfo] = {}
+        self.expressions: MutableMapping[str, sm.Declaration] = {}
+        self.indexes: MutableMapping[str, str] = {}
         """The store of each index."""
         self.times: dict[str, tuple[str | None, str | None]] = {}
         self.second = 1000
         """Clock units in a second."""
         self.environment = Environment()
         """Where variables have their values; the runner has the same."""
+
+    def noting(self, found: set[Name]) -> Catalog:
+        """The same catalog; what is asked of this one by name is put into `found`."""
+        seen = copy(self)
+        seen.types, seen.stores = Noted("stream", self.types, found), Noted("stream", self.stores, found)
+        seen.contexts = Noted("context", self.contexts, found)
+        seen.variables = Noted("variable", self.variables, found)
+        seen.expressions = Noted("expression", self.expressions, found)
+        seen.indexes = Noted("index", self.indexes, found)
+        return seen
 
     def beginning(self) -> Environment:
         """The values of variables that a statement begins with: those of a context begin anew in every partition."""
@@ -113,6 +127,13 @@ class Catalog:
     def inherit(self, name: str, parents: Iterable[str]) -> None:
         """A schema inherits others, and what those inherit."""
         self.ancestors[name] = frozenset(parents).union(*(self.ancestors.get(each, ()) for each in parents))
+
+    def imply(self, name: str, kinds: RowType) -> None:
+        """A stream that an insert makes is a type from now on."""
+        if name not in self.stores and name not in self.types:
+            self.types[name] = kinds
+            self.implied.add(name)
+            self.fresh.append(name)
 
     def free(self, name: str, at: Node) -> None:
         """Raise PlanError when a stream, window or table has the name already."""

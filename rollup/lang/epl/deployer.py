@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
@@ -16,6 +17,8 @@ from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.annotations import check_annotations, priority_of
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown
+from rollup.lang.epl.deployment import Deployed, Deployment
+from rollup.lang.epl.lookups import Name
 from rollup.lang.epl.lowering.actions import lower_merge, lower_on_select, lower_set, lower_split, lower_update_stream
 from rollup.lang.epl.lowering.contexts import check_context, lower_context, seen_as
 from rollup.lang.epl.lowering.select import lower_query
@@ -24,7 +27,7 @@ from rollup.lang.epl.lowering.targets import check_fits, inserting
 from rollup.lang.epl.lowering.values.aggregates import collect
 from rollup.lang.epl.lowering.values.expressions import condition, constant, lower
 from rollup.lang.epl.lowering.windows import windows
-from rollup.lang.epl.naming import Numbered, needed
+from rollup.lang.epl.naming import Numbered
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.render import render
 from rollup.lang.epl.schemas import check_names, schema
@@ -32,34 +35,6 @@ from rollup.lang.epl.scope import Registry, Scope, Source
 from rollup.lang.epl.tree import contexts as cx
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
-
-Undo = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """A statement that runs: its name, the rows it delivers (None: it delivers none)."""
-
-    name: str
-    type: RowType | None
-
-
-@dataclass
-class Deployment:
-    """A module that runs."""
-
-    name: str
-    text: str
-    module: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    statements: list[Deployed] = field(default_factory=list[Deployed])
-    undo: list[Undo] = field(default_factory=list[Undo])
-    provides: set[str] = field(default_factory=set[str])
-    implies: set[str] = field(default_factory=set[str])
-    """The types that its inserts have made."""
-    needs: set[str] = field(default_factory=set[str])
-    names: list[str] = field(default_factory=list[str])
-    """Those of its statements, hidden ones among them, in the order in which they were taken."""
 
 
 class Deployer:
@@ -70,6 +45,8 @@ class Deployer:
         self.catalog = Catalog()
         self.catalog.second = second
         self.catalog.environment = component.runner.environment
+        self._found = set[Name]()
+        self._catalog = self.catalog.noting(self._found)
         self.deployments: dict[str, Deployment] = {}
         self._modules, self._statements = Numbered(), Numbered()
         self._kept: Iterator[str] | None = None
@@ -96,10 +73,12 @@ class Deployer:
             self._kept = None
 
     def _deployed(self, module: sm.Module, made: Deployment, start: bool) -> Deployment:
-        running = {each.module for each in self.deployments.values()} if module.uses else ()
-        missing = [used for used in module.uses if used not in running]
+        uses = module.uses if self._kept is None else ()  # one that ran before stays, whatever has gone since
+        running = {each.module for each in self.deployments.values()} if uses else ()
+        missing = [used for used in uses if used not in running]
         if missing:
             raise PlanError(f"module {missing[0]} is not deployed", hint="deploy it first")
+        self._found.clear()
         try:
             for number, statement in enumerate(module.statements):
                 self._statement(statement, self._statement_name(made, module, statement, number), made, start)
@@ -108,6 +87,7 @@ class Deployer:
                 undo()
             self._statements.clear()
             raise
+        made.needs = set(self._found)
         self.deployments[made.name] = made
         return made
 
@@ -118,11 +98,15 @@ class Deployer:
                 f"no module `{name}` is deployed", hint=f"deployed: {', '.join(self.deployments) or 'none'}"
             )
         found = self.deployments[name]
+        given = found.given(self.catalog.implied)
         for other in self.deployments.values():
-            shared = (found.provides | found.implies & self.catalog.implied) & other.needs
+            shared = given & other.needs
             if other is not found and shared:
-                what = sorted(shared)[0]
-                raise QueryError(f"`{name}` declares `{what}`, which `{other.name}` needs", hint="undeploy that first")
+                what = min(shared)
+                raise QueryError(
+                    f"`{name}` declares the {what.kind} `{what.name}`, which `{other.name}` needs",
+                    hint="undeploy that first",
+                )
         for undo in reversed(found.undo):
             undo()
         del self.deployments[name]
@@ -151,21 +135,23 @@ class Deployer:
     def _scope(self, statement: sm.Statement, made: Deployment) -> Scope:
         context = None
         if statement.context is not None:
-            context = self.catalog.context(statement.context, statement)
-            check_context(statement, self.component.contexts[statement.context].context, self.catalog)
+            context = self._catalog.context(statement.context, statement)
+            check_context(statement, self.component.contexts[statement.context].context, self._catalog)
         declared = {each.name: each for each in statement.declarations}
-        return Scope(self.catalog, (), Registry(), context, {}, declared=declared, parameters=made.parameters)
+        return Scope(self._catalog, (), Registry(), context, {}, declared=declared, parameters=made.parameters)
 
     def _statement(self, statement: sm.Statement, name: str, made: Deployment, start: bool) -> None:
-        check_annotations(statement.annotations, self.catalog.indexes)
-        made.needs |= needed(statement)
+        check_annotations(statement.annotations, self._catalog.indexes)
         scope = replace(self._scope(statement, made), slots=None)
         body = statement.body
         self.types[name] = RowType(name, {})  # the name is taken, also by what it declares
         made.undo.append(lambda: self.types.pop(name, None) and None)
-        kinds = self._declared(body, name, statement, scope, made, start)
-        if kinds is _NOT_DECLARED:
-            kinds = self._started(body, name, statement, scope, made, start)
+        try:
+            kinds = self._declared(body, name, statement, scope, made, start)
+            if kinds is _NOT_DECLARED:
+                kinds = self._started(body, name, statement, scope, made, start)
+        finally:
+            self._implied(made)
         if kinds is not None:
             self.types[name] = kinds
         made.statements.append(Deployed(name, kinds))
@@ -191,31 +177,35 @@ class Deployer:
             case _:
                 raise problem(f"`{type(body).__name__}` is not supported yet", statement)
         if insert is not None and not insert.table:
-            plan = self._inserting(plan, insert, scope, made)
+            plan = self._inserting(plan, insert, scope)
         self.component.deploy(name, plan, statement.context, start)
         made.undo.append(lambda: self.component.undeploy(name))
         return plan.type
 
-    def _inserting(self, plan: Any, insert: sm.InsertInto, scope: Scope, made: Deployment) -> Any:
+    def _inserting(self, plan: Any, insert: sm.InsertInto, scope: Scope) -> Any:
         select, known = inserting(getattr(plan, "select", plan), insert, scope)
-        if insert.target not in self.catalog.stores and insert.target not in self.catalog.types:
-            self.catalog.types[insert.target] = known
-            self.catalog.implied.add(insert.target)
-            made.implies.add(insert.target)
-            made.undo.append(lambda: self._forget_type(insert.target))
+        self._catalog.imply(insert.target, known)
         return replace(plan, select=select) if hasattr(plan, "select") else select
 
+    def _implied(self, made: Deployment) -> None:
+        """The streams that a statement has made go with its module, be it refused."""
+        for name in self._catalog.fresh:
+            made.implies.add(name)
+            self._found.add(Name("stream", name))
+            made.undo.append(partial(self._forget_type, name))
+        self._catalog.fresh.clear()
+
     def _forget_type(self, name: str) -> None:
-        if name in self.catalog.implied:  # a schema may have declared it since
-            self.catalog.types.pop(name, None)
-            self.catalog.implied.discard(name)
+        if name in self._catalog.implied:  # a schema may have declared it since
+            self._catalog.types.pop(name, None)
+            self._catalog.implied.discard(name)
 
     def _forget_schema(self, name: str, before: RowType | None) -> None:
         """A schema is gone; where an insert that still runs had made the type `before`, that one is back."""
-        del self.catalog.types[name], self.catalog.ancestors[name]
+        del self._catalog.types[name], self._catalog.ancestors[name]
         if before is not None and any(name in each.implies for each in self.deployments.values()):
-            self.catalog.types[name] = before
-            self.catalog.implied.add(name)
+            self._catalog.types[name] = before
+            self._catalog.implied.add(name)
 
     # declarations
 
@@ -241,35 +231,34 @@ class Deployer:
                 return _NOT_DECLARED
 
     def _schema(self, body: sm.CreateSchema, made: Deployment, start: bool) -> None:
-        self.catalog.free(body.name, body)
-        kinds, parents = schema(body, self.catalog)
-        before = self.catalog.types.get(body.name)  # one that an insert has made
-        self.catalog.types[body.name] = kinds
-        self.catalog.inherit(body.name, parents)
-        self.catalog.implied.discard(body.name)
-        self._gives(made, body.name, lambda: self._forget_schema(body.name, before))
+        self._catalog.free(body.name, body)
+        kinds, parents = schema(body, self._catalog)
+        before = self._catalog.types.get(body.name)  # one that an insert has made
+        if before is not None and list(before.fields.items()) != list(kinds.fields.items()):
+            columns = ", ".join(f"{name} {kind}" for name, kind in before.fields.items())
+            what = f"`{body.name}` is the stream of an insert already, with other columns"
+            raise problem(what, body, f"create schema {body.name}({columns}), or declare it before the insert")
+        self._catalog.types[body.name] = kinds
+        self._catalog.inherit(body.name, parents)
+        self._catalog.implied.discard(body.name)
+        made.gives("stream", body.name, lambda: self._forget_schema(body.name, before))
         for parent in parents:
             self._heard_as(kinds, parent, made, start)
         return None
 
     def _heard_as(self, kinds: RowType, parent: str, made: Deployment, start: bool) -> None:
         """Every event of a schema is one of the schema that it inherits, too: with the columns of that one."""
-        made.needs.add(parent)
-        columns = tuple(Field(0, kinds.index[name], kind) for name, kind in self.catalog.types[parent].fields.items())
+        columns = tuple(Field(0, kinds.index[name], kind) for name, kind in self._catalog.types[parent].fields.items())
         trigger, branch = StreamInput(Filter(kinds.name)), SplitBranch(parent, columns, None)
         plan = Split(trigger, kinds, (branch,), every=False, same=True)
         hidden = self._free_statement(f"{kinds.name} is {parent}", made)
         self.component.deploy(hidden, plan, None, start)
         made.undo.append(lambda: self.component.undeploy(hidden))
 
-    def _gives(self, made: Deployment, name: str, undo: Callable[[], Any]) -> None:
-        made.provides.add(name)
-        made.undo.append(lambda: (undo(), None)[1])
-
     def _window(
         self, body: sm.CreateWindow, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
     ) -> RowType:
-        self.catalog.free(body.name, body)
+        self._catalog.free(body.name, body)
         if not body.views:
             raise problem(f"named window `{body.name}` needs a window", body, "create window W#keepall as …")
         kinds = self._window_type(body, scope)
@@ -279,15 +268,15 @@ class Deployer:
             raise problem("a named window holds events, not values derived from them", body.views[-1])
         filled, where = None, None
         if body.insert:
-            if body.type is None or body.type not in self.catalog.stores:
+            if body.type is None or body.type not in self._catalog.stores:
                 raise problem(
                     "`insert` copies the rows of a named window", body, "create window W2#keepall as W insert"
                 )
             filled = body.type
             where = condition(body.where, inside) if body.where is not None else None
-        self.catalog.stores[body.name] = StoreInfo("window", kinds, statement.context)
-        self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
-        seen = seen_as(self.component.context(statement.context), body.type, kinds, self.catalog)
+        self._catalog.stores[body.name] = StoreInfo("window", kinds, statement.context)
+        made.gives("stream", body.name, lambda: self._catalog.stores.pop(body.name))
+        seen = seen_as(self.component.context(statement.context), body.type, kinds, self._catalog)
         spec = WindowStore(kinds, window, filled, where, seen)
         self.component.create_store(body.name, name, spec, statement.context, start)
         made.undo.append(lambda: self.component.undeploy(name))
@@ -296,9 +285,9 @@ class Deployer:
     def _window_type(self, body: sm.CreateWindow, scope: Scope) -> RowType:
         check_names(body.columns)
         if body.columns:
-            return RowType(body.name, {c.name: self.catalog.data_type(c.type) for c in body.columns})
+            return RowType(body.name, {c.name: self._catalog.data_type(c.type) for c in body.columns})
         assert body.type is not None
-        model = self.catalog.row_type(body.type, body)
+        model = self._catalog.row_type(body.type, body)
         if not body.items:
             return RowType(body.name, model.fields)
         for item in body.items:
@@ -312,14 +301,14 @@ class Deployer:
     def _table(
         self, body: sm.CreateTable, name: str, statement: sm.Statement, scope: Scope, made: Deployment, start: bool
     ) -> RowType:
-        self.catalog.free(body.name, body)
+        self._catalog.free(body.name, body)
         columns: dict[str, DataType] = {}
         aggregated: dict[str, object] = {}
         check_names(body.columns)
         for column in body.columns:
             if column.aggregation is None:
                 assert column.type is not None
-                columns[column.name] = self.catalog.data_type(column.type)
+                columns[column.name] = self._catalog.data_type(column.type)
             else:
                 columns[column.name], aggregated[column.name] = self._aggregated(column, scope)
         kinds = RowType(body.name, columns)
@@ -328,8 +317,8 @@ class Deployer:
             if column.key:
                 keyable(columns[column.name], column, column.name)
         declared = {each.name: each.aggregation for each in body.columns if each.aggregation is not None}
-        self.catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated, declared)
-        self._gives(made, body.name, lambda: self.catalog.stores.pop(body.name))
+        self._catalog.stores[body.name] = StoreInfo("table", kinds, statement.context, keys, aggregated, declared)
+        made.gives("stream", body.name, lambda: self._catalog.stores.pop(body.name))
         counts = [
             c.name for c in body.columns if c.aggregation and c.aggregation.name.lower() in ("count", "countever")
         ]
@@ -345,10 +334,10 @@ class Deployer:
         assert call is not None
         of = next((each.value for each in column.annotations if each.word == "type"), None)
         if isinstance(of, str):
-            source = Source(None, self.catalog.row_type(of, column), windowed=True)
+            source = Source(None, self._catalog.row_type(of, column), windowed=True)
         else:
             names = [each.name for each in call.arguments if isinstance(each, ex.Reference)]
-            kinds = {name: self.catalog.data_type(sm.TypeName(name, at=call.at)) for name in names}
+            kinds = {name: self._catalog.data_type(sm.TypeName(name, at=call.at)) for name in names}
             source = Source(None, RowType("types", kinds))
         found, _ = collect([call], replace(scope, sources=(source,)), 0, ())
         if not found:
@@ -356,8 +345,8 @@ class Deployer:
         return found[0].call.type, found[0].call
 
     def _index(self, body: sm.CreateIndex, scope: Scope, made: Deployment) -> None:
-        info = self.catalog.store(body.store, body)
-        if body.name in self.catalog.indexes:
+        info = self._catalog.store(body.store, body)
+        if body.name in self._catalog.indexes:
             raise problem(f"index `{body.name}` is declared already", body)
         places: list[int] = []
         for column in body.columns:
@@ -368,38 +357,38 @@ class Deployer:
         if body.unique:
             self.component.create_index(body.store, UniqueIndex(body.name, tuple(places)))
             made.undo.append(lambda: self.component.drop_index(body.store, body.name))
-        self.catalog.indexes[body.name] = body.store
-        self._gives(made, body.name, lambda: self.catalog.indexes.pop(body.name))
+        self._catalog.indexes[body.name] = body.store
+        made.gives("index", body.name, lambda: self._catalog.indexes.pop(body.name))
         return None
 
     def _variable(self, body: sm.CreateVariable, name: str, scope: Scope, made: Deployment, start: bool) -> RowType:
-        if body.name in self.catalog.variables:
+        if body.name in self._catalog.variables:
             raise problem(f"variable `{body.name}` is declared already", body)
-        kind = self.catalog.data_type(body.type)
+        kind = self._catalog.data_type(body.type)
         value = constant(body.value, scope, "the first value") if body.value is not None else None
         if body.value is not None:
             check_fits(lower(body.value, scope).type, kind, body.name, body)
         context = scope.context.name if scope.context is not None else None
-        self.catalog.variables[body.name] = VariableInfo(kind, body.constant, context, value)
-        self._gives(made, body.name, lambda: self.catalog.variables.pop(body.name))
+        self._catalog.variables[body.name] = VariableInfo(kind, body.constant, context, value)
+        made.gives("variable", body.name, lambda: self._catalog.variables.pop(body.name))
         self.component.create_variable(body.name, name, value, context, start)
         made.undo.append(lambda: self.component.drop_variable(body.name))
         return RowType(body.name, {body.name: kind})
 
     def _context(self, body: cx.CreateContext, made: Deployment) -> None:
-        context, info = lower_context(body, self.catalog)
-        self.catalog.contexts[body.name] = info
-        self._gives(made, body.name, lambda: self.catalog.contexts.pop(body.name))
+        context, info = lower_context(body, self._catalog)
+        self._catalog.contexts[body.name] = info
+        made.gives("context", body.name, lambda: self._catalog.contexts.pop(body.name))
         self.component.create_context(context)
         made.undo.append(lambda: self.component.drop_context(body.name))
         return None
 
     def _expression(self, body: sm.CreateExpression, made: Deployment) -> None:
         found = body.declaration
-        if found.name in self.catalog.expressions:
+        if found.name in self._catalog.expressions:
             raise problem(f"expression `{found.name}` is declared already", body)
-        self.catalog.expressions[found.name] = found
-        self._gives(made, found.name, lambda: self.catalog.expressions.pop(found.name))
+        self._catalog.expressions[found.name] = found
+        made.gives("expression", found.name, lambda: self._catalog.expressions.pop(found.name))
         return None
 
 

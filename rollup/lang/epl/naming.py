@@ -1,4 +1,4 @@
-"""The name of a column that a select gives none: the text of its expression, as Esper writes it; the names that are used."""
+"""The name of a column that a select gives none: the text of its expression, as Esper writes it; names that get a number."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import count
 
-from rollup.core.descriptions import descendants
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import is_aggregate, with_parts
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.node import Node
-from rollup.lang.epl.tree.streams import FilterSource
 
 _OPERATORS = (ex.Arithmetic, ex.Comparison, ex.Logical, ex.Not, ex.In, ex.Between, ex.Like, ex.Quantified)
 _PREVIOUS = {"prev": 1, "prevtail": 0}
@@ -64,28 +62,6 @@ def _name_of(query: sm.Query, number: int) -> str:
     if len(query.items) != 1 or isinstance(query.items[0].value, (ex.Star, ex.StreamStar)):
         return f"subselect_{number}"
     return query.items[0].name or column_name(query.items[0].value, count(1))
-
-
-def needed(statement: sm.Statement) -> set[str]:
-    """The names that a statement uses: streams, stores, contexts, variables, expressions."""
-    names: set[str] = {statement.context} if statement.context is not None else set()
-    for node in descendants(statement.body):
-        match node:
-            case FilterSource():
-                names.add(node.type)
-            case sm.Store():
-                names.add(node.name)
-            case sm.InsertInto():
-                names.add(node.target)
-            case sm.CreateIndex():
-                names.add(node.store)
-            case sm.CreateWindow() if node.type is not None:
-                names.add(node.type)
-            case ex.Reference() | ex.Call():
-                names.add(node.name)
-            case _:
-                pass
-    return names
 
 
 class Numbered:

@@ -171,11 +171,11 @@ def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:
 
     None for what is no call of one, or one with another number of arguments, which is refused where it is lowered.
     """
+    if isinstance(node, ex.Reference) and (scope.fields(node.name) or scope.source(node.name) is not None):
+        return None  # a property of that name stands before it
     declared = scope.declaration(node.name)
     if declared is None or (declared.alias and isinstance(node, ex.Call)):
         return None
-    if isinstance(node, ex.Reference) and (scope.fields(node.name) or scope.source(node.name) is not None):
-        return None  # a property of that name stands before it
     body, arguments = declared.body, node.arguments if isinstance(node, ex.Call) else ()
     if not isinstance(body, ex.Lambda):
         return None if arguments else body

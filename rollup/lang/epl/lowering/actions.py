@@ -174,15 +174,8 @@ def _arranged(
     made = RowType(name, {n: c.type for n, c in zip(names, columns, strict=True)})
     insert = sm.InsertInto(name, action.columns, at=action.at)
     target, known = target_of(insert, made, scope)
-    _declare(name, known, scope)
+    scope.catalog.imply(name, known)
     return [Const(None, NULL) if place is None else columns[place] for place in target.columns]
-
-
-def _declare(name: str, known: RowType, scope: Scope) -> None:
-    """A stream that an insert makes is a type from now on."""
-    if name not in scope.catalog.stores and name not in scope.catalog.types:
-        scope.catalog.types[name] = known
-        scope.catalog.implied.add(name)
 
 
 def lower_set(body: sm.OnSet, scope: Scope) -> SetVariables:

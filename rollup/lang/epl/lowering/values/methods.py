@@ -51,8 +51,7 @@ class LowerMethods:
             if name not in static:
                 raise unknown("method", node.name, static, node)
             return self._function(node, static[name], self._all(arguments))
-        table = self._table(node.of)
-        if table and name == "keys":
+        if name == "keys" and (table := self._table(node.of)):  # nothing else has that method
             return self._table_keys(node, table)
         value = self._whose(node)
         if value.type.kind is Kind.LIST:
@@ -70,11 +69,10 @@ class LowerMethods:
         return name if package in ("", "java.lang") and not own else ""
 
     def _table(self, node: ex.Expression | None) -> str:
-        """The table whose method is called; empty when it is none."""
-        scope, name = self.scope, node.name if isinstance(node, ex.Reference) else ""
-        info = scope.catalog.stores.get(name)
-        own = scope.fields(name) or scope.source(name) is not None or name in scope.locals
-        return name if info is not None and info.kind == "table" and not own else ""
+        """The table of that name, also where a stream or a property is called so; empty when it is none."""
+        name = node.name if isinstance(node, ex.Reference) and node.name not in self.scope.locals else ""
+        info = self.scope.catalog.stores.get(name)
+        return name if info is not None and info.kind == "table" else ""
 
     def _table_keys(self, node: ex.Call, table: str) -> Expr:
         from rollup.lang.epl.lowering.queries import keys_of

@@ -141,7 +141,8 @@ class LowerNames(LowerMethods):
 
     def _index(self, node: ex.Index) -> Expr:
         catalog = self.scope.catalog
-        if isinstance(node.of, ex.Reference) and node.of.name in catalog.stores:
+        own = isinstance(node.of, ex.Reference) and node.of.name in self.scope.locals
+        if isinstance(node.of, ex.Reference) and not own and node.of.name in catalog.stores:
             return self._table_row(node, node.of.name, node.keys)
         value = self.lower(node.of)
         if value.type.kind is not Kind.LIST or len(node.keys) != 1:
