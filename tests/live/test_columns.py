@@ -179,6 +179,13 @@ COVERED = {
     "different": "select distinct symbol, price from S#time_batch(20 msec)",
     "groups in order": "select irstream symbol, count(*) as n from S#length(4) group by symbol output every 4 events "
     "order by count(*), symbol desc",
+    "last in order": "select symbol, sum(price) as s from S#time(30 msec) group by symbol output last every 20 msec "
+    "order by sum(price) desc, symbol",
+    "all in order": "select irstream symbol, volume, count(*) as n from S#length(4) group by symbol, volume "
+    "output all every 3 events order by count(*), symbol limit 3",
+    "last total in order": "select irstream sum(price) as s from S#time(25 msec) output last every 20 msec order by sum(price)",
+    "last each in order": "select symbol, price, max(price) as m from S#length(3) group by symbol output last every 3 events "
+    "order by max(price), symbol",
     "total in order": "select irstream sum(price) as s from S#length(3) output every 2 events order by sum(price) limit 1",
     "pairs in order": "select s.price as x, t.volume as v from S#time(30 msec) as s, R#length(4) as t "
     "where s.symbol = t.symbol order by s.price limit 2",
@@ -262,6 +269,8 @@ SEVERAL = [
     ["best groups", "best of output", "different"],
     ["groups in order", "pairs in order", "matches in order"],
     ["best into T", "of T", "different last", "total in order", "first in order"],
+    ["last in order", "all in order", "removed"],
+    ["last total in order", "last each in order"],
     ["earlier", "removed", "previous"],
     ["previous in time", "previous of all", "leaving earlier"],
     ["earlier total", "each earlier", "batch earlier", "last"],

@@ -52,11 +52,11 @@ def unfinished(plan: Select, reads: Mapping[str, RowType]) -> Select:
 
 def against_finishing(plan: Select) -> str | None:
     """The first reason against what is done to the rows of a delivery; None when it can be done, or there is nothing to do."""
-    finish, input, rate = plan.finish, plan.inputs[0], plan.rate
+    finish, input = plan.finish, plan.inputs[0]
     if finish == Finish():
         return None
     pattern, ordering = isinstance(input, PatternInput), bool(finish.descending)
-    single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not rate.limited
+    single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not plan.rate.limited
     # Their rows are held in another order than on rows, which decides what a limit leaves of equal ones that are shown.
     by_key = isinstance(input, StreamInput) and isinstance(input.window, Unique | Grouped | Sorted)
     reasons = (
@@ -64,7 +64,6 @@ def against_finishing(plan: Select) -> str | None:
         (single, "order by, limit or distinct of rows that come one by one"),
         (pattern and not ordering, "limit or distinct of a pattern without order by"),
         (plan.projection.whole and (pattern or plan.join is not None), "order by, limit or distinct of whole rows"),
-        (ordering and rate.limited and rate.mode in ("last", "all"), f"output {rate.mode} with order by"),
         (by_key and (finish.limit or finish.offset) is not None, "a limit over a window of keys"),
         (any(map(_unknown, (finish.limit, finish.offset))), "a limit that is not a literal"),
     )

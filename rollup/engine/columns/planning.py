@@ -31,6 +31,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return reason
     if context is not None and plan.finish != Finish():
         return "order by, limit or distinct in a context"
+    ordered = bool(plan.finish.descending)
     plan = unfinished(plan, reads)
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
@@ -51,7 +52,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.lookups:
         return recalling(plan, stream)
     if plan.rate.limited:
-        return rated(plan, stream)
+        return rated(plan, stream, ordered)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 

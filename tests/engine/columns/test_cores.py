@@ -296,6 +296,15 @@ FINISHED = [
     "select symbol, sum(price) as s from S#length(5) group by symbol output last every 20 msec limit 2",
     "select symbol, count(*) as n from S group by symbol output all every 30 msec limit 2 offset 1",
     "select symbol, price from S output first every 3 events order by price",
+    "select symbol from S output last every 3 events order by symbol",
+    "select symbol, sum(price) as s from S#length(4) group by symbol output last every 20 msec order by symbol",
+    "select irstream symbol, count(*) as n from S#time(30 msec) group by symbol having count(*) < 3 output last every 3 events "
+    "order by count(*) desc limit 2",
+    "select symbol, volume, sum(price) as s from S#unique(symbol) group by symbol, volume output all every 20 msec "
+    "order by sum(price), symbol",
+    "select irstream sum(price) as s from S#time(25 msec) output last every 20 msec order by sum(price)",
+    "select symbol, price, sum(price) as s from S#length(3) output all every 20 msec order by price desc limit 3",
+    "select symbol, price, max(price) as m from S#length(3) group by symbol output last every 3 events order by max(price), symbol",
 ]
 COVERED = [
     *FINISHED,
@@ -498,7 +507,9 @@ REFUSED = {
     "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
-    "select symbol from S output last every 3 events order by symbol": "output last with order by",
+    "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s": (
+        "aggregates of batches that an output works out"
+    ),
     "select * from pattern [every a=S -> b=S(id=a.id)] limit 3": "limit or distinct of a pattern without order by",
     "select * from pattern [every a=S -> b=S(id=a.id)] order by a.id": "order by, limit or distinct of whole rows",
     "context C select symbol, sum(price) as s from S order by symbol": (

@@ -17,8 +17,10 @@ from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import RowType
 
 
-def rated(plan: Select, stream: RowType) -> Rated | Firsts | str:
-    """The core of a statement over one stream with a rate, or the first reason against it."""
+def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
+    """The core of a statement over one stream with a rate, or the first reason against it; `ordered`: the rows of an output
+    are put in order, for which changes wait until then as they are.
+    """
     pace = _pace(plan.rate)
     if isinstance(pace, str):
         return pace
@@ -53,7 +55,8 @@ def rated(plan: Select, stream: RowType) -> Rated | Firsts | str:
             shows = "everything"
         case _:
             pass
-    lazy = mode == "default" and isinstance(core, Folded) and bool(core.calls)
+    waits = mode == "default" or (ordered and mode in ("last", "all"))
+    lazy = waits and isinstance(core, Folded) and bool(core.calls)
     if lazy and isinstance(core, Queued) and core.batches:
         return "aggregates of batches that an output works out"
     kinds = tuple(carried(kind) for kind in stream.fields.values())
