@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -107,13 +108,21 @@ def first_elsewhere(name: str, cache: str | None) -> float:
     return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
-def esper(shape: Shape, classpath: str) -> float:
-    """Events a second of Esper, by the wall's clock."""
+class Peer(NamedTuple):
+    """Events a second of Esper: by the wall's clock, and a second of its thread's processor time."""
+
+    wall: float
+    processor: float
+
+
+def esper(shape: Shape, classpath: str) -> Peer:
+    """Events a second of Esper."""
     text = shape.text.replace("'K{i}'", "?:key:string")
     command = ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx4g", "-cp", classpath, str(PEER), text]
     command += [str(shape.copies), str(shape.keys), str(max(4.0, SECONDS)), str(SECONDS), *shape.streams]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[0])
+    wall, processor, _ = (float(part.split()[0]) for part in done.stdout.split(", "))
+    return Peer(wall, processor)
 
 
 def main(names: list[str]) -> None:
@@ -137,7 +146,7 @@ def main(names: list[str]) -> None:
         line = f"{name:17} {executor:8} {hot:12,.0f} {rows:9,.0f} {sizes[0]:8.0f} {sizes[1]:7.0f} {sizes[2]:8.0f}"
         line += f" {loaded:8.0f} {compiled:8.0f}"
         if classpath is not None:
-            theirs = esper(shape, classpath)
+            theirs = esper(shape, classpath).wall
             line += f" {theirs:10,.0f} {hot / theirs:7.2f}x {rows / theirs:5.3f}x {os.getloadavg()[0]:5.1f}"
         print(line, flush=True)
 
@@ -147,7 +156,7 @@ def on_rows(names: list[str], classpath: str) -> None:
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{'shape':17} {'rows/s':>9} {'Esper/s':>10} {'rows':>7} {'load':>5}")
     for name in names or list(SHAPES):
-        own, theirs = rate(SHAPES[name], None, BATCH, SECONDS), esper(SHAPES[name], classpath)
+        own, theirs = rate(SHAPES[name], None, BATCH, SECONDS), esper(SHAPES[name], classpath).wall
         print(f"{name:17} {own:9,.0f} {theirs:10,.0f} {own / theirs:6.3f}x {os.getloadavg()[0]:5.1f}", flush=True)
 
 
