@@ -1,8 +1,8 @@
 """What users write, beside Esper: `ESPER_CLASSPATH=… python -m benchmarks.survey [TOPIC or STATEMENT'S NAME …]`.
 
 For each statement of `benchmarks.written`: where it runs, and the processor's time of an event, ours and that of
-Esper's thread, so that a busy machine spoils neither; batches of 10,000, after both have warmed up. `share` is Esper's time in
-ours: above 1 we are quicker. Aims: 0.1 on rows, 3 over columns.
+Esper's thread, so that a busy machine spoils neither; batches of 10,000, after both have warmed up. `share` is Esper's
+time in ours: above 1 we are quicker. Aims: 0.1 on rows, 3 over columns.
 """
 
 from __future__ import annotations
