@@ -164,6 +164,10 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op in (op.SAME, op.NOT_SAME) and any(pa.types.is_null(arg.type) for arg in args):
         asked = next((arg for arg in args if isinstance(arg, pa.Array)), None)
         return None if asked is None else (pc.is_null if expr.op is op.SAME else pc.is_valid)(asked)
+    if expr.op is op.CONCAT and all(pa.types.is_string(arg.type) for arg in args):
+        return pc.binary_join_element_wise(*args, pa.scalar(""))
+    if expr.op is op.TO_STRING and pa.types.is_integer(args[0].type):
+        return args[0].cast(pa.string())
     if expr.op is op.DIVIDE_NULL:
         return pc.divide(args[0].cast(pa.float64()), _nonzero(args[1].cast(pa.float64())))
     if expr.op is op.DIVIDE_CUT:

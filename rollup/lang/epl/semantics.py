@@ -77,6 +77,19 @@ CASTS: dict[Kind, Operator] = {
     Kind.BOOL: Operator("to boolean", lambda value: _boolean(value)),
     Kind.DECIMAL: Operator("to decimal", lambda value: _decimal(value)),
 }
+_WHOLE: dict[Kind, Operator] = {
+    Kind.LONG: Operator("whole to long", lambda value: _whole(value, 64), numpy="{0}.astype('i8')"),
+    Kind.DOUBLE: op.TO_DOUBLE,
+    Kind.STRING: op.TO_STRING,
+}
+"""The same of whole numbers, of which a column is cast at once."""
+
+
+def casting(value: DataType, to: DataType) -> Operator:
+    """The cast of a value of one type to another."""
+    whole = _WHOLE.get(to.kind) if value.integral else None
+    words = op.WORDS.get(value.kind) if to.kind is Kind.STRING else None
+    return whole or words or CASTS[to.kind]
 
 
 def _whole(value: Any, bits: int) -> int | None:

@@ -57,6 +57,9 @@ FILTERS = [
     "select case when price > 40 then volume end as c, case volume when 1 then 'one' else symbol end as d from S",
     "select symbol is null as a, price is not null as b from S(symbol in ('a', 'ü') or volume in (1, 2))",
     "select volume from S(price between 1 and 50, not (volume in [4:7]), symbol regexp '[a-c]|ü')",
+    "select symbol || '-' || cast(volume, string) as t, cast(volume, long) as l, cast(id, string) || symbol as u, "
+    "cast(volume, double) as d, cast(id, double) as e, cast(cast(volume, long), string) as v from S",
+    "expression cost { s => s.price * s.volume } select cost(s) as c, s.symbol as k from S as s where cost(s) > 40",
 ]
 WINDOWS = [
     "select symbol, sum(price) from S#length(5) group by symbol",

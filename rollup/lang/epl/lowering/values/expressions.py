@@ -29,7 +29,7 @@ from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
-from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, REGEXP
+from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, REGEXP, casting
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Enclosed
 
@@ -324,8 +324,7 @@ class _Lowering(LowerNames):
         value = self.lower(node.arguments[0])
         if value.type.kind in (Kind.LIST, Kind.ROW) and kind.kind is not Kind.STRING:
             raise problem(f"`{render(node.arguments[0])}` is {value.type}, which is not cast to {kind}", node)
-        words = op.WORDS.get(value.type.kind) if kind == STRING else None
-        return Call(words or CASTS[kind.kind], (value,), kind)
+        return Call(casting(value.type, kind), (value,), kind)
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from rollup.engine import operators as op
-from rollup.engine.expressions import Call, Const, Expr, Now, Variable
+from rollup.engine.expressions import Call, Const, Expr, Field, Now, RowOf, Variable
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import ContextValue, TableRow
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
@@ -137,6 +137,12 @@ class LowerNames(LowerMethods):
             raise problem(f"`{name}` of a value of type {value.type}", node, "only rows have properties")
         if name not in row.fields:
             raise unknown("property", name, row.fields, node)
+        if isinstance(value, RowOf):
+            sources = self.scope.sources[
+                value.input : value.input + 1
+            ]  # none of the oldest row of a window's condition
+            absent = any(source.optional for source in sources)
+            return Field(value.input, row.index[name], row.fields[name], optional=absent)
         return Call(field_of(row.index[name]), (value,), row.fields[name])
 
     def _index(self, node: ex.Index) -> Expr:
