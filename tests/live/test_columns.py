@@ -81,6 +81,14 @@ COVERED = {
     "from S(volume > 0)#length(3) having count(*) != 2",
     "asking": "select symbol, price - (select avg(price) from S(volume < 3)#length(3)) as d from S(volume >= 1)",
     "asking two": "select symbol, (select sum(price) from R#time(20 msec)) as r, (select count(*) from S#keepall) as n from S",
+    "asking all": "select symbol from S where price > all (select price from S(volume < 3)#length(3)) "
+    "or price < any (select price from R#time(20 msec))",
+    "asking for one": "select symbol, (select price from R#lastevent) as p, "
+    "(select w.price from S(volume < 3)#unique(symbol) as w where w.symbol = s.symbol) as q from S as s",
+    "asking among": "select symbol, volume in (select volume from R#time(20 msec) as w where w.symbol = s.symbol) as v, "
+    "symbol not in (select symbol from S(price > 20)#unique(volume)) as t from S as s",
+    "asking whether": "select symbol from S as s where exists (select * from R#length(3) as w where w.volume = s.volume) "
+    "or not exists (select * from S(volume > 2)#time(30 msec) as w where w.symbol = s.symbol and w.price > 20)",
     "earlier": "select symbol, price - prior(1, price) as d from S(volume > 0) where price > prior(3, price)",
     "previous": "select symbol, price - prev(1, price) as d, prev(2, symbol) as s, prior(4, volume) as v from S#length(3)",
     "previous in time": "select prev(2, price) as p, prior(1, symbol) as s from S#time(20 msec) where prev(1, volume) > 0",
@@ -237,6 +245,8 @@ SEVERAL = [
     ["members"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
+    ["asking all", "asking for one", "asking among", "asking whether"],
+    ["asking all", "asking for one", "into T", "of T"],
     ["last", "keyed", "grouped", "filter"],
     ["of T", "S into U", "into T", "T into U", "more into T", "R into T", "of U", "U in time", "U by U", "time", "a"],
     ["found", "U in time", "keyed", "divided", "of U"],

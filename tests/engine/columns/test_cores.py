@@ -156,6 +156,23 @@ ASKING = [
     "select id, (select count(*) from S#time(40 msec) where volume > 1) as n, "
     "(select max(price) from S(price < 60)#length(4)) as m from S having id > 0",
     "select symbol, (select sum(volume) from S#unique(symbol)) as u, (select sum(price) from S#sort(2, price)) as s from S",
+    "select id from S(volume >= 0) as s where volume in (select volume from S(flag)#length(3))",
+    "select id, volume in (select volume from S(price > 1)#time(25 msec) as w where w.symbol = s.symbol and w.id > 0) as a, "
+    "symbol not in (select symbol from S#unique(id) as w where w.volume > 1) as b from S as s",
+    "select id, id = any (select volume from S#length(4)) as a from S where volume > 0",
+    "select id, price > all (select price from S(volume<2)#length(3)) as a, price <= all (select price from S#time(25 msec)) as b, "
+    "volume >= all (select volume from S(flag)#length(3)) as c from S",
+    "select id, price < any (select price from S(flag)#length(3)) as a, price > some (select price from S#time(25 msec) "
+    "where volume > 1) as b, volume >= any (select volume from S#length(2)) as c from S",
+    "select id from S as s where exists (select * from S(flag)#length(3) as w where w.symbol = s.symbol and w.volume = s.volume)",
+    "select id from S(volume >= 0) as s where not exists (select * from S(volume < 3)#time(25 msec) as w where w.id = s.volume)",
+    "select id, exists (select * from S(price > 50)#time(30 msec)) as e from S",
+    "select id, exists (select id from S#unique(symbol, id) as w where w.volume = s.volume and w.price > 5) as e from S as s",
+    "select id, price - (select price from S(volume < 2)#lastevent) as d, (select symbol from S(flag)#length(2)) as p from S",
+    "select id, (select w.price from S(volume < 3)#unique(symbol) as w where w.symbol = s.symbol) as p from S as s",
+    "select id, (select w.symbol || '!' from S#unique(id) as w where w.symbol = s.symbol and w.flag) as p from S as s "
+    "having price > 3",
+    "select id, (select w.volume from S#time(25 msec) as w where s.symbol = w.symbol) as p from S(price > 1) as s",
 ]
 EARLIER = [
     "select symbol, price - prior(1, price) as d from S",
@@ -459,6 +476,10 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
         "select symbol, max(price) as x, min(price) as y from S#time(25 msec) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price desc) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price) group by symbol",
+        *(
+            f"select id, price {sign} {which} (select price from S(volume < 4)#length(3)) as b from S"
+            for sign, which in (("<", "all"), (">=", "all"), ("<=", "any"), (">", "any"))
+        ),
     ],
 )
 @settings(max_examples=40, deadline=None)
@@ -590,11 +611,23 @@ REFUSED = {
     "context C select count(*) as c from S(price > 2) output last every 1 sec": (
         "a filter, having, or a row a row, with an output rate in a context"
     ),
-    "select (select price from S#lastevent) as p from S": "a sub-query other than aggregates over a window, or that asks "
-    "for the row outside",
-    "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": "a sub-query other "
-    "than aggregates over a window, or that asks for the row outside",
-    "select symbol from S where exists (select * from S#length(3))": "a sub-query other than one value",
+    "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
+        "aggregates of a sub-query that asks for the row outside, or over another window"
+    ),
+    "select (select price from S#length(3) as t where t.id > s.id) as p from S as s": (
+        "a sub-query that asks more of the row outside than equal values"
+    ),
+    "select symbol from S where price in (select price from S#length(3))": "a sub-query that asks for keys of other types",
+    "select symbol from S where volume > all (select volume from S#unique(id))": "the aggregate max",
+    "select symbol from S where volume = all (select volume from S#length(3))": "a list of values that is not asked whether "
+    "a value is in it, or compares with all or any of it",
+    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id)": (
+        "a sub-query over the window KeepAll"
+    ),
+    "select (select volume + 1 from S#lastevent) as p from S": "arithmetic of whole numbers, which may leave their type",
+    "select (select * from S#lastevent) as p from S": "a sub-query of several columns",
+    "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
+    "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",
     "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
     "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
     "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",

@@ -1,14 +1,15 @@
-"""A filter with a projection that asks sub-queries: aggregates over windows of their own, of the same stream or another.
+"""A filter with a projection that asks sub-queries: aggregates over windows of their own, of the same stream or another, or
+the rows of such a window that have a key.
 
-An event sees what the windows hold when it comes, itself among it. Each sub-query is a core of its own, whose rows are its
-answers one after the other; an event's answer is the last one that came by then.
+An event sees what the windows hold when it comes, itself among it. Sub-queries with aggregates are cores of their own, whose
+rows are their answers one after the other; an event's answer is the last one that came by then.
 
-State: that of each sub-query by its number, with a table `answer`, the last one.
+State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,36 +19,55 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.quantified import compared
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
+from rollup.engine.columns.cores.sought import Sought, sought
 from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Expr, Field, walk
+from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, walk
+from rollup.engine.operators import NOT, Operator
+from rollup.engine.quantifiers import AMONG, Quantifier
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
-from rollup.engine.types import INT, LONG, RowType
+from rollup.engine.types import BOOL, INT, LONG, RowType
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A sub-query: its aggregates, the type of its stream, and which input of the statement is its window."""
+    """A sub-query with aggregates: its core, and the type of its stream."""
 
     core: Folded
     type: RowType
-    input: int
 
-    def answer(self, slots: list[Any] | None = None) -> pa.Array:
-        """The answer of a group, by default of an empty one, as a column of one row."""
+    def start(self, now: int) -> State:
+        """An empty window."""
+        return self.holding(self.core.start(now), self.answers())
+
+    def holding(self, inner: State, answers: Sequence[pa.Array]) -> State:
+        """The state, from that of the core and the last answers."""
+        names = [f"answer{i}" for i in range(len(answers))]
+        return State({**inner.tables, "answer": pa.table([*answers], names=names)}, inner.scalars)
+
+    def answers(self, slots: list[Any] | None = None) -> list[pa.Array]:
+        """The answers of a group, by default of an empty one, as columns of one row."""
         columns = self.core.nothing() if slots is None else self.core.lines.of_slots(slots)
-        return evaluate(self.core.projection.columns[0], columns, 1)
+        return [evaluate(each, columns, 1) for each in self.core.projection.columns]
 
-    def of(self, batch: Batch) -> Batch:
-        """What concerns the sub-query of a batch: its events, or the clock alone."""
-        if batch.stream == self.core.filter.stream:
-            return batch
-        return Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
+    def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
+        """The state after a batch; and, where its events are `asking`, the answers for each."""
+        times = np.maximum(batch.times, state.scalars["now"])
+        own = batch
+        if batch.stream != self.core.filter.stream:
+            own = Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
+        inner, output = self.core.step(state, own)
+        pairs = zip(state.tables["answer"].columns, output.columns, strict=True)
+        answers = [pa.concat_arrays([*known.chunks, new]) for known, new in pairs]
+        after = self.holding(inner, [each.slice(len(each) - 1) for each in answers])
+        seen = pa.array(_seen(output, times))
+        return after, [each.take(seen) for each in answers] if asking else []
 
 
 @dataclass(frozen=True)
@@ -55,35 +75,26 @@ class Asking:
     """The statement; `main` reads the fields of its stream, then the answers."""
 
     main: FilterProject
-    asked: tuple[Asked, ...]
+    asked: tuple[Asked | Sought, ...]
 
     def start(self, now: int) -> State:
         """Empty windows."""
-        return self.state([(each.core.start(now), each.answer()) for each in self.asked], now)
+        return self.holding([each.start(now) for each in self.asked], now)
 
-    def state(self, parts: list[tuple[State, pa.Array]], now: int) -> State:
-        """The state of the whole, from the state and the last answer of each sub-query."""
-        held = [
-            State({**inner.tables, "answer": pa.table({"answer": answer})}, inner.scalars) for inner, answer in parts
-        ]
-        return State.holding({str(number): each for number, each in enumerate(held)}, {"now": now})
+    def holding(self, parts: Sequence[State], now: int) -> State:
+        """The state of the whole, from that of each sub-query."""
+        return State.holding({str(number): each for number, each in enumerate(parts)}, {"now": now})
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """A row for each event that passes."""
         before: int = state.scalars["now"]
-        now = max(before, batch.now)
-        times, columns = np.maximum(batch.times, before), list(batch.columns)
-        parts = list[tuple[State, pa.Array]]()
-        for each, kept in zip(self.asked, state.held().values(), strict=True):
-            inner, output = each.core.step(kept, each.of(batch))
-            known = kept.tables["answer"].column("answer").chunks
-            answers = pa.concat_arrays([*known, *output.columns])
-            columns.append(answers.take(pa.array(_seen(output, times))))
-            parts.append((inner, answers.slice(len(answers) - 1)))
-        after = self.state(parts, now)
-        if batch.stream != self.main.filter.stream:
+        asking = batch.stream == self.main.filter.stream
+        stepped = [each.step(kept, batch, asking) for each, kept in zip(self.asked, state.held().values(), strict=True)]
+        after = self.holding([inner for inner, _ in stepped], max(before, batch.now))
+        if not asking:
             return after, Output(np.empty(0, np.int64), np.empty(0, np.int64), ())
-        given = replace(batch, columns=tuple(columns))
+        answers = [answer for _, answers in stepped for answer in answers]
+        given = replace(batch, columns=(*batch.columns, *answers))
         return after, self.main.step(State(scalars={"now": before}), given)[1]
 
 
@@ -98,35 +109,95 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     input = plan.inputs[0]
     if len(plan.inputs) != 1 or not isinstance(input, StreamInput):
         return "a sub-query in a join, or over a pattern"
-    found = list[Asked]()
-    for lookup in plan.lookups:
-        asked = _asked(plan, lookup, reads)
-        if isinstance(asked, str):
-            return asked
-        found.append(asked)
     fields = list(reads[input.filter.stream].fields.values())
+    found, shown, width = list[Asked | Sought](), list[Expr](), len(fields)
+    for number in range(len(plan.lookups)):
+        part = _part(plan, number, reads, width)
+        if isinstance(part, str):
+            return part
+        asked, answer = part
+        found.append(asked)
+        shown.append(answer)
+        width += len(asked.core.projection.columns) if isinstance(asked, Asked) else 1
     projection, where = plan.projection, plan.where
     columns = tuple(Field(0, i, kind) for i, kind in enumerate(fields)) if projection.whole else projection.columns
-    columns = tuple(_answered(column, len(fields)) for column in columns)
-    having = None if projection.having is None else _answered(projection.having, len(fields))
-    where = None if where is None else _answered(where, len(fields))
+    columns = tuple(_answered(column, shown) for column in columns)
+    having = None if projection.having is None else _answered(projection.having, shown)
+    where = None if where is None else _answered(where, shown)
     projection = replace(projection, columns=columns, having=having, whole=False)
     main = filter_project(replace(plan, projection=projection, where=where, lookups=(), own_inputs=()))
     return main if isinstance(main, str) else Asking(main, tuple(found))
 
 
-def _asked(plan: Select, lookup: object, reads: Mapping[str, RowType]) -> Asked | str:
-    """One sub-query."""
+def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> tuple[Asked | Sought, Expr] | str:
+    """One sub-query, and what stands for it where the answers are fields from `at` on."""
+    lookup = plan.lookups[number]
     if not isinstance(lookup, Subquery):
         return "a look-up beside a sub-query"
     input = plan.own_inputs[lookup.input - len(plan.inputs)]
-    if lookup.mode != "value" or lookup.whole or len(lookup.columns) != 1 or lookup.having is not None:
-        return "a sub-query other than one value"
-    if not stands_alone(lookup, input, 1) or not isinstance(input, StreamInput):
-        return "a sub-query other than aggregates over a window, or that asks for the row outside"
-    if any(isinstance(each, Field) for each in walk(lookup.columns[0])):
-        return "a column of a sub-query that is no aggregate"
+    if not isinstance(input, StreamInput) or lookup.mode == "rows":
+        return "a sub-query over a store, or of several rows"
+    if lookup.mode != "exists" and (lookup.whole or len(lookup.columns) != 1):
+        return "a sub-query of several columns"
     stream = reads[input.filter.stream]
+    if lookup.calls and lookup.mode == "value":
+        return _aggregated(lookup, input, stream, at)
+    if lookup.mode != "list":
+        found = sought(lookup, input, stream, None)
+        return found if isinstance(found, str) else (found, Field(0, at, found.column.type))
+    match _use(plan, number):
+        case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
+            return _quantified(lookup, input, stream, op, value, at)
+        case Call(op=op, args=(value, _)) if (member := _membership(op)) is not None:
+            found, answer = sought(lookup, input, stream, value), Field(0, at, BOOL)
+            return found if isinstance(found, str) else (found, answer if member else Call(NOT, (answer,), BOOL))
+        case _:
+            return "a list of values that is not asked whether a value is in it, or compares with all or any of it"
+
+
+def _membership(op: Operator) -> bool | None:
+    """Whether an operator on a value and a list says that the value is in it; False: that it is not; None: something else."""
+    match op:
+        case Quantifier(sign="=", every=False):
+            return True
+        case Quantifier(sign="!=", every=True):
+            return False
+        case _:
+            return True if op is AMONG else None
+
+
+def _use(plan: Select, number: int) -> Expr | None:
+    """The one call in which the list of a sub-query stands."""
+    parts = [*plan.projection.columns, plan.projection.having, plan.where]
+    calls = {each for part in parts if part is not None for each in walk(part) if number in _listed(each)}
+    return calls.pop() if len(calls) == 1 else None
+
+
+def _listed(expr: Expr) -> list[int]:
+    """The look-ups that stand directly in an expression."""
+    return [each.index for each in children(expr) if isinstance(each, Ask)]
+
+
+def _quantified(
+    lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifier, value: Expr, at: int
+) -> tuple[Asked, Expr] | str:
+    """A comparison with all or any of the values of a window: with what its aggregates say of them."""
+    if lookup.calls or lookup.keys or lookup.having is not None:
+        return "aggregates of a sub-query in a comparison with all or any"
+    calls, answer = compared(op, value, lookup.columns[0], at)
+    columns = tuple(Slot(place, call.type) for place, call in enumerate(calls))
+    found = _aggregated(replace(lookup, mode="value", calls=calls, columns=columns), input, stream, at)
+    return found if isinstance(found, str) else (found[0], answer)
+
+
+def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) -> tuple[Asked, Expr] | str:
+    """A sub-query with aggregates, and the first of its answers."""
+    if lookup.having is not None or lookup.keys:
+        return "a sub-query of groups"
+    if not stands_alone(lookup, input, 1):
+        return "aggregates of a sub-query that asks for the row outside, or over another window"
+    if any(isinstance(each, Field) for column in lookup.columns for each in walk(column)):
+        return "a column of a sub-query that is no aggregate"
     calls = tuple(replace(call, args=tuple(map(of_one_event, call.args))) for call in lookup.calls)
     inner = Select(
         (input,),
@@ -137,12 +208,16 @@ def _asked(plan: Select, lookup: object, reads: Mapping[str, RowType]) -> Asked 
         total=True,
     )
     core = folded(inner, len(stream.fields))
-    return core if isinstance(core, str) else Asked(core, stream, lookup.input)
+    kind = lookup.columns[0].type
+    return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, LONG if kind == INT else kind))
 
 
-def _answered(expr: Expr, width: int) -> Expr:
-    """An expression that reads the answers as fields behind those of the event."""
-    if isinstance(expr, Ask):
-        kind = LONG if expr.type == INT else expr.type  # a sum is wider than its arguments
-        return Field(0, width + expr.index, kind)
-    return inside(expr, lambda inner: _answered(inner, width))
+def _answered(expr: Expr, shown: Sequence[Expr]) -> Expr:
+    """An expression with what stands for each sub-query."""
+    match expr:
+        case Ask(index=index):
+            return shown[index]
+        case Call(op=op, args=(_, Ask(index=index))) if op is AMONG or isinstance(op, Quantifier):
+            return shown[index]
+        case _:
+            return inside(expr, lambda inner: _answered(inner, shown))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.asking import Asking
-from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
@@ -21,6 +21,7 @@ from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.sought import Sought
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
@@ -37,6 +38,8 @@ from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.plans import Lookup, Select, Subquery
+from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -68,20 +71,42 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Joined():
             return _joined(core, component.root.instances[name].snapshot(), now), held
         case Asking():
-            return _asking(core, component.root.instances[name].snapshot(), now), held
+            plan = component.statements[name].plan
+            assert isinstance(plan, Select)
+            return _asking(core, plan.lookups, component.root.instances[name].snapshot(), now), held
         case Matched():
             return _matched(core, component.root.instances[name].snapshot(), now), held
         case _:
             return core.start(now), held
 
 
-def _asking(core: Asking, kept: Any, now: int) -> State:
-    """Windows and aggregates of the sub-queries."""
-    parts = list[tuple[State, pa.Array]]()
-    for each, groups in zip(core.asked, kept[RUNNING], strict=True):
-        inner, _ = folded_state(each.core, [[kept[INPUTS][each.input]], None, [[groups]]], each.type, now)
-        parts.append((inner, each.answer(groups[0][1] if groups else None)))
-    return core.state(parts, now)
+def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> State:
+    """Windows of the sub-queries, and those aggregates that the row executor keeps up; others it works out when it is asked."""
+    parts, running = list[State](), iter(kept[RUNNING])
+    for each, lookup in zip(core.asked, lookups, strict=True):
+        assert isinstance(lookup, Subquery)
+        window = kept[INPUTS][lookup.input]
+        if isinstance(each, Sought):
+            parts.append(each.holding(*_stamped(window[0], each.input.window, each.type, now), now))
+        elif lookup.calls:
+            groups = next(running)
+            inner, _ = folded_state(each.core, [[window], None, [[groups]]], each.type, now)
+            parts.append(each.holding(inner, each.answers(groups[0][1] if groups else None)))
+        else:
+            columns, times = _stamped(window[0], each.core.window, each.type, now)
+            came = Batch.of(columns, times, now, each.core.filter.stream)
+            parts.append(each.step(each.start(int(times[0]) if len(times) else now), came, False)[0])
+    return core.holding(parts, now)
+
+
+def _stamped(
+    window: Sequence[Any], spec: WindowSpec | None, type: RowType, now: int
+) -> tuple[list[pa.Array], np.ndarray]:
+    """The rows of a window as columns, in the order in which they came; and when that was, where time lets them out."""
+    pairs = window if isinstance(spec, Time) else [(row, now) for row in window]
+    pairs = sorted(pairs, key=lambda each: each[0].id)
+    columns = table_of([row for row, _ in pairs], type).columns
+    return [column.combine_chunks() for column in columns], np.array([at for _, at in pairs], np.int64)
 
 
 def _joined(core: Joined, kept: Any, now: int) -> State:

@@ -1,8 +1,8 @@
-"""How values are compared with several others: in a list, in a range, with all or any; the least and the greatest."""
+"""How values are compared with several others: in a list, in a range; the least and the greatest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,15 +10,8 @@ from rollup.engine import operators as op
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
+from rollup.engine.quantifiers import AMONG
 from rollup.engine.types import ANY, BOOL, DataType, Kind
-
-
-def _among(value: Any, values: Any) -> bool | None:
-    """SQL's IN over a list: unknown when it is not found and something is null."""
-    found = list(values or ())
-    if not found:
-        return False
-    return None if value is None else op.member(value, *found)
 
 
 def _worked_out(bound: Expr) -> Expr:
@@ -65,7 +58,6 @@ def _within(low_closed: bool, high_closed: bool, negated: bool) -> Operator:
     )
 
 
-AMONG = Operator("in list", _among, strict=False)
 LISTED = Operator("array", lambda *values: list(values), strict=False)
 FLAT = Operator(
     "array of all",
@@ -90,29 +82,3 @@ def among(value: Expr, items: Sequence[Expr]) -> Expr:
         return Call(op.MEMBER, (value, *items), BOOL)
     each = tuple(Call(_THERE, (item,), item.type) if apart(value, item) else item for item in items)
     return Call(AMONG, (value, Call(FLAT, each, DataType(Kind.LIST, element=ANY))), BOOL)
-
-
-@cache
-def quantifier(operator: str, every: bool, several: bool, nothing: bool = False) -> Operator:
-    """Whether a comparison holds for all values, or for any; `several`: nothing is known of lists without values.
-
-    `any` of an order passes nulls over; `nothing`: the text itself says null, of which an order with `all` knows nothing.
-    """
-    sign = {"=": "==", "!=": "!="}.get(operator, operator)
-    compare: Callable[[Any, Any], bool] = eval(f"lambda a, b: a {sign} b")  # one of six signs of the grammar
-    ordered = operator not in ("=", "!=")
-    passes_over, unknown = ordered and not every, ordered and every and nothing
-
-    def test(value: Any, values: Any) -> bool | None:
-        found = list(values or ())
-        if not found:
-            return None if several else every
-        if unknown:
-            return None
-        known = [each for each in found if each is not None] if passes_over else []
-        answers = [None if value is None or each is None else compare(value, each) for each in known or found]
-        if (not every) in answers:
-            return not every
-        return None if None in answers else every
-
-    return Operator(f"{operator} {'all' if every else 'any'}", test, strict=False)

@@ -11,20 +11,11 @@ from rollup.engine import decimals
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Now, inputs_read
 from rollup.engine.operators import Operator
+from rollup.engine.quantifiers import AMONG, quantifier
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import (
-    AMONG,
-    FLAT,
-    GREATEST,
-    LEAST,
-    LISTED,
-    among,
-    apart,
-    between,
-    quantifier,
-)
+from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between
 from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
