@@ -12,7 +12,8 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.matched import matched
-from rollup.engine.columns.cores.queued import aggregates, over_stream
+from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.queued import aggregates
 from rollup.engine.columns.cores.recalling import recalling
 from rollup.engine.columns.finishing import against_finishing, unfinished
 from rollup.engine.columns.rates.rating import rated

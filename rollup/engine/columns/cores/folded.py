@@ -305,7 +305,8 @@ class Folded:
         content = content.set_column(
             place, content.schema.field(place), pa.array(numbers[content.column(place).to_numpy()])
         )
-        return State({"content": content, "groups": groups.filter(pa.array(live))}, state.scalars), numbers
+        tables = {**state.tables, "content": content, "groups": groups.filter(pa.array(live))}
+        return State(tables, state.scalars), numbers
 
 
 def folded(plan: Select, width: int) -> Folded | str:

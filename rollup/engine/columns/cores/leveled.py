@@ -15,8 +15,9 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded, shifted
+from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import Made
-from rollup.engine.columns.cores.queued import Queued, over_stream
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.expressions import Expr, Field, walk
 from rollup.engine.rows.plans import Emitted, Select

@@ -7,6 +7,7 @@ rows, slots. Scalars: how many of the content have come; of batches by time the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,14 +16,15 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.declared import Lines
-from rollup.engine.columns.cores.folded import Folded, folded, shape_of, shifted, unfolded
+from rollup.engine.columns.cores.folded import Folded, shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, Taken, filter_project
+from rollup.engine.columns.cores.projecting import Made, Moves, Pace, Taken
 from rollup.engine.columns.evaluate import carried, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import Length, LengthBatch
 from rollup.engine.rows.windows.timed import Time, TimeBatch
@@ -31,21 +33,15 @@ from rollup.engine.timers import edge
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
-{functions}def core(old, come, gone, codes, {given}rows, {slots}change, group, source, sign, {results}):
-    n, begin, head = 0, old, 0
+{functions}def core(old, come, gone, {listed}codes, {given}rows, {slots}change, group, source, sign, {results}):
+    n, begin, head = 0, {begin}, 0
     stamp, seen = 0, np.zeros(len(rows), np.int64)
 {prologue}
     for c in range(len(come)):
         end, tail = come[c], gone[c]
         both = end + tail - head
 {before}
-        for i in range(begin, end):
-            k = codes[i]
-            rows[k] += 1
 {enter}
-        for i in range(head, tail):
-            k = codes[i]
-            rows[k] -= 1
 {leave}
 {after}
 {forget}
@@ -55,7 +51,7 @@ _TEMPLATE = """
 _TOUCHED = """
 stamp += 1
 for j in range(begin, both):
-    i = j if j < end else head + j - end
+    i = {row}
     k = codes[i]
     if seen[k] != stamp:
         seen[k] = stamp
@@ -73,6 +69,20 @@ class Changes:
     come: Ints
     gone: Ints
 
+    @property
+    def listed(self) -> tuple[Ints, ...]:
+        """Which rows come and which leave, one after the other, where they are not those next in order."""
+        return ()
+
+    def counts(self, old: int) -> tuple[Ints, Ints]:
+        """How many rows come with each change and how many leave; `old` have come before."""
+        return np.diff(self.come, prepend=old), np.diff(self.gone, prepend=0)
+
+    def stays(self, old: int) -> tuple[Ints | slice, int]:
+        """The rows that stay, those that have come first, and how many these are."""
+        begin, end = (int(self.gone[-1]), int(self.come[-1])) if len(self.at) else (0, old)
+        return slice(begin, None), end - begin
+
 
 @dataclass(frozen=True, kw_only=True)
 class Queued(Folded):
@@ -83,7 +93,11 @@ class Queued(Folded):
     type: RowType
 
     def _new_text(self, paced: int) -> str:
-        return _text(self.lines, self.by_group, bool(self.keys), self.emitted != "new")
+        return self.text_of(False)
+
+    def text_of(self, listed: bool) -> str:
+        """The text of the loop; `listed`: as in `Changes`."""
+        return _text(self.lines, (self.by_group, bool(self.keys), self.emitted != "new", listed))
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -136,12 +150,15 @@ class Queued(Folded):
         after = State(state.tables, {**state.scalars, "now": max(state.scalars["now"], now), "due": due})
         return self._through(after, taken, content.column("time").to_numpy(), Changes(*one))
 
+    def fields(self, state: State, taken: Taken) -> list[pa.Array]:
+        """The fields of the rows that are in the window or wait, and of the arrivals."""
+        arrived = zip(state.tables["content"].columns[2:], taken.columns, strict=True)
+        return [pa.concat_arrays([*held.chunks, plain(column)]) for held, column in arrived]
+
     def _through(self, state: State, taken: Taken, times: Ints, changes: Changes) -> tuple[State, Made]:
         content, groups = state.tables["content"], state.tables["groups"]
         own, keys = self.numbered(whole(groups.column("key")), taken.columns, len(taken.times))
-        codes = np.concatenate([content.column("group").to_numpy(), own])
-        arrived = zip(content.columns[2:], taken.columns, strict=True)
-        fields = [pa.concat_arrays([*held.chunks, plain(column)]) for held, column in arrived]
+        codes, fields = np.concatenate([content.column("group").to_numpy(), own]), self.fields(state, taken)
         rows = np.zeros(len(keys), np.int64)
         rows[: groups.num_rows] = groups.column("rows").to_numpy()
         slots = self.lines.grown(groups.columns[2:], len(keys))
@@ -149,32 +166,29 @@ class Queued(Folded):
         change, group, source, sign, made = self._looped(come, changes, codes, fields, rows, slots)
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in fields]
         signs = sign if self.emitted != "new" else None
-        moves = Moves(
-            changes.at, changes.event, np.diff(changes.come, prepend=come), np.diff(changes.gone, prepend=0), change
-        )
+        moves = Moves(changes.at, changes.event, *changes.counts(come), change)
         at, event = changes.at[change], changes.event[change]
         found = Made(taken, at, event, [*columns, *made], signs, group, codes=codes, moves=moves)
-        begin, end = (int(changes.gone[-1]), int(changes.come[-1])) if len(changes.at) else (0, come)
-        left = [pa.array(times), pa.array(codes), *fields]
-        schemas = self._schemas
+        stays, inside = changes.stays(come)
+        left, schemas = [pa.array(times[stays]), pa.array(codes[stays])], self._schemas
+        left += [each[stays] if isinstance(stays, slice) else each.take(pa.array(stays)) for each in fields]
         tables = {
-            "content": pa.table([each.slice(begin) for each in left], schema=schemas[0]),
+            "content": pa.table(left, schema=schemas[0]),
             "groups": pa.table([keys, *map(pa.array, (rows, *slots))], schema=schemas[1]),
         }
-        return State(tables, {**state.scalars, "come": end - begin}), found
+        return State({**state.tables, **tables}, {**state.scalars, "come": inside}), found
 
     def _looped(
         self, old: int, changes: Changes, codes: Ints, fields: list[pa.Array], rows: Ints, slots: list[np.ndarray]
     ) -> tuple[Ints, Ints, Ints, np.ndarray, list[pa.Array]]:
         """The rows that the changes make: change, group, row of the content, sign, results."""
-        both, last = self.emitted != "new", len(changes.at) - 1
-        moved = int(changes.come[last]) - old + int(changes.gone[last]) if last >= 0 else 0
+        both, moved = self.emitted != "new", int(sum(map(np.sum, changes.counts(old))))
         room = (1 + both) * (moved if self.keys or not self.by_group else len(changes.at))
         change, group, source = (np.empty(room, np.int64) for _ in range(3))
         sign, made = np.ones(room, np.int8), self.lines.room(room)
         given = self.lines.arranged(self.lines.given(fields, len(codes)), codes)
         n = loop(self._text())(
-            old, changes.come, changes.gone, codes, *given, rows, *slots,
+            old, changes.come, changes.gone, *changes.listed, codes, *given, rows, *slots,
             change, group, source, sign, *made,
         )  # fmt: skip
         order = np.lexsort((-sign[:n], change[:n])) if both and self.by_group else slice(n)  # what leaves is last
@@ -232,8 +246,12 @@ def _in_batches(times: Ints, span: int, scalars: dict[str, int | None]) -> tuple
     return Changes(fired, np.full(len(fired), TIMER), come, gone), int(later[0]) if len(later) else None
 
 
-def _text(lines: Lines, by_group: bool, keyed: bool, both: bool) -> str:
-    """The text of a loop. Rows: of each that is touched; of a total; or of each row that comes and, for `both`, leaves."""
+def _text(lines: Lines, shape: tuple[bool, bool, bool, bool]) -> str:
+    """The text of a loop. Rows: of each that is touched; of a total; or of each row that comes and, for `both`, leaves.
+    `listed`: as in `Changes`.
+    """
+    by_group, keyed, both, listed = shape
+    row_of = "entering[j] if j < end else leaving[head + j - end]" if listed else "j if j < end else head + j - end"
 
     def row(sign: int) -> list[str]:
         return ["change[n], group[n], source[n], sign[n] = c, k, i, " + str(sign), *lines.value(), "n += 1"]
@@ -241,19 +259,22 @@ def _text(lines: Lines, by_group: bool, keyed: bool, both: bool) -> str:
     def once(sign: int) -> list[str]:
         if not keyed:
             return ["k, i = 0, 0", *row(sign)]
-        return [*_TOUCHED.strip().splitlines(), *(f"        {line}" for line in row(sign))]
+        return [*_TOUCHED.format(row=row_of).strip().splitlines(), *(f"        {line}" for line in row(sign))]
 
-    def each(ends: str, sign: int) -> list[str]:
-        return [f"for i in range({ends}):", "    k = codes[i]", *(f"    {line}" for line in row(sign))]
+    def each(come: bool, body: Sequence[str]) -> list[str]:
+        ends, places = ("begin, end", "entering") if come else ("head, tail", "leaving")
+        walk = [f"for j in range({ends}):", f"    i = {places}[j]"] if listed else [f"for i in range({ends}):"]
+        return [*walk, "    k = codes[i]", *(f"    {line}" for line in body)]
 
-    after = once(1) if by_group else [*each("begin, end", 1), *(each("head, tail", -1) if both else ())]
-    forget = ["for i in range(head, tail):", "    k = codes[i]", "    if rows[k] == 0:"]
-    forget += [f"        {line}" for line in lines.forget()]
+    after = once(1) if by_group else [*each(True, row(1)), *(each(False, row(-1)) if both else ())]
+    forget = each(False, ["if rows[k] == 0:", *(f"    {line}" for line in lines.forget())])
     return _TEMPLATE.format(
+        listed="entering, leaving, " if listed else "",
+        begin="0" if listed else "old",
         prologue=block(lines.prologue(), 1),
         before=block(once(-1) if by_group and both else [], 2),
-        enter=block(lines.change("enter", "i"), 3),
-        leave=block(lines.change("leave", "i"), 3),
+        enter=block(each(True, ["rows[k] += 1", *lines.change("enter", "i")]), 2),
+        leave=block(each(False, ["rows[k] -= 1", *lines.change("leave", "i")]), 2),
         after=block(after, 2),
         forget=block(forget if keyed and lines.forget() else [], 2),
         functions=lines.functions,
@@ -282,28 +303,17 @@ def queued(plan: Select, type: RowType) -> Queued | str:
     reason = unfolded(plan, input, shape, "queue")
     if reason is not None:
         return reason
-    projection, width = plan.projection, len(type.fields)
-    if projection.whole:
-        columns = tuple(Field(0, i, kind) for i, kind in enumerate(type.fields.values()))
-        projection = replace(projection, columns=columns, whole=False)
+    projection, width = whole_columns(plan.projection, type), len(type.fields)
     shown = shifted(projection, 0 if by_group else width)
     return Queued(input.filter, plan.where, window, keys, calls, by_group, shown, width, plan.emitted, type=type)
 
 
-def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
-    """The core of a statement over one stream whose rows leave at once, or the first reason against it."""
-    if _leaving(plan):
-        return queued(plan, stream)
-    return folded(plan, len(stream.fields)) if aggregates(plan) else filter_project(plan)
-
-
-def _leaving(plan: Select) -> bool:
-    """Whether it matters which rows leave a window together, or that they do."""
-    input = plan.inputs[0]
-    if not isinstance(input, StreamInput) or not may_hold(input.window):
-        return False
-    each = plan.grouping is None and not plan.total
-    return not isinstance(input.window, Length | Time) or not aggregates(plan) or (each and plan.emitted != "new")
+def whole_columns(projection: Projection, type: RowType) -> Projection:
+    """A projection with the columns of the whole row, where it is that."""
+    if not projection.whole:
+        return projection
+    columns = tuple(Field(0, i, kind) for i, kind in enumerate(type.fields.values()))
+    return replace(projection, columns=columns, whole=False)
 
 
 def aggregates(plan: Select) -> bool:

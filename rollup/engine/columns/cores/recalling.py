@@ -18,8 +18,9 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
-from rollup.engine.columns.cores.queued import aggregates, over_stream, queued
+from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queued import Queued, may_hold, over_stream, queued
+from rollup.engine.columns.cores.queued import Queued, may_hold, queued
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
@@ -42,7 +43,7 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     if mode == "snapshot" and each:
         return "output snapshot of one row a row"
     if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
-        return f"output snapshot over a window of {'batches' if isinstance(core, Queued) else 'keys'}"
+        return f"output snapshot over a window of {'batches' if isinstance(core, Queued) and core.batches else 'keys'}"
     if mode == "all" and each and grouped:
         return "output all of one row a row by groups"
     shows: Shows = "everything" if each or total else "all"

@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import SIDES, Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
@@ -36,8 +37,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
     match core:
         case Rated() | Firsts():
             outputs = {Phase.OUTPUT: state.scalars["due"]} if isinstance(core, Rated) else {}
-            clocked = isinstance(core.core, Folded) and isinstance(core.core.window, Time | TimeBatch)
-            return {Phase.WINDOW: _due(core.core, inner_of(core, state)) if clocked else None, **outputs}
+            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), **outputs}
         case _:
             return {phase(core): _due(core, state)}
 
@@ -53,7 +53,7 @@ def _due(core: Core, state: State) -> int | None:
             return _due(core.main, state.held()["main"])
         case Recalling():
             return _leaves(core.window, state.tables["content"])
-        case Queued(window=TimeBatch()):
+        case Moving() | Queued(window=TimeBatch()):
             return state.scalars["due"]
         case Leveled():
             return _due(core.levels[0], core.states(state)[0])
@@ -83,13 +83,13 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return state.instead({"main": inner}), output
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
-        case Rated(core=Queued(window=TimeBatch())):
+        case Rated(core=Moving() | Queued(window=TimeBatch())):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Firsts(core=Folded(window=Time(span))):
             return core.step(_inside(state, now - span), nothing)
-        case Queued(window=TimeBatch()):
+        case Moving() | Queued(window=TimeBatch()):
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)

@@ -13,6 +13,7 @@ from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
@@ -68,8 +69,8 @@ def _clocked(core: Core) -> bool:
     if not isinstance(inner, Folded):
         return isinstance(core, KeyedTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
-    timed = isinstance(inner.window, Time) and (inner.by_group or leaving)
-    return timed or isinstance(inner.window, TimeBatch)
+    timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time)
+    return (timed and (inner.by_group or leaving)) or isinstance(inner.window, TimeBatch)
 
 
 @dataclass(frozen=True)

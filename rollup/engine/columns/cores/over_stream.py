@@ -1,0 +1,32 @@
+"""Which core runs a statement over one stream."""
+
+from __future__ import annotations
+
+from rollup.engine.columns.cores.folded import Folded, folded
+from rollup.engine.columns.cores.moving import moving
+from rollup.engine.columns.cores.moving_windows import parts_of
+from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.queued import aggregates, may_hold, queued
+from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.windows.counted import Length
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import RowType
+
+
+def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
+    """The core of a statement over one stream whose rows leave at once, or the first reason against it."""
+    if _leaving(plan):
+        return queued(plan, stream)
+    input = plan.inputs[0]
+    found = folded(plan, len(stream.fields)) if aggregates(plan) else filter_project(plan)
+    moves = isinstance(input, StreamInput) and parts_of(input.window) is not None
+    return moving(plan, stream) if moves and isinstance(found, str) else found
+
+
+def _leaving(plan: Select) -> bool:
+    """Whether it matters which rows leave a window together, or that they do."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or not may_hold(input.window):
+        return False
+    each = plan.grouping is None and not plan.total
+    return not isinstance(input.window, Length | Time) or not aggregates(plan) or (each and plan.emitted != "new")
