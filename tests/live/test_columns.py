@@ -147,6 +147,37 @@ COVERED = {
     "having count(*) > 1 output all every 25 msec",
     "groups there": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
     "groups ever": "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
+    "rows after": "select symbol, price from S(price > 3) output after 4 events every 3 events",
+    "rows after some time": "select irstream symbol, price from S#length(3) output after 20 msec all every 15 msec",
+    "last after": "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output after 4 events "
+    "last every 20 msec",
+    "each after": "select symbol, price, max(price) as m from S#time(30 msec) output after 30 msec every 2 events",
+    "total after": "select irstream sum(price) as s from S#length(3) output after 20 msec last every 20 msec",
+    "there after": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output after 3 events snapshot every 20 msec",
+    "after 3": "select symbol, price * 2 as x from S(price > 3) output after 3 events",
+    "after some time": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output after 40 msec",
+    "groups after": "select irstream symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
+    "output after 4 events",
+    "leaving after": "select rstream symbol, price from S#time(25 msec) output after 3 events",
+    "each of those after": "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 5 events",
+    "batch after": "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
+    "earlier after": "select symbol, prev(1, price) as p, prior(3, volume) as v from S#time(25 msec) output after 20 msec",
+    "levels after": "select irstream symbol, volume, sum(price) as s from S#time(25 msec) group by rollup(symbol, volume) "
+    "output after 8 events",
+    "after into T": "insert into T select symbol, price as p, volume as v from S output after 3 events",
+    "when three": "select symbol, price from S(price > 20) output when count_insert >= 3",
+    "last when": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output last when count_remove > 1",
+    "all when": "select symbol, sum(price) as s from S#length(4) group by symbol output all when count_insert_total > 3 "
+    "and count_insert > 1",
+    "total when": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 "
+    "output last when count_insert > 2 or count_remove = 1",
+    "each when": "select symbol, price, max(price) as m from S#length(3) group by symbol output when count_insert = 2",
+    "later": "select symbol, sum(price) as s from S#length(3) group by symbol output last when last_output_timestamp < 30",
+    "rows at": "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
+    "last at": "select irstream symbol, sum(price) as s from S#time(700 msec) group by symbol output last at (*, *, *, *, *, *)",
+    "all at": "select symbol, sum(price) as s from S#length(4) group by symbol output all at (*, *, *, *, *, [0, 1, 4])",
+    "total at": "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, *)",
+    "groups at": "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, *)",
     "gone": "select irstream symbol, price from S(price > 3)#time(30 msec) where volume > 0",
     "gone by length": "select rstream symbol, price, max(price) as m from S#length(3) group by symbol",
     "batch": "select irstream symbol, price, sum(price) as s, min(volume) as m from S#length_batch(3) group by symbol",
@@ -281,6 +312,14 @@ SEVERAL = [
     ["last total", "total there", "groups every 3", "last of groups"],
     ["all groups", "groups there", "groups ever", "time"],
     ["three into T", "of T", "last of groups", "keyed"],
+    ["rows after", "rows after some time", "last after"],
+    ["each after", "total after", "there after", "removed"],
+    ["after 3", "after some time", "groups after"],
+    ["leaving after", "each of those after", "batch after", "removed"],
+    ["earlier after", "levels after"],
+    ["after into T", "of T", "removed"],
+    ["when three", "last when", "all when"],
+    ["total when", "each when", "later", "removed"],
     ["gone", "gone by length", "batch", "removed"],
     ["batch total", "batch groups", "batch rows", "last of groups"],
     ["batch keys", "batch into T", "of T", "time"],
@@ -414,6 +453,17 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
 def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
     assert _run(_deployed(names, least), found, least) == _run(_deployed(names, None), found, None)
+
+
+@pytest.mark.parametrize("names", [["rows at", "last at", "groups at"], ["all at", "total at", "removed"]])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(found=steps, least=st.sampled_from([1, 1, 4]))
+def test_a_schedule_brings_over_columns_what_it_brings_on_rows(names: list[str], found: Any, least: int) -> None:
+    slower = [
+        (what, stream, [(25 * gap, event) for gap, event in value] if isinstance(value, list) else 25 * (value or 0))
+        for what, stream, value in found
+    ]
+    assert _run(_deployed(names, least), slower, least) == _run(_deployed(names, None), slower, None)
 
 
 @pytest.mark.parametrize("to", [25, 35, 100])

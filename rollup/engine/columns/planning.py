@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.covering import against, first, general
+from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
-from rollup.engine.columns.cores.leveled import leveled
+from rollup.engine.columns.cores.leveled import Leveled, leveled
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
-from rollup.engine.columns.cores.recalling import recalling
+from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.finishing import against_finishing, unfinished
-from rollup.engine.columns.rates.rating import rated
+from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.rating import after_of, rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
+from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.types import DataType, RowType
 
 
@@ -34,6 +39,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "order by, limit or distinct in a context"
     ordered = bool(plan.finish.descending)
     plan = unfinished(plan, reads)
+    if plan.rate != Rate() and not plan.rate.limited:
+        return _delayed(plan, reads, context)
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason
@@ -55,6 +62,19 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.rate.limited:
         return rated(plan, stream, ordered)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
+
+
+def _delayed(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> Core | str:
+    """The core of a statement that shows nothing before something is over, or the first reason against it."""
+    after = after_of(plan.rate)
+    if isinstance(after, str):
+        return after
+    core = core_of(replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both"), reads, context)
+    if isinstance(core, str):
+        return core
+    if not isinstance(core, FilterProject | Folded | Leveled | Recalling):
+        return "output after, over several streams or in a context"
+    return Delayed(core, after, plan.emitted)
 
 
 def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> str | None:

@@ -304,6 +304,64 @@ RATES = [
     "select symbol, id, count(*) as n from S group by symbol, id output first every 2 events",
     *FIRST_OF_GROUPS,
 ]
+RATES_AFTER = [
+    "select symbol, price from S output after 4 events every 3 events",
+    "select symbol, price from S(price > 3) having volume > 0 output after 30 msec all every 20 msec",
+    "select symbol, price from S output after 3 events all every 20 msec order by price, symbol",
+    "select * from S output after 40 msec last every 3 events",
+    "select irstream symbol, price from S#length(3) output after 4 events every 2 events",
+    "select irstream symbol, price from S#time(30 msec) output after 60 msec every 2 events",
+    "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 4 events every 3 events",
+    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output after 30 msec last every 20 msec",
+    "select symbol, sum(price) as s from S#time(25 msec) group by symbol having count(*) < 3 "
+    "output after 20 msec last every 2 events",
+    "select symbol, count(*) as n from S#length(4) group by symbol output after 3 events last every 3 events",
+    "select symbol, sum(volume) as s from S#unique(id) group by symbol output after 50 msec all every 20 msec",
+    "select symbol, avg(price) as s from S#time(50 msec) group by symbol output after 3 events snapshot every 20 msec",
+    "select irstream sum(price) as s from S#time(25 msec) output after 30 msec every 20 msec",
+    "select irstream sum(price) as s from S#length_batch(3) output after 4 events last every 20 msec",
+    "select irstream symbol, price from S#time_batch(15 msec) output after 3 events every 4 events",
+]
+AFTER = [
+    "select symbol, price * 2 as x from S(price > 3) output after 3 events",
+    "select * from S having volume > 0 output after 2 events",
+    "select symbol from S output after 50 msec",
+    "select symbol, sum(price) as s from S#length(3) group by symbol output after 4 events",
+    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol having count(*) < 3 output after 3 events",
+    "select rstream symbol, count(*) as n from S#unique(id) group by symbol output after 3 events",
+    "select irstream symbol, price from S#time(30 msec) output after 40 msec",
+    "select rstream symbol, price from S#length(3) output after 3 events",
+    "select symbol, price, sum(price) as s from S#time(40 msec) group by symbol output after 5 events",
+    "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
+    "select symbol, volume from S#length_batch(3) output after 4 events order by volume limit 2",
+    "select irstream symbol, prior(2, price) as p from S#length(3) output after 2 events",
+    "select symbol, price - prev(1, price) as d from S#time(25 msec) output after 20 msec",
+    "select irstream symbol, flag, sum(price) as s from S#time(25 msec) group by rollup(symbol, flag) output after 30 msec",
+    "select symbol, volume, count(*) as n from S#length(4) group by cube(symbol, volume) output after 10 events",
+]
+RATES_WHEN = [
+    "select symbol, price from S output when count_insert >= 3",
+    "select symbol, price from S(price > 20) having volume > 0 output last when count_insert_total > 5",
+    "select irstream symbol, price from S#length(3) output when count_remove > 1 or count_insert = 2",
+    "select irstream symbol, price from S#time(30 msec) output all when count_remove >= 2 and count_insert > 0",
+    "select symbol, sum(price) as s from S#length(4) group by symbol output last when count_insert >= 3",
+    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output all when count_remove = 1",
+    "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 output last when count_remove_total > 2",
+    "select symbol, price, max(price) as m from S#length(3) group by symbol output when not (count_insert < 2)",
+    "select symbol, count(*) as n from S#time(40 msec) group by symbol output snapshot when count_insert >= 3 and count_insert <= 4",
+    "select symbol, sum(volume) as s from S#unique(id) group by symbol output after 3 events last when count_insert > 1",
+    "select irstream sum(price) as s from S#time_batch(20 msec) output last when count_insert + count_remove > 2",
+    "select symbol, volume from S output when count_insert > 2 order by volume, symbol",
+    "select symbol, sum(price) as s from S#time(40 msec) group by symbol output last when last_output_timestamp < 100 order by s",
+]
+RATES_AT = [
+    "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
+    "select symbol, sum(price) as s from S#length(4) group by symbol output last at (*, *, *, *, *, *)",
+    "select irstream symbol, count(*) as n from S#time(700 msec) group by symbol output all at (*, *, *, *, *, *)",
+    "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, [1, 3, 4])",
+    "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, */2)",
+    "select symbol, price, max(price) as m from S#length(3) group by symbol output at (*, *, *, *, *, *) order by price, symbol",
+]
 HELD = [
     "select irstream symbol, price from S#length(3)",
     "select irstream * from S(price > 3)#time(30 msec) where volume > 0",
@@ -374,6 +432,9 @@ COVERED = [
     *HELD,
     *RATES_LEAVING,
     *RATES_OF_BATCHES,
+    *RATES_AFTER,
+    *AFTER,
+    *RATES_WHEN,
 ]
 
 Event = tuple[int, tuple[Any, ...]]
@@ -500,6 +561,17 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
+@pytest.mark.parametrize("text", RATES_AT)
+@settings(max_examples=40, deadline=None)
+@given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
+def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
+    text: str, found: Any, batches: Any, keep: bool, rest: int
+):
+    events = timed([(25 * gap, row) for gap, row in found])
+    end = (events[-1][0] if events else 0) + 25 * rest
+    assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -619,8 +691,16 @@ REFUSED = {
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
         "a condition of the second event on the first that is no comparison of one with the other"
     ),
-    "select symbol from S output after 3 events": "output after",
-    "select symbol from S output at (*, *, *, *, *)": "output when, at or at the end",
+    "context C select sum(price) as s from S output after 3 events": "output after, over several streams or in a context",
+    "select a.id as i from S#length(2) as a, S#length(3) as b where a.id = b.id output after 3 events": (
+        "output after, over several streams or in a context"
+    ),
+    "select symbol from S output first at (*, *, *, *, *)": "output first after something, at, or when",
+    "select symbol from S output first when count_insert > 2": "output first after something, at, or when",
+    "select symbol from S output after 3 sec first every 1 sec": "output first after something, at, or when",
+    "select symbol from S output when count_insert > 2.5": (
+        "output when something holds other than of its counts and whole numbers"
+    ),
     "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row",
     "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (
         "output snapshot over a window of keys"

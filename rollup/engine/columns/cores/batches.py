@@ -86,7 +86,7 @@ class Output:
 
     Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
     is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
-    instants at which the clock makes a delivery, be it of no rows; None: rows make them.
+    instants and events of all deliveries, be they of no rows; None: rows make them.
     """
 
     at: Ints
@@ -94,7 +94,7 @@ class Output:
     columns: tuple[pa.Array, ...]
     statement: Ints | None = None
     sign: np.ndarray | None = None
-    ticks: Ints | None = None
+    ticks: tuple[Ints, Ints] | None = None
 
     @property
     def rows(self) -> int:
@@ -104,7 +104,7 @@ class Output:
     @property
     def delivers(self) -> bool:
         """Whether there is any delivery."""
-        return self.rows > 0 or (self.ticks is not None and len(self.ticks) > 0)
+        return self.rows > 0 or (self.ticks is not None and len(self.ticks[0]) > 0)
 
     def where(self, mask: pa.Array) -> Output:
         """The rows that a mask without nulls lets through."""
@@ -134,8 +134,9 @@ class Output:
         ([(5, 0, [('a',)], [('b',)])], 2)
         """
         if self.ticks is not None:
-            found = {each[0]: each for each in replace(self, ticks=None).deliveries()}
-            yield from (found.get(at, (at, TIMER, Values(), Values())) for at in self.ticks.tolist())
+            found = {each[:2]: each for each in replace(self, ticks=None).deliveries()}
+            ticks = zip(*(each.tolist() for each in self.ticks), strict=True)
+            yield from (found.get(each, (*each, Values(), Values())) for each in ticks)
             return
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()

@@ -162,11 +162,5 @@ def _constant(value: Expr) -> str | None:
 
 
 def general(plan: Select) -> str | None:
-    """The first reason against what surrounds a statement: routes, orders, limits."""
-    rate = plan.rate
-    reasons = (
-        (plan.into is not None, "into table"),
-        (rate.after_span is not None or rate.after_events is not None, "output after"),
-        (rate.at_end or rate.when is not None or rate.schedule is not None, "output when, at or at the end"),
-    )
-    return next((reason for holds, reason in reasons if holds), None)
+    """The first reason against where the rows of a statement go."""
+    return "into table" if plan.into is not None else None

@@ -212,14 +212,14 @@ class Queued(Folded):
                 ends = come[full]
                 return Changes(taken.times[full], full, ends, np.concatenate([[old], ends])[:-1].astype(np.int64)), None
             case Time(span):
-                return _by_time(taken.times, times, span, now), None
+                return by_time(taken.times, times, span, now), None
             case TimeBatch(span):
                 return _in_batches(times, span, scalars)
             case _:
                 raise AssertionError
 
 
-def _by_time(arrived: Ints, times: Ints, span: int, now: int) -> Changes:
+def by_time(arrived: Ints, times: Ints, span: int, now: int) -> Changes:
     """Rows come one by one, and leave together with those of their instant."""
     held, instants = len(times) - len(arrived), times[: np.searchsorted(times, now - span, "right")] + span
     instants = instants[np.flatnonzero(np.diff(instants, prepend=instants[:1] - 1))]  # each once; times never go back

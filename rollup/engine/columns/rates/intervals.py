@@ -16,17 +16,6 @@ from rollup.engine.columns.cores.projecting import Made, Moves
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 
-_COUNTED = """
-def core(arrived, left, limit, inserted, removed, ends):
-    n = 0
-    for i in range(len(arrived)):
-        inserted += arrived[i]
-        removed += left[i]
-        if inserted >= limit or removed >= limit:
-            ends[n] = i
-            n, inserted, removed = n + 1, 0, 0
-    return n, inserted, removed
-"""
 _FIRST = """
 def core(at, arrived, left, visible, now, span, limit, running, due, opened, inserted, removed, picks):
     n = 0
@@ -126,13 +115,6 @@ def _of_rows(made: Made, arrivals: Ints, leavings: Ints, instants: Ints) -> Ints
     found[arrived] = arrivals[event[arrived]]
     found[~arrived] = leavings[np.searchsorted(instants, made.at[~arrived])]
     return found
-
-
-def counted(moves: Moves, limit: int, inserted: int, removed: int) -> tuple[Ints, int, int]:
-    """The changes with which so many rows have come or left since the output before; and how many have since."""
-    ends = np.empty(len(moves.at), np.int64)
-    n, inserted, removed = loop(_COUNTED)(moves.come, moves.left, limit, inserted, removed, ends)
-    return ends[:n], int(inserted), int(removed)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Output rates: what a core gives waits for an output, every so often or every so many rows.
+"""Output rates: what a core gives waits for an output, by the clock, every so many rows or when a condition holds.
 
 State: that of the core; `waiting`, the rows since the last output that the next one may show; where outputs show what is
 there, `latest`: the row of each group as it is now. Of a total, that is now and as it was at the last output.
@@ -17,8 +17,8 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, projected
-from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, Taken, projected
+from rollup.engine.columns.cores.queued import Queued, by_time
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.choosing import (
@@ -32,8 +32,10 @@ from rollup.engine.columns.rates.choosing import (
     last_of_each,
     total,
 )
-from rollup.engine.columns.rates.intervals import counted, moves_of
+from rollup.engine.columns.rates.counts import Counts, Pacing
+from rollup.engine.columns.rates.intervals import moves_of
 from rollup.engine.rows.plans import Emitted
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 Shows = Literal["everything", "last", "all", "there"]
@@ -52,19 +54,19 @@ class Due:
 
 @dataclass(frozen=True)
 class Rated:
-    """What a core makes of a stream whose fields are of `kinds`, shown every `span` or after `limit` rows, one of them 0.
+    """What a core makes of a stream whose fields are of `kinds`, shown when `pacing` says.
 
     `total`: there is one row that changes. `lazy`: aggregates are worked out at an output, so that one who looks at them
-    between two sees those of the last.
+    between two sees those of the last. `drops`: what comes before anything counts is never shown.
     """
 
     core: FilterProject | Folded
     kinds: tuple[pa.DataType, ...]
     shows: Shows
-    span: int
-    limit: int
+    pacing: Pacing
     total: bool
     lazy: bool
+    drops: bool
     emitted: Emitted
 
     # state
@@ -73,21 +75,19 @@ class Rated:
         """Nothing waits, and the clock of the outputs rests."""
         core = self.core.start(now)
         latest = self.rows([(0, 1, self._first_total())] * 2 if self.total else [])
-        return self.state({"core": core, "shown": core}, self.rows([]), latest, (None, 0, 0))
+        counts = Counts(last=now, waits=self.pacing.after.start(now))
+        return self.state({"core": core, "shown": core}, self.rows([]), latest, counts)
 
     def state(
         self,
         inner: dict[str, State],
         waiting: pa.Table,
         latest: pa.Table,
-        counts: tuple[int | None, int, int],
+        counts: Counts,
         until: Batch | None = None,
     ) -> State:
-        """The state of the whole: of the core, now and, `until` these events, as it was `shown` last; `counts`: what is due
-        when, what came and what left since the last output.
-        """
-        due, inserted, removed = counts
-        own = {"now": inner["core"].scalars["now"], "due": due, "inserted": inserted, "removed": removed}
+        """The state of the whole: of the core, now and, `until` these events, as it was `shown` last."""
+        own = {"now": inner["core"].scalars["now"], **vars(counts)}
         tables = {"waiting": waiting, "latest": latest}
         if not self.lazy:
             return State.holding({"core": inner["core"]}, own, tables)
@@ -103,9 +103,7 @@ class Rated:
         inner, (times, *columns) = state.held(), state.tables["until"].columns
         batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"])
         shown = self.core.made(inner["shown"], self.core.taken(inner["shown"], batch))[0]
-        scalars, tables = state.scalars, state.tables
-        counts = scalars["due"], scalars["inserted"], scalars["removed"]
-        return self.state({**inner, "shown": shown}, tables["waiting"], tables["latest"], counts)
+        return self.state({**inner, "shown": shown}, state.tables["waiting"], state.tables["latest"], Counts.of(state))
 
     def _first_total(self) -> list[Any] | None:
         """The row of no events; None where it does not fulfil `having`."""
@@ -145,13 +143,13 @@ class Rated:
         """A step with outputs by the clock at these instants; None: at those that are due. `released`: what is due to leave
         the window does, late, and no event comes.
         """
-        before = state.held()
+        before, counts = state.held(), Counts.of(state)
         waiting, latest = state.tables["waiting"], state.tables["latest"]
-        after, made, due, instants = self._made(state, before["core"], batch, ticks, released)
+        after, made, begin, counts, instants = self._made(state, counts, batch, ticks, released)
         if made.interval is not None:
             waiting = waiting.slice(0, 0)  # they are among those that were made
-        outputs, inserted, removed = self._due(state, made, instants)
-        rows = self._rows(outputs, made, latest, waiting)
+        outputs, counts = self._due(counts, made, begin, instants)
+        rows = self._rows(outputs, made, begin, latest, waiting)
         chosen, stay, now = self._chosen(rows, outputs, before["core"], made, after)
         chosen = chosen.coming if self.emitted == "new" else chosen
         columns = self._projected(made, latest, waiting, [chosen.place, stay, now])
@@ -160,60 +158,85 @@ class Rated:
         found = self._output(chosen, outputs, columns(chosen.place))
         if self.shows not in ("all", "there"):
             after, waiting = self._compacted(after, waiting)
-        counts = (due, inserted, removed)
         return self._after(state, (before, after), (waiting, latest), counts, (batch, outputs)), found
 
-    def _pace(self, state: State, ticks: Ints) -> Pace | None:
-        """Where outputs divide a step, if they show only the latest row of each group."""
+    def _pace(self, state: State, begin: int, ticks: Ints) -> Pace | None:
+        """Where outputs divide a step, if they show only the latest row of each group; by rows these count from the first."""
         if self.shows == "everything" or not isinstance(self.core, Folded) or not self.core.by_group:
             return None
-        return Pace(ticks, self.limit, state.scalars["inserted"], state.tables["waiting"]["unit"].to_numpy())
+        if not self.pacing.clock.runs and (begin or not self.pacing.limit):
+            return None
+        waiting = state.tables["waiting"]["unit"].to_numpy()
+        return Pace(ticks, self.pacing.limit, state.scalars["inserted"], waiting)
 
     def _made(
-        self, state: State, core: State, batch: Batch, ticks: Ints | None, released: bool
-    ) -> tuple[State, Made, int | None, Ints]:
-        """What the core makes of a batch; when the clock is due then, and its outputs before."""
-        taken, due = self.core.taken(core, batch), state.scalars["due"]
+        self, state: State, counts: Counts, batch: Batch, ticks: Ints | None, released: bool
+    ) -> tuple[State, Made, int, Counts, Ints]:
+        """What the core makes of a batch; the first change that counts; when the clock is due then, and its outputs before."""
+        core = state.held()["core"]
+        taken = self.core.taken(core, batch)
         if isinstance(self.core, Queued):
             after, made = self.core.released(core, taken) if released else self.core.made(core, taken)
-            changed = taken.times if made.moves is None else made.moves.at
-            return after, made, *self._ticks(due, changed, taken.now, ticks)
-        due, instants = self._ticks(due, taken.times, taken.now, ticks)
-        return *self.core.made(core, taken, self._pace(state, instants)), due, instants
+            moves = moves_of(made)
+            begin, counts, instants = self._ticks(counts, moves.at, moves.come, taken.now, ticks)
+            return after, made, begin, counts, instants
+        begin, counts, instants = self._ticks(counts, *self._changes(core, taken, counts), taken.now, ticks)
+        after, made = self.core.made(core, taken, self._pace(state, begin, instants))
+        return after, made, begin, counts, instants
 
-    def _ticks(self, due: int | None, changed: Ints, now: int, ticks: Ints | None) -> tuple[int | None, Ints]:
-        """When the clock, which the first change starts, is due after a step, and its outputs in it."""
-        if self.span and due is None and len(changed):
-            due = int(changed[0]) + self.span
-        if ticks is not None or due is None:
-            return due, np.empty(0, np.int64) if ticks is None else ticks
-        ticks = np.arange(due, now + 1, self.span)
-        return due + self.span * len(ticks), ticks
+    def _changes(self, core: State, taken: Taken, counts: Counts) -> tuple[Ints, Ints]:
+        """The instants of the changes of a step, and how many rows come with each. Where something counts already, those that
+        the clock brings make no difference.
+        """
+        if counts.waits is not None and isinstance(self.core, Folded) and isinstance(self.core.window, Time):
+            times = np.concatenate([core.tables["content"].column("time").to_numpy(), taken.times])
+            changes = by_time(taken.times, times, self.core.window.span, taken.now)
+            return changes.at, (changes.event >= 0).astype(np.int64)
+        return taken.times, np.ones(len(taken.times), np.int64)
 
-    def _due(self, state: State, made: Made, ticks: Ints) -> tuple[Due, int, int]:
+    def _ticks(self, counts: Counts, at: Ints, come: Ints, now: int, ticks: Ints | None) -> tuple[int, Counts, Ints]:
+        """The first change that counts, when the clock, which it starts, is due after a step, and its outputs in that."""
+        begin, waits = self.pacing.after.over(counts.waits, at, come)
+        due, clock = counts.due, self.pacing.clock
+        if clock.runs and due is None and begin < len(at):
+            due = clock.first(int(at[begin]))
+        if ticks is None:
+            ticks = np.empty(0, np.int64)
+            if due is not None:
+                ticks, due = clock.until(due, now)
+        return begin, replace(counts, due=due, waits=waits), ticks
+
+    def _due(self, counts: Counts, made: Made, begin: int, ticks: Ints) -> tuple[Due, Counts]:
         """The outputs of a step."""
-        if self.span:
+        pacing = self.pacing
+        if pacing.clock.runs:
             interval = made.interval
             if interval is None:
                 timed = made.at if made.event is None else np.where(made.event == TIMER, made.at - 1, made.at)
                 interval = np.searchsorted(ticks, timed, "right")
-            return Due(ticks, np.full(len(ticks), TIMER), interval), 0, 0
-        inserted, removed = state.scalars["inserted"], state.scalars["removed"]
-        if made.interval is None and (len(made.gone) or removed or made.moves is not None):
+            return Due(ticks, np.full(len(ticks), TIMER), interval), counts
+        leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)
+        if begin or leaves or not pacing.limit:
             moves = moves_of(made)
-            ends, inserted, removed = counted(moves, self.limit, inserted, removed)
+            assert pacing.condition is not None
+            ends, counts = pacing.condition.ends(moves.at[begin:], moves.come[begin:], moves.left[begin:], counts)
+            ends = ends + begin
             events = made.taken.placed(moves.event[ends])
-            return Due(moves.at[ends], events, np.searchsorted(ends, moves.of_rows)), inserted, removed
-        times, places = made.taken.times, made.taken.places
-        ends = np.arange(self.limit - inserted - 1, len(times), self.limit)
-        return Due(times[ends], places[ends], _intervals(made, ends)), (inserted + len(times)) % self.limit, 0
+            return Due(moves.at[ends], events, np.searchsorted(ends, moves.of_rows)), counts
+        times, places, limit = made.taken.times, made.taken.places, pacing.limit
+        ends = np.arange(limit - counts.inserted - 1, len(times), limit)
+        counts = replace(counts, inserted=(counts.inserted + len(times)) % limit, removed=0)
+        return Due(times[ends], places[ends], _intervals(made, ends)), counts
 
-    def _rows(self, outputs: Due, made: Made, latest: pa.Table, waiting: pa.Table) -> Rows:
+    def _rows(self, outputs: Due, made: Made, begin: int, latest: pa.Table, waiting: pa.Table) -> Rows:
         """What there is to choose from: the latest rows, those that wait, and new ones."""
         new = len(made.at)
         unit = np.zeros(new, np.int64) if made.group is None or not self.by_unit else made.group
         sign = np.ones(new, np.int8) if made.sign is None else made.sign
-        found = [(outputs.interval, unit, sign, made.passes(self.core.projection.having))]
+        passes = made.passes(self.core.projection.having)
+        if self.drops and begin:
+            passes = passes & (moves_of(made).of_rows >= begin)
+        found = [(outputs.interval, unit, sign, passes)]
         for interval, table in ((0, waiting), (-1, latest)):
             if table.num_rows:
                 parts = (whole(table.column(i)).to_numpy(zero_copy_only=False) for i in range(3))
@@ -271,16 +294,15 @@ class Rated:
     def _output(self, chosen: Chosen, outputs: Due, columns: Sequence[pa.Array]) -> Output:
         at, event = outputs.at[chosen.output], outputs.event[chosen.output]
         sign = None if self.emitted == "new" else chosen.sign
-        return Output(at, event, tuple(columns), sign=sign, ticks=outputs.at if self.span else None).emitted(
-            self.emitted
-        )
+        ticks = None if self.pacing.limit else (outputs.at, outputs.event)
+        return Output(at, event, tuple(columns), sign=sign, ticks=ticks).emitted(self.emitted)
 
     def _after(
         self,
         state: State,
         cores: tuple[dict[str, State], State],
         tables: tuple[pa.Table, pa.Table],
-        counts: tuple[int | None, int, int],
+        counts: Counts,
         shown: tuple[Batch, Due],
     ) -> State:
         """The state after a step: the core is shown as it was at the last output of it."""

@@ -9,9 +9,10 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued, may_hold, queued
 from rollup.engine.columns.evaluate import carried
+from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
-from rollup.engine.expressions import Const
+from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.timed import Time, TimeBatch
@@ -22,9 +23,9 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     """The core of a statement over one stream with a rate, or the first reason against it; `ordered`: the rows of an output
     are put in order, for which changes wait until then as they are.
     """
-    pace = _pace(plan.rate)
-    if isinstance(pace, str):
-        return pace
+    pacing = _pacing(plan.rate)
+    if isinstance(pacing, str):
+        return pacing
     inner = replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both")
     core = over_stream(inner, stream)
     if isinstance(core, str):
@@ -35,6 +36,9 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     if grouped and each and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     if mode == "first":
+        pace = pacing.clock.span, pacing.limit
+        if pacing.after != After() or not any(pace):
+            return "output first after something, at, or when"
         return (
             _first_of_groups(plan, core, pace, stream)
             if isinstance(core, Folded) and grouped
@@ -61,16 +65,43 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     if lazy and isinstance(core, Queued) and core.batches:
         return "aggregates of batches that an output works out"
     kinds = tuple(carried(kind) for kind in stream.fields.values())
-    return Rated(core, kinds, shows, *pace, total, lazy, plan.emitted)
+    plain = not plan.grouped and (isinstance(core, FilterProject) or not (core.calls or core.by_group))
+    drops = plain and (mode == "default" or (ordered and mode == "all"))
+    return Rated(core, kinds, shows, pacing, total, lazy, drops, plan.emitted)
 
 
-def _pace(rate: Rate) -> tuple[int, int] | str:
-    """Every what span, or how many rows; one of them 0."""
+def _pacing(rate: Rate) -> Pacing | str:
+    """What brings outputs, or the first reason against it."""
+    after = after_of(rate)
+    if isinstance(after, str):
+        return after
+    if rate.at_end or rate.then:
+        return "output at the end, or that sets variables"
+    if rate.when is not None:
+        condition = Condition.of(rate.when)
+        if condition is None:
+            return "output when something holds other than of its counts and whole numbers"
+        return Pacing(Clock(), condition=condition, after=after)
     if rate.events is None:
-        return rate.span or 0, 0
-    if rate.span is not None or not isinstance(rate.events, Const) or not isinstance(rate.events.value, int):
+        return Pacing(Clock(rate.span or 0, rate.schedule), after=after)
+    events = _number(rate.events)
+    if rate.span is not None or events is None:
         return "output every so many events, where that is not a number"
-    return (0, rate.events.value) if rate.events.value > 0 else "output every 0 events"
+    if events <= 0:
+        return "output every 0 events"
+    return Pacing(Clock(), events, Condition.of_rows(events), after)
+
+
+def after_of(rate: Rate) -> After | str:
+    """What must be over before anything counts, or the reason against it."""
+    events = _number(rate.after_events)
+    if rate.after_events is not None and events is None:
+        return "output after so many events, where that is not a number"
+    return After(rate.after_span, events)
+
+
+def _number(expr: Expr | None) -> int | None:
+    return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else None
 
 
 def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int]) -> Firsts | str:

@@ -22,6 +22,7 @@ from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sought import Sought
+from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
@@ -34,7 +35,7 @@ from rollup.engine.columns.running.adopting_folds import (
     queued_state,
     table_of,
 )
-from rollup.engine.columns.running.adopting_rates import rated_state
+from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -52,6 +53,9 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
     now = component.runner.now
     held = table_of((), stream)
     match core:
+        case Delayed():
+            inner, held = adopted(core.core, component, name, stream)
+            return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
         case KeyedTotals():
             return _keyed(core, component, name, now), held
         case KeyedWindows():

@@ -10,6 +10,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.rates.counts import After, Counts
 from rollup.engine.columns.rates.firsts import UNITS, Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
@@ -25,7 +26,7 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_COLLECTED, _COUNTS, _OPEN, _UNITS, _PENDING, _DUE = 0, 1, 2, 7, 8, 10
+_COLLECTED, _COUNTS, _OPEN, _WAITS, _SEEN, _BEGUN, _UNITS, _PENDING, _DUE = 0, 1, 2, 3, 4, 5, 7, 8, 10
 Waiting = tuple[Any, int, Sequence[Any] | None]
 """A row that waits: the key of its group, its sign, its values where it fulfils `having`."""
 
@@ -46,11 +47,28 @@ def rated_state(core: Rated | Firsts, instance: Instance, stream: RowType) -> tu
     shown = _inner(core.core, _at_last_output(core.core, before), stream, now, [])[0] if core.lazy else inner
     codes = {key: code for code, key in enumerate(keys)}
     latest = _latest(core, kept[KEPT][0], outputs[_COLLECTED], list(keys)) if core.total or ever else []
-    counts = (
-        (outputs[_DUE], outputs[_COUNTS][INSERTED], outputs[_COUNTS][REMOVED]) if core.limit else (outputs[_DUE], 0, 0)
-    )
+    counts = _counts(core, outputs)
     rows = core.rows([(codes.get(key, 0), sign, values) for key, sign, values in waiting])
     return core.state({"core": inner, "shown": shown}, rows, core.rows(latest), counts), held
+
+
+def _counts(core: Rated, outputs: Any) -> Counts:
+    """Where the outputs stand; by the clock no rows are counted."""
+    (inserted, inserted_ever, removed, removed_ever, last), waits = outputs[_COUNTS], _waits(core.pacing.after, outputs)
+    if core.pacing.clock.runs:
+        return Counts(outputs[_DUE], waits=waits)
+    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits)
+
+
+def waits_of(after: After, kept: Any) -> int | None:
+    """What a statement still waits for, from a snapshot of it."""
+    return _waits(after, kept[KEPT][1])
+
+
+def _waits(after: After, outputs: Any) -> int | None:
+    if not outputs[_WAITS]:
+        return None
+    return outputs[_SEEN] if after.span is None else outputs[_BEGUN] + after.span
 
 
 def _inner(

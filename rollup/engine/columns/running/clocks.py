@@ -19,6 +19,7 @@ from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -29,12 +30,18 @@ from rollup.engine.timers import Phase, edge
 
 def phase(core: Core) -> Phase:
     """When, at one instant, what the clock brings of a core comes."""
-    return Phase.OUTPUT if isinstance(core, KeyedTotals) or (isinstance(core, Rated) and core.span) else Phase.WINDOW
+    return (
+        Phase.OUTPUT
+        if isinstance(core, KeyedTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
+        else Phase.WINDOW
+    )
 
 
 def dues(core: Core, state: State) -> dict[Phase, int | None]:
     """The next instants at which a core has something to do without an event."""
     match core:
+        case Delayed():
+            return dues(core.core, inner_of(core, state))
         case Rated() | Firsts():
             outputs = {Phase.OUTPUT: state.scalars["due"]} if isinstance(core, Rated) else {}
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), **outputs}
@@ -44,7 +51,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts) else state
+    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed) else state
 
 
 def _due(core: Core, state: State) -> int | None:
@@ -78,6 +85,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
     """What is due by `now`, at `now`."""
     nothing = Batch.nothing(types, now)
     match core:
+        case Delayed():
+            return core.let(state, *late(core.core, inner_of(core, state), phase, now, types))
         case Recalling(window=None):
             inner, output = late(core.main, state.held()["main"], phase, now, core.kinds)
             return state.instead({"main": inner}), output
@@ -104,9 +113,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
 
 
 def _gone_on(core: Rated, state: State, now: int) -> State:
-    """The clock of outputs goes on in whole spans from when it was due; nothing leaves a window by it."""
+    """The clock of outputs goes on from when it was due; nothing leaves a window by it."""
     due: int = state.scalars["due"]
-    return State(state.tables, {**state.scalars, "due": edge(due, core.span, now)})
+    return State(state.tables, {**state.scalars, "due": core.pacing.clock.later(due, now)})
 
 
 def _inside(state: State, limit: int) -> State:

@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
@@ -55,9 +56,11 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 
 def _clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
-    if isinstance(core, Rated) and core.span > 0:
+    if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
+        case Delayed():
+            return _clocked(core.core)
         case Recalling():
             inner = core.main
         case Leveled():

@@ -21,6 +21,7 @@ from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, unfinished
+from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
@@ -54,7 +55,7 @@ class ColumnInstance(Instance):
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-        inner = core.core if isinstance(core, Rated | Firsts) else core
+        inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
         self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
         self.apart = isinstance(core, KeyedTotals)

@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled_row, predicate
@@ -29,6 +30,8 @@ from rollup.engine.state import State
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
+        case Delayed():
+            return content(core.core, plan, state.held()["core"], held)
         case Rated() | Firsts():
             inner = (core.settled(state) if isinstance(core, Rated) else state).held()
             shown = inner.get("shown", inner["core"])
