@@ -73,6 +73,20 @@ COVERED = {
     "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "
     "where s.symbol = t.symbol and s.price > t.volume",
     "both": "select s.symbol as s, t.price as y from S#length(4) as s inner join R#keepall as t on s.symbol = t.symbol",
+    "latest": "select s.symbol as s, t.price as y from S(volume > 0) as s unidirectional, R#unique(symbol) as t "
+    "where s.symbol = t.symbol",
+    "latest or none": "select s.symbol as s, t.price as y from S#time(20 msec) as s right outer join R as t unidirectional "
+    "on s.symbol = t.symbol",
+    "all with all": "select irstream s.symbol as s, t.symbol as t, t.price as y from S(volume < 3)#time(20 msec) as s "
+    "full outer join R#length(3) as t on s.symbol = t.symbol and s.volume = t.volume",
+    "timed with timed": "select irstream s.volume as v, t.price as y from S#time(20 msec) as s "
+    "left outer join R#time(15 msec) as t on s.symbol = t.symbol and s.price = t.price where s.volume > 0",
+    "itself": "select irstream a.price as p, b.price as q from S#unique(symbol) as a full outer join S#time(15 msec) as b "
+    "on a.symbol = b.symbol",
+    "last two": "select irstream s.price - t.price as d from S#lastevent as s, R#lastevent as t",
+    "range": "select s.price as x, t.price as y from S#unique(symbol, volume) as s, R#length(4) as t where s.price > t.price",
+    "lost pairs": "select rstream s.symbol as s, t.volume as v from S#time(30 msec) as s, R#time(30 msec) as t "
+    "where s.symbol = t.symbol order by t.volume limit 3",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
     "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",
@@ -290,6 +304,10 @@ SEVERAL = [
     ["time", "removed", "total", "a"],
     ["pairs", "two", "both", "a"],
     ["two", "removed"],
+    ["latest", "latest or none", "removed"],
+    ["all with all", "removed"],
+    ["timed with timed", "itself"],
+    ["last two", "range", "lost pairs", "removed"],
     ["keyed", "time", "total", "seldom"],
     ["partitions", "a", "last"],
     ["members"],

@@ -58,7 +58,9 @@ def against_finishing(plan: Select) -> str | None:
     pattern, ordering = isinstance(input, PatternInput), bool(finish.descending)
     single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not plan.rate.limited
     # Their rows are held in another order than on rows, which decides what a limit leaves of equal ones that are shown.
-    by_key = isinstance(input, StreamInput) and isinstance(input.window, Unique | Grouped | Sorted)
+    by_key = any(
+        isinstance(each, StreamInput) and isinstance(each.window, Unique | Grouped | Sorted) for each in plan.inputs
+    )
     reasons = (
         (plan.into is not None or bool(plan.own_inputs), "order by, limit or distinct beside a sub-query"),
         (single, "order by, limit or distinct of rows that come one by one"),

@@ -94,8 +94,10 @@ def _hears_leaving(plan: Select, context: Context | None) -> bool:
     if plan.emitted == "new":
         return False
     input = plan.inputs[0]
-    if plan.join is not None or context is not None or not isinstance(input, StreamInput):
+    if context is not None or not isinstance(input, StreamInput):
         return True
+    if plan.join is not None:
+        return False
     return plan.emitted == "old" and input.window is None and not aggregates(plan)
 
 

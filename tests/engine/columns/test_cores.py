@@ -233,6 +233,23 @@ JOINS = [
     "select a.symbol as s, b.flag as f from S#time(25 msec) as a inner join S(flag)#keepall as b on a.id = b.volume",
     "select a.price as x, b.price as y from S#length(4) as a, S#time(40 msec) as b "
     "where a.symbol = b.symbol and a.volume = b.volume and (a.price > 1 or b.flag) having b.price < 50",
+    "select a.symbol as s, b.price as p from S(volume>=2) as a unidirectional, S#unique(symbol) as b where a.symbol = b.symbol",
+    "select a.symbol as s, b.price as p from S#length(3) as a left outer join S(flag) as b unidirectional on a.symbol = b.symbol",
+    "select a.symbol as s, b.price as p from S as a unidirectional full outer join S(flag)#length(3) as b "
+    "on a.symbol = b.symbol and a.price = b.price where a.volume > 0",
+    "select irstream a.symbol as s, b.symbol as t, a.id as i, b.id as j from S(volume<2)#length(3) as a full outer join "
+    "S(volume>=1)#time(30 msec) as b on a.symbol = b.symbol",
+    "select irstream a.id as i, b.id as j, a.price as p, b.price as q from S#time(20 msec) as a full outer join "
+    "S(flag)#time(20 msec) as b on a.symbol = b.symbol and a.price = b.price",
+    "select rstream a.id as i, b.price as j from S#unique(symbol, volume) as a left outer join S#keepall as b on a.id = b.volume",
+    "select irstream a.price - b.price as d from S(volume<2)#lastevent as a, S(volume>=1)#lastevent as b",
+    "select irstream a.symbol as k, a.price - b.price as d from S#unique(symbol) as a, S#unique(symbol) as b "
+    "where a.symbol = b.symbol",
+    "select a.price as x, b.price as y from S(volume<2)#length(4) as a, S(volume>=2)#length(3) as b where a.price > b.price",
+    "select a.price as x, b.price as y from S#unique(id) as a right outer join S(volume>=2)#length(3) as b on a.price = b.price",
+    "select irstream a.price as x, b.price as y from S#time(15 msec) as a, S#time(30 msec) as b where a.symbol = b.symbol "
+    "and a.price > b.price order by a.price desc, b.price limit 2",
+    "select irstream distinct a.id as i from S#length(2) as a left outer join S#unique(id, flag) as b on a.id = b.id",
 ]
 RATES_LEAVING = [
     "select irstream symbol, price from S#length(3) output every 3 events",
@@ -633,7 +650,6 @@ REFUSED = {
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
     "select symbol from S#length_batch(3) where price > 1": "where behind a window of batches",
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
-    "select irstream a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "the remove stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
     "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s": (
@@ -746,16 +762,10 @@ REFUSED = {
     "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
     "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",
     "context C select sum(price) as s from S#time(3 msec)": "an input that is not a plain stream, in a context",
-    "select a.price from S#length(2) as a, S#length(3) as b": "a join without equal fields of both sides",
-    "select a.price from S#length(2) as a, S#length(3) as b where a.price = b.price": (
-        "a join without equal fields of both sides"
-    ),
     "select a.price from S#length(2) as a, S#sort(3, price) as b where a.id = b.id": "a join over the window Sorted",
-    "select a.price from S as a unidirectional, S#length(3) as b where a.id = b.id": (
-        "an outer or unidirectional join"
-    ),
-    "select a.price from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
-        "an outer or unidirectional join"
+    "select a.price from S#unique(price) as a, S#length(3) as b where a.id = b.id": "a window by a double",
+    "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (
+        "a limit over a window of keys"
     ),
     "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
         "aggregates, look-ups or an output rate over a join"
@@ -774,7 +784,7 @@ def test_a_statement_that_no_core_covers_is_told_why(text: str):
 
 
 def test_a_step_leaves_the_given_state_as_it_was():
-    for text in (WINDOWS[0], WINDOWS[7], PATTERNS[0], KEYED[0], JOINS[0]):
+    for text in (WINDOWS[0], WINDOWS[7], PATTERNS[0], KEYED[0], JOINS[0], JOINS[7]):
         found = core(text)
         columns = [pa.array([1], kind) if i else pa.array(["a"]) for i, kind in enumerate(KINDS[:3])]
         batch = Batch.of([*columns, pa.array([True]), pa.array([1])], [1], stream="S")
@@ -786,10 +796,11 @@ def test_a_step_leaves_the_given_state_as_it_was():
         )
 
 
+@pytest.mark.parametrize("text", [JOINS[1], JOINS[7], JOINS[8]])
 @settings(max_examples=20, deadline=None)
 @given(found=steps, most=st.sampled_from([0, 1, 3]))
-def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(found: Any, most: int):
-    events, text = timed(found), JOINS[1]
+def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(text: str, found: Any, most: int):
+    events = timed(found)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rollup.engine.columns.cores.joined._MOST", most)
         halved = by_columns(text, events, events[-1][0] if events else 0, [], False)

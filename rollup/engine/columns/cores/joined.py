@@ -1,33 +1,31 @@
-"""The inner join of two windows by equal keys, of one stream or of two: an arrival meets what the other side holds then.
+"""The join of two windows, or of a stream with a window, inner or outer: an arrival meets what the other side holds then.
 
 State: `left` and `right`, the rows of each window, oldest first: arrival, keys, and the fields that the statement reads.
-The loop keeps a list of each side's rows of a key, oldest first; windows of length, of time, and those that keep all let
-rows out in the order in which they came, so what leaves is always the first of its list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, equated, filtered, first
 from rollup.engine.columns.cores.keys import matching, whole
-from rollup.engine.columns.cores.projecting import accepted
+from rollup.engine.columns.cores.pairing import Pairs, Rules, paired
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
-from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
+from rollup.engine.columns.cores.sides import Moments, Side, unheld
+from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.loops import loop
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, walk
-from rollup.engine.rows.plans import Filter, Input, Select, StreamInput
-from rollup.engine.rows.selects.joining import equality
+from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
+from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -37,125 +35,41 @@ _MOST = 1 << 22
 _EVER = 2**62
 SIDES = ("left", "right")
 """The tables of the state."""
-_LOOP = """
-def leave(times, codes, firsts, after, head, tail, span, size, now):
-    while head < tail and (tail - head > size or times[head] + span <= now):
-        if codes[head] >= 0:
-            firsts[codes[head]] = after[head]
-        head += 1
-    return head
 
 
-@compiled
-def enter(codes, firsts, lasts, after, row):
-    k = codes[row]
-    if k >= 0:
-        if firsts[k] < 0:
-            firsts[k] = row
-        else:
-            after[lasts[k]] = row
-        lasts[k] = row
+@dataclass(frozen=True)
+class Found:
+    """What a batch makes of a join. Of each change: its instant, the event of the batch that brings it or TIMER; of each
+    pair: its change, whether it comes (1) or leaves (-1), and the fields of both rows, null where there is none.
+    """
 
+    at: Ints
+    event: Ints
+    change: Ints
+    sign: np.ndarray
+    columns: Columns
 
-@compiled
-def core(
-    old, old_other, now, keys, span, size, span_other, size_other, times, codes, times_other, codes_other, at, enters,
-    enters_other, one, other, event,
-):
-    n, room, head, tail, head_other, tail_other = 0, len(one), 0, old, 0, old_other
-    firsts, lasts, after = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64), np.full(len(codes), -1, np.int64)
-    firsts_other, lasts_other = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
-    after_other = np.full(len(codes_other), -1, np.int64)
-    for row in range(old):
-        enter(codes, firsts, lasts, after, row)
-    for row in range(old_other):
-        enter(codes_other, firsts_other, lasts_other, after_other, row)
-    for i in range(len(at) + 1):
-        t = at[i] if i < len(at) else now
-        came, came_other = -1, -1
-        if i < len(at) and enters[i]:
-            came, tail = tail, tail + 1
-            enter(codes, firsts, lasts, after, came)
-        if i < len(at) and enters_other[i]:
-            came_other, tail_other = tail_other, tail_other + 1
-            enter(codes_other, firsts_other, lasts_other, after_other, came_other)
-        head = leave(times, codes, firsts, after, head, tail, span, size, t)
-        head_other = leave(
-            times_other, codes_other, firsts_other, after_other, head_other, tail_other, span_other, size_other, t
+    def followed(self, rest: Found, by: int) -> Found:
+        """With what the events from the place `by` on made."""
+        return Found(
+            np.concatenate([self.at, rest.at]),
+            np.concatenate([self.event, np.where(rest.event == TIMER, TIMER, rest.event + by)]),
+            np.concatenate([self.change, rest.change + len(self.at)]),
+            np.concatenate([self.sign, rest.sign]),
+            [pa.concat_arrays(pair) for pair in zip(self.columns, rest.columns, strict=True)],
         )
-        if came_other >= 0 and codes_other[came_other] >= 0:
-            partner = firsts[codes_other[came_other]]
-            while partner >= 0:
-                if n < room:
-                    one[n], other[n], event[n] = partner, came_other, i
-                n += 1
-                partner = after[partner]
-        if came >= 0 and codes[came] >= 0:
-            partner = firsts_other[codes[came]]
-            while partner >= 0:
-                if partner != came_other:
-                    if n < room:
-                        one[n], other[n], event[n] = came, partner, i
-                    n += 1
-                partner = after_other[partner]
-    return n, head, head_other
-"""
-"""The pairs in order, as many as there is room for, and their number: an event that enters both sides meets itself once."""
 
 
 @dataclass(frozen=True)
-class Side:
-    """An input of the join: `keys` over the fields of its events, and the places of the fields that the statement reads."""
-
-    filter: Filter
-    window: Length | Time | KeepAll
-    keys: tuple[Expr, ...]
-    fields: tuple[int, ...]
-    type: RowType
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """What is kept of a row."""
-        kinds = list(self.type.fields.values())
-        names = [("time", pa.int64()), *((f"key{i}", arrow(key.type)) for i, key in enumerate(self.keys))]
-        return pa.schema([*names, *((f"field{place}", arrow(kinds[place])) for place in self.fields)])
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """How long and how many rows stay."""
-        match self.window:
-            case Time(span):
-                return span, _EVER
-            case Length(size):
-                return _EVER, size
-            case KeepAll():
-                return _EVER, _EVER
-
-    def taken(self, batch: Batch) -> np.ndarray:
-        """Which events of a batch come in."""
-        if batch.stream != self.filter.stream:
-            return np.zeros(batch.rows, bool)
-        return flags(accepted(self.filter, None, batch.columns, batch.rows), batch.rows)
-
-    def rows(self, columns: Sequence[pa.Array], times: Ints, places: Ints) -> pa.Table:
-        """What is kept of the events at some places of a batch, with the instants at which they came."""
-        values = [evaluate(key, columns, len(columns[0])) for key in self.keys]
-        values += [plain(columns[place]) for place in self.fields]
-        if len(places) < len(columns[0]):
-            values = [value.take(pa.array(places)) for value in values]
-        return pa.table([pa.array(times), *values], schema=self.schema)
-
-
-@dataclass(frozen=True)
-class Joined:
-    """The pairs of the rows of two sides that have equal keys and pass `test`, which sees, as `columns` do, the kept
-    fields of the left row, then those of the right one.
+class Join:
+    """The pairs of the rows of two sides that have equal keys and pass `test`, which sees the kept fields of the left row,
+    then those of the right one.
     """
 
     left: Side
     right: Side
     test: Expr | None
-    columns: tuple[Expr, ...]
+    rules: Rules
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -164,131 +78,249 @@ class Joined:
 
     def start(self, now: int) -> State:
         """Two empty windows."""
-        tables = {name: side.schema.empty_table() for name, side in zip(SIDES, self.sides, strict=True)}
-        return State(tables, {"now": now})
+        return self.holding([side.schema.empty_table() for side in self.sides], now)
 
-    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
-        """The pairs that a batch of one of the streams makes."""
+    @staticmethod
+    def holding(tables: Sequence[pa.Table], now: int) -> State:
+        """The state with the rows of both windows."""
+        return State(dict(zip(SIDES, tables, strict=True)), {"now": now})
+
+    def due(self, state: State) -> int | None:
+        """When the next row leaves by itself."""
+        dues = (side.due(state.tables[name]) for name, side in zip(SIDES, self.sides, strict=True))
+        return min((at for at in dues if at is not None), default=None)
+
+    def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
+        """What is due leaves at the instant the clock has now, and no event comes."""
+        held, now = [state.tables[name] for name in SIDES], nothing.now
+        dues = [side.due(table) for side, table in zip(self.sides, held, strict=True)]
+        tables = [side.together(table, now) for side, table in zip(self.sides, held, strict=True)]
+        left, right = (now if due is None else due for due in dues)
+        return self.step(self.holding(tables, state.scalars["now"]), nothing, right <= left)
+
+    def step(self, state: State, batch: Batch, right_first: bool = True) -> tuple[State, Found]:
+        """The pairs that a batch of one of the streams makes; `right_first` as in `paired`."""
         before: int = state.scalars["now"]
         now = max(before, batch.now)
         taken = [side.taken(batch) for side in self.sides]
         places = np.flatnonzero(taken[0] | taken[1])
         held = [state.tables[name] for name in SIDES]
+        tables = self._arrived(held, batch, taken, before)
+        at, event, moments = self._moments(
+            tables, np.maximum(batch.times[places], before), [mask[places] for mask in taken], now
+        )
+        codes, keys = self._numbered(tables)
+        olds = [table.num_rows for table in held]
+        sides = list(zip(self.sides, tables, strict=True))
+        given = zip(sides, olds, codes, moments, strict=True)
+        moves = [side.moves(table, old, own, moment) for (side, table), old, own, moment in given]
+        most = _MOST if batch.rows > 1 else _EVER
+        pairs = paired(keys, olds, codes, moves, self.rules, right_first, most)
+        if pairs is None:
+            return self._in_halves(state, batch)
+        left = [side.left(table, move.gone) for (side, table), move in zip(sides, moves, strict=True)]
+        pairs, columns = self._passing(tables, pairs)
+        event = np.where(event == TIMER, TIMER, places[event]) if len(places) else event
+        return self.holding(left, now), Found(at, event, pairs.change, pairs.sign, columns)
+
+    def _in_halves(self, state: State, batch: Batch) -> tuple[State, Found]:
+        middle = batch.rows // 2
+        state, begun = self.step(state, batch.part(0, middle))
+        state, rest = self.step(state, batch.part(middle, batch.rows))
+        return state, begun.followed(rest, middle)
+
+    def _arrived(
+        self, held: Sequence[pa.Table], batch: Batch, taken: Sequence[np.ndarray], before: int
+    ) -> list[pa.Table]:
+        """The rows of both sides with those that a batch brings."""
         tables = list(held)
         for place, side in enumerate(self.sides):
             if taken[place].any():
                 came = np.flatnonzero(taken[place])
                 arrived = side.rows(batch.columns, np.maximum(batch.times[came], before), came)
                 tables[place] = pa.concat_tables([held[place], arrived]).combine_chunks()
-        codes, keys = self._numbered(tables)
-        times = [table.column("time").to_numpy() for table in tables]
-        at = np.maximum(batch.times[places], before)
-        given = (
-            *(table.num_rows for table in held), now, keys, *self.left.bounds, *self.right.bounds,
-            times[0], codes[0], times[1], codes[1], at, *(mask[places] for mask in taken),
-        )  # fmt: skip
-        n = loop(_LOOP)(*given, *_room(0))[0]
-        if n > _MOST and batch.rows > 1:
-            return self._in_halves(state, batch)
-        one, other, event = _room(n)
-        _, *heads = loop(_LOOP)(*given, one, other, event)
-        left = {name: table.slice(head) for name, table, head in zip(SIDES, tables, heads, strict=True)}
-        columns, mask = self._made(tables, one, other)
-        found = Output(at[event], places[event], columns)
-        after = State(left, {"now": now})
-        return after, found if mask is None else found.where(mask)
+        return tables
 
-    def _in_halves(self, state: State, batch: Batch) -> tuple[State, Output]:
-        middle = batch.rows // 2
-        state, begun = self.step(state, batch.part(0, middle))
-        state, rest = self.step(state, batch.part(middle, batch.rows))
-        columns = tuple(pa.concat_arrays(pair) for pair in zip(begun.columns, rest.columns, strict=True))
-        at, event = np.concatenate([begun.at, rest.at]), np.concatenate([begun.event, rest.event + middle])
-        return state, Output(at, event, columns)
-
-    def content(self, state: State) -> list[tuple[Any, ...]]:
-        """The values of the pairs that the windows hold now; nothing here is hot."""
-        tables = [state.tables[name] for name in SIDES]
-        (codes, codes_other), _ = self._numbered(tables)
-        order = np.argsort(codes_other, kind="stable")
-        begins, ends = (np.searchsorted(codes_other[order], codes, side) for side in ("left", "right"))
-        counts = np.where(codes < 0, 0, ends - begins)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        one, other = np.repeat(np.arange(len(codes)), counts), order[np.repeat(begins, counts) + within]
-        columns, mask = self._made(tables, one, other)
-        shown = columns if mask is None else tuple(column.filter(mask) for column in columns)
-        return list(zip(*(column.to_pylist() for column in shown), strict=True))
+    def _moments(
+        self, tables: Sequence[pa.Table], at: Ints, taken: Sequence[np.ndarray], now: int
+    ) -> tuple[Ints, Ints, list[Moments]]:
+        """The changes: instant of each, and the place among the events at `at` of that which brings it, or TIMER."""
+        found = [side.instants(table, now) for side, table in zip(self.sides, tables, strict=True)]
+        instants = np.sort(np.concatenate(found), kind="stable")
+        instants = instants[np.flatnonzero(np.diff(instants, prepend=instants[:1] - 1))]  # each once
+        fired = np.arange(len(instants)) + np.searchsorted(at, instants)  # at one instant what leaves is first
+        arrived = np.arange(len(at)) + np.searchsorted(instants, at, "right")
+        instant, event = (np.empty(len(instants) + len(at), np.int64) for _ in range(2))
+        instant[fired], event[fired], instant[arrived], event[arrived] = instants, TIMER, at, np.arange(len(at))
+        return instant, event, [Moments(len(instant), arrived[mask], instants, fired) for mask in taken]
 
     def _numbered(self, tables: Sequence[pa.Table]) -> tuple[list[Ints], int]:
         """The keys of all rows of both sides as codes that hold for this batch; null is -1 and equals nothing."""
+        if not self.left.keys:
+            return [np.zeros(table.num_rows, np.int64) for table in tables], 1
         one, other, keys = matching(
             (whole(tables[0].column(1 + place)), whole(tables[1].column(1 + place)))
             for place in range(len(self.left.keys))
         )
         return [one, other], keys
 
-    def _made(self, tables: Sequence[pa.Table], one: Ints, other: Ints) -> tuple[tuple[pa.Array, ...], pa.Array | None]:
-        """The columns of pairs, and which of them pass; None: all."""
-        skipped = 1 + len(self.left.keys)
-        sides = zip(tables, (pa.array(one), pa.array(other)), strict=True)
-        flat = [whole(column).take(rows) for table, rows in sides for column in table.columns[skipped:]]
-        columns = tuple(evaluate(each, flat, len(one)) for each in self.columns)
-        return columns, passing(self.test, flat, len(one))
+    def _passing(self, tables: Sequence[pa.Table], pairs: Pairs) -> tuple[Pairs, Columns]:
+        """The pairs that there are, and the fields of their rows."""
+        used = () if self.test is None else {each.index for each in walk(self.test) if isinstance(each, Field)}
+        seen = self.fields(tables, pairs.one, pairs.other, used)
+        mask = passing(self.test, seen, len(pairs.one))
+        if mask is not None:
+            pairs = pairs.at(pairs.kept(flags(mask, len(pairs.one))))
+        return pairs, self.fields(tables, pairs.one, pairs.other)
+
+    def fields(
+        self, tables: Sequence[pa.Table], one: Ints, other: Ints, used: Collection[int] | None = None
+    ) -> list[pa.Array]:
+        """The fields of the rows at these places of both sides, null at -1; those that are not `used` are not looked up."""
+        found = list[pa.Array]()
+        for side, table, places in zip(self.sides, tables, (one, other), strict=True):
+            rows = pa.array(places, mask=places < 0) if len(places) and places.min() < 0 else pa.array(places)
+            for column in side.kept(table):
+                wanted = used is None or len(found) in used
+                found.append(whole(column).take(rows) if wanted else pa.nulls(0, column.type))
+        return found
+
+    def held(self, state: State) -> tuple[Columns, int]:
+        """The fields of the pairs that the windows hold now, and how many there are; nothing here is hot."""
+        tables = [state.tables[name] for name in SIDES]
+        codes, _ = self._numbered(tables)
+        one, other = _equal(*codes)
+        passed = passing(self.test, self.fields(tables, one, other), len(one))
+        if passed is not None:
+            kept = flags(passed, len(one))
+            one, other = one[kept], other[kept]
+        alone, left = (
+            np.setdiff1d(np.arange(table.num_rows if whole else 0), partnered)
+            for table, whole, partnered in zip(tables, self.rules.whole, (one, other), strict=True)
+        )
+        one, other = np.concatenate([one, alone]), np.concatenate([other, np.full(len(alone), -1)])
+        order = np.argsort(one, kind="stable")
+        one, other = np.concatenate([one[order], np.full(len(left), -1)]), np.concatenate([other[order], left])
+        return self.fields(tables, one, other), len(one)
 
 
-def _room(pairs: int) -> list[Ints]:
-    return [np.empty(pairs, np.int64) for _ in range(3)]
+def _equal(codes: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """The places of equal codes, in order of the first ones; those below 0 equal nothing."""
+    order = np.argsort(others, kind="stable")
+    begins, ends = (np.searchsorted(others[order], codes, side) for side in ("left", "right"))
+    counts = np.where(codes < 0, 0, ends - begins)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(np.arange(len(codes)), counts), order[np.repeat(begins, counts) + within]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The rows that a join makes, each with its `columns`, of those that fulfil the condition `chosen`."""
+
+    join: Join
+    chosen: Expr | None
+    columns: tuple[Expr, ...]
+    emitted: Emitted
+
+    def start(self, now: int) -> State:
+        """Two empty windows."""
+        return self.join.start(now)
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """A row for each pair."""
+        after, found = self.join.step(state, batch)
+        return after, self._output(found)
+
+    def late(self, state: State, nothing: Batch) -> tuple[State, Output]:
+        """What is due leaves at the instant the clock has now."""
+        after, found = self.join.late(state, nothing)
+        return after, self._output(found)
+
+    def _output(self, found: Found) -> Output:
+        output = self._shown(found.columns, found.at[found.change], found.event[found.change], found.sign)
+        return output.emitted(self.emitted) if self.emitted != "new" else replace(output, sign=None)
+
+    def _shown(self, fields: Columns, at: Ints, event: Ints, sign: np.ndarray) -> Output:
+        """The rows of some pairs."""
+        output = Output(at, event, tuple(evaluate(each, fields, len(at)) for each in self.columns), sign=sign)
+        mask = passing(self.chosen, fields, len(at))
+        return output if mask is None else output.where(mask)
+
+    def content(self, state: State) -> list[tuple[Any, ...]]:
+        """The values of the rows that there are now."""
+        fields, rows = self.join.held(state)
+        nothing = np.zeros(rows, np.int64)
+        shown = self._shown(fields, nothing, nothing, nothing)
+        return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
 
 
 def joined(plan: Select, reads: Mapping[str, RowType]) -> Joined | str:
     """The core of a join of streams with those fields, or the first reason against it."""
-    if plan.join is None or len(plan.inputs) != 2:
-        return "a join of more than two"
-    (side,) = plan.join.sides
-    if side.kind != "inner" or plan.join.only is not None:
-        return "an outer or unidirectional join"
     if plan.levels or plan.grouping is not None or plan.lookups or plan.rate.limited:
         return "aggregates, look-ups or an output rate over a join"
-    reason = first(map(_unheld, plan.inputs))
+    found = join_of(plan, reads, plan.projection.columns)
+    if isinstance(found, str):
+        return found
+    join, chosen, places = found
+    columns = tuple(_flat(each, places) for each in plan.projection.columns)
+    return first(map(against, columns)) or Joined(join, chosen, columns, plan.emitted)
+
+
+Places = Mapping[tuple[int, int], int]
+"""Where a field of an input stands among those of a pair."""
+
+
+def join_of(
+    plan: Select, reads: Mapping[str, RowType], shown: Sequence[Expr]
+) -> tuple[Join, Expr | None, Places] | str:
+    """The join of a statement, what else its pairs must fulfil to be shown, and where the fields of a pair are, of those that
+    are needed and `shown`; or the first reason against it.
+    """
+    spec = plan.join
+    if spec is None or len(plan.inputs) != 2:
+        return "a join of more than two"
+    reason = first(_unheld(input, place, spec) for place, input in enumerate(plan.inputs))
     if reason is not None:
         return reason
-    projection = plan.projection
-    parts = [*conjuncts(side.condition), *conjuncts(plan.where), *conjuncts(projection.having)]
-    keys = [pair for part in parts if (pair := _key(part)) is not None]
-    if not keys:
-        return "a join without equal fields of both sides"
-    rest = tuple(part for part in parts if _key(part) is None)
-    used = [each for expr in (*rest, *projection.columns) for each in walk(expr) if isinstance(each, Field)]
-    fields = [sorted({each.index for each in used if each.input == number}) for number in range(2)]
+    (side,) = spec.sides
+    tested, chosen = [*conjuncts(side.condition)], [*conjuncts(plan.where), *conjuncts(plan.projection.having)]
+    if side.kind == "inner":
+        tested, chosen = [*tested, *chosen], []
+    keys = [pair for part in tested if (pair := _key(part)) is not None]
+    rest = [part for part in tested if _key(part) is None]
+    used = {
+        (each.input, each.index) for expr in (*rest, *chosen, *shown) for each in walk(expr) if isinstance(each, Field)
+    }
+    places = {field: place for place, field in enumerate(sorted(used))}
     sides = [
-        _side(input, [of_one_event(pair[number]) for pair in keys], fields[number], reads)
+        _side(
+            input, [of_one_event(pair[number]) for pair in keys], [at for place, at in places if place == number], reads
+        )
         for number, input in enumerate(plan.inputs)
     ]
-    places = {(number, index): len(fields[0]) * number + place
-              for number in range(2) for place, index in enumerate(fields[number])}  # fmt: skip
-    columns = tuple(_flat(each, places) for each in projection.columns)
-    tests = tuple(_flat(each, places) for each in rest)
-    reason = first(filtered(each.filter) for each in sides) or first(map(against, (*columns, *tests)))
-    test = None if not tests else tests[0] if len(tests) == 1 else All(tests)
-    return reason or Joined(sides[0], sides[1], test, columns)
+    test, choice = (_all([_flat(each, places) for each in parts]) for parts in (rest, chosen))
+    reason = first(filtered(each.filter) for each in sides) or first(map(against, (test, choice)))
+    moving = [spec.only in (None, place) for place in range(2)]
+    whole = [side.kind in kinds for kinds in WHOLE]
+    leaving = spec.only is None and not plan.comes_alone
+    rules = Rules((moving[0], moving[1]), (whole[0], whole[1]), test is not None, leaving)
+    return reason or (Join(sides[0], sides[1], test, rules), choice, places)
 
 
-def _unheld(input: Input) -> str | None:
+def _unheld(input: Input, place: int, spec: JoinSpec) -> str | None:
     """The first reason against an input."""
     if not isinstance(input, StreamInput) or input.unnest or input.prior:
         return "a join with what is not a plain stream"
-    match input.window:
-        case Length() | KeepAll() | Time(size=None):
-            return None
-        case None:
-            return "a join of a stream without a window"
-        case _:
-            return f"a join over the window {type(input.window).__name__}"
+    if place == spec.only:
+        return None if input.window is None else "a unidirectional join of a window"
+    return unheld(input.window)
 
 
 def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapping[str, RowType]) -> Side:
-    assert isinstance(input, StreamInput) and isinstance(input.window, Length | Time | KeepAll)
-    return Side(input.filter, input.window, tuple(keys), tuple(fields), reads[input.filter.stream])
+    assert isinstance(input, StreamInput)
+    window = input.window
+    assert window is None or isinstance(window, Length | Time | KeepAll | Unique)
+    return Side(input.filter, window, tuple(keys), tuple(fields), reads[input.filter.stream])
 
 
 def _key(part: Expr) -> tuple[Expr, Expr] | None:
@@ -297,7 +329,11 @@ def _key(part: Expr) -> tuple[Expr, Expr] | None:
     return pair if pair is not None and equated(*map(of_one_event, pair)) else None
 
 
-def _flat(expr: Expr, places: Mapping[tuple[int, int], int]) -> Expr:
+def _all(parts: Sequence[Expr]) -> Expr | None:
+    return None if not parts else parts[0] if len(parts) == 1 else All(tuple(parts))
+
+
+def _flat(expr: Expr, places: Places) -> Expr:
     """An expression over the fields that are kept of both sides."""
     if isinstance(expr, Field):
         return Field(0, places[expr.input, expr.index], expr.type)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import SIDES, Joined
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
@@ -115,15 +115,16 @@ def _stamped(
 
 def _joined(core: Joined, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
-    tables = dict[str, pa.Table]()
-    for name, side, input in zip(SIDES, core.sides, kept[INPUTS], strict=True):
-        window: Sequence[Any] = input[0]
-        stamped = window if isinstance(side.window, Time) else [(row, now) for row in window]
+    tables = list[pa.Table]()
+    for side, input in zip(core.join.sides, kept[INPUTS], strict=True):
+        window: Sequence[Any] = input[0] or ()
+        stamped = window if side.timed else [(row, now) for row in window]
+        stamped = sorted(stamped, key=lambda each: each[0].id)
         rows = table_of([row for row, _ in stamped], side.type)
         columns = [column.combine_chunks() for column in rows.columns]
         times = np.array([at for _, at in stamped], np.int64)
-        tables[name] = side.rows(columns, times, np.arange(len(stamped)))
-    return State(tables, {"now": now})
+        tables.append(side.rows(columns, times, np.arange(len(stamped))))
+    return core.join.holding(tables, now)
 
 
 def _matched(core: Matched, kept: Any, now: int) -> State:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import SIDES, Joined
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
@@ -67,8 +67,7 @@ def _due(core: Core, state: State) -> int | None:
         case Folded():
             return _leaves(core.window, state.tables["content"])
         case Joined():
-            leaves = [_leaves(side.window, state.tables[name]) for side, name in zip(core.sides, SIDES, strict=True)]
-            return min((at for at in leaves if at is not None), default=None)
+            return core.join.due(state)
         case KeyedTotals():
             dues = state.tables["clocks"].column("due")
             return dues[0].as_py() if len(dues) else None
@@ -106,6 +105,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.released(state, nothing)
         case Leveled(window=Time(span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
+        case Joined():
+            return core.late(state, nothing)
         case KeyedTotals():
             return _shown(core, state, now, nothing)
         case _:

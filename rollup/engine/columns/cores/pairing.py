@@ -1,0 +1,238 @@
+"""Which pairs of rows the changes of two windows make and unmake: a loop over the changes.
+
+It keeps a list of each side's rows of a key, oldest first. Of a change first what it brings comes, then what it takes away
+leaves, and then the pairs of each row that has come are looked for, and of each that has left. The text of a loop holds what
+its rules ask for and nothing else, since that is compiled sooner and runs quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from rollup.engine.columns.cores.sides import Moves
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import block, loop
+
+PAIR, AGAIN, ALONE = range(3)
+"""A pair; one that the other row of it has brought in the same change already; a row without another."""
+_SIDES = ("a", "b")
+_TEMPLATE = """
+def core(
+    keys, old_a, codes_a, came_a, gone_a, ends_a, old_b, codes_b, came_b, gone_b, ends_b, right_first,
+    one, other, change, sign, kind, owner,
+):
+    n, room, begin_a, begin_b = 0, len(one), 0, 0
+{begin}
+    for c in range(len(came_a)):
+        row_a, row_b, end_a, end_b = came_a[c], came_b[c], ends_a[c], ends_b[c]
+{moves}
+{come}
+{left}
+        begin_a, begin_b = end_a, end_b
+    return n
+"""
+"""The pairs in order, as many as there is room for, and their number."""
+_LISTS = """
+firsts_{s}, lasts_{s} = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
+before_{s}, after_{s} = np.full(len(codes_{s}), -1, np.int64), np.full(len(codes_{s}), -1, np.int64)
+left_firsts_{s}, left_lasts_{s} = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
+"""
+_ENTER = """
+k = codes_{s}[{row}]
+if k >= 0:
+    before_{s}[{row}], after_{s}[{row}] = {lists}lasts_{s}[k], -1
+    if {lists}lasts_{s}[k] >= 0:
+        after_{s}[{lists}lasts_{s}[k]] = {row}
+    else:
+        {lists}firsts_{s}[k] = {row}
+    {lists}lasts_{s}[k] = {row}
+"""
+_LEAVE = """
+k, earlier, later = codes_{s}[row], before_{s}[row], after_{s}[row]
+if k >= 0:
+    if earlier >= 0:
+        after_{s}[earlier] = later
+    else:
+        firsts_{s}[k] = later
+    if later >= 0:
+        before_{s}[later] = earlier
+    else:
+        lasts_{s}[k] = earlier
+"""
+_FORGET = """
+for i in range(begin_{s}, end_{s}):
+    k = codes_{s}[gone_{s}[i]]
+    if k >= 0:
+        left_firsts_{s}[k], left_lasts_{s}[k] = -1, -1
+"""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What of the pairs is asked for: which sides bring them about, of which each row is in without a partner too; whether
+    a pair is `tested` afterwards, and those that are unmade matter.
+    """
+
+    moving: tuple[bool, bool]
+    whole: tuple[bool, bool]
+    tested: bool
+    leaving: bool
+
+    @property
+    def settled(self) -> bool:
+        """Whether the loop knows which rows are alone."""
+        return not (self.tested and any(self.whole))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs in order: the rows of both sides, -1 where there is none; the change that makes (1) or unmakes (-1) each. Where
+    it is not settled which rows are alone: what each is, and the place of the first one that the same row has brought with it.
+    """
+
+    one: Ints
+    other: Ints
+    change: Ints
+    sign: np.ndarray
+    kind: np.ndarray | None = None
+    owner: Ints | None = None
+
+    def kept(self, passes: np.ndarray) -> np.ndarray:
+        """Which of them there are, of those that pass a test. A row is alone where none of its pairs does."""
+        if self.kind is None or self.owner is None:
+            return passes
+        partnered = np.zeros(len(self.kind), bool)
+        partnered[self.owner[passes & (self.kind != ALONE)]] = True
+        return np.where(self.kind == ALONE, ~partnered[self.owner], passes & (self.kind == PAIR))
+
+    def at(self, kept: np.ndarray) -> Pairs:
+        """Some of them, of which it is settled."""
+        return Pairs(self.one[kept], self.other[kept], self.change[kept], self.sign[kept])
+
+
+def paired(
+    keys: int,
+    olds: Sequence[int],
+    codes: Sequence[Ints],
+    moves: Sequence[Moves],
+    rules: Rules,
+    right_first: bool,
+    most: int,
+) -> Pairs | None:
+    """The pairs of two sides; of each how many `old` rows it has, the `codes` of all rows below `keys`, -1 where they equal
+    nothing. `right_first`: where the clock lets rows of both out, those of the right come first. None: they are more than
+    `most`.
+    """
+    given = [keys]
+    for old, code, move in zip(olds, codes, moves, strict=True):
+        given += [old, code, move.came, move.gone, move.ends]
+    made = _room(4 * len(moves[0].came) + 1024, rules)
+    n = loop(_text(rules))(*given, right_first, *made)
+    if n > most:
+        return None
+    if n > len(made[0]):
+        made = _room(n, rules)
+        loop(_text(rules))(*given, right_first, *made)
+    one, other, change, sign, kind, owner = (each[:n] for each in made)
+    signs = sign if rules.leaving else np.ones(n, np.int8)
+    return Pairs(one, other, change, signs) if rules.settled else Pairs(one, other, change, signs, kind, owner)
+
+
+def _room(pairs: int, rules: Rules) -> list[np.ndarray]:
+    unsettled = 0 if rules.settled else pairs
+    sizes = (pairs, pairs, pairs, pairs if rules.leaving else 0, unsettled, unsettled)
+    return [np.empty(size, np.int8 if place in (3, 4) else np.int64) for place, size in enumerate(sizes)]
+
+
+@lru_cache(maxsize=64)
+def _text(rules: Rules) -> str:
+    """The text of the loop."""
+    looked = [
+        place for place in range(2) if rules.moving[1 - place]
+    ]  # a side that brings nothing about looks for nothing
+    begin, moves = list[str](), list[str]()
+    for place in looked:
+        s = _SIDES[place]
+        begin += [*_plain(_LISTS, s=s), f"for row in range(old_{s}):", *_in(_plain(_ENTER, s=s, row="row", lists=""))]
+        moves += [f"if row_{s} >= 0:", *_in(_plain(_ENTER, s=s, row=f"row_{s}", lists=""))]
+    for place in looked:
+        s = _SIDES[place]
+        out = [f"row = gone_{s}[i]", *_plain(_LEAVE, s=s)]
+        out += _plain(_ENTER, s=s, row="row", lists="left_") if rules.leaving else []
+        moves += [f"for i in range(begin_{s}, end_{s}):", *_in(out)]
+    come = [line for place in (1, 0) if rules.moving[place] for line in _come(rules, place)]
+    return _TEMPLATE.format(
+        begin=block(begin, 1), moves=block(moves, 2), come=block(come, 2), left=block(_left(rules), 2)
+    )
+
+
+def _plain(text: str, **names: str) -> list[str]:
+    return text.format(**names).strip().splitlines()
+
+
+def _in(lines: Sequence[str]) -> list[str]:
+    """Lines one step further in."""
+    return [f"    {line}" for line in lines]
+
+
+def _put(rules: Rules, one: str, other: str, sign: int, kind: str) -> list[str]:
+    """The lines that add a pair."""
+    lines = ["one[n], other[n], change[n] = " + f"{one}, {other}, c"]
+    lines += [f"sign[n] = {sign}"] if rules.leaving else []
+    lines += [] if rules.settled else [f"kind[n], owner[n] = {kind}, first"]
+    return ["if n < room:", *_in(lines), "n += 1"]
+
+
+def _met(rules: Rules, place: int, lists: str, sign: int, skipped: str | None, known: str | None) -> list[str]:
+    """The pairs of `row` with the rows of the other side; `skipped`: one of them that does not count; `known`: when a pair
+    is one that the other row has brought already.
+    """
+    o = _SIDES[1 - place]
+    pair = ("row", "p") if place == 0 else ("p", "row")
+    if rules.settled:
+        put = _put(rules, *pair, sign, "")
+        put = put if known is None else [f"if not ({known}):", *_in(put)]
+    else:
+        put = _put(rules, *pair, sign, "0" if known is None else f"1 if {known} else 0")
+    put = ["lone = False", *put] if rules.whole[place] else put
+    put = put if skipped is None else [f"if p != {skipped}:", *_in(put)]
+    return [f"p = {lists}firsts_{o}[k]", "while p >= 0:", *_in([*put, f"p = after_{o}[p]"])]
+
+
+def _alone(rules: Rules, place: int, sign: int) -> list[str]:
+    """The row without a partner, or where that is not settled in any case."""
+    if not rules.whole[place]:
+        return []
+    put = _put(rules, *(("row", "-1") if place == 0 else ("-1", "row")), sign, "2")
+    return ["if lone:", *_in(put)] if rules.settled else put
+
+
+def _come(rules: Rules, place: int) -> list[str]:
+    """The pairs of the row that has come; the right side's come first."""
+    s, o = _SIDES[place], _SIDES[1 - place]
+    known = f"p == row_{o}" if place == 0 and rules.moving[1] else None
+    found = [f"row, k, first, lone = row_{s}, codes_{s}[row_{s}], n, True"]
+    found += ["if k >= 0:", *_in(_met(rules, place, "", 1, None, known)), *_alone(rules, place, 1)]
+    return [f"if row_{s} >= 0:", *_in(found)]
+
+
+def _left(rules: Rules) -> list[str]:
+    """The pairs of the rows that have left, with what was there before."""
+    if not rules.leaving:
+        return []
+    lines = ["right = right_first or row_a >= 0 or row_b >= 0", "for turn in range(2):"]
+    lines += _in(["if right == (turn == 0):", *_in(_gone(rules, 1)), "else:", *_in(_gone(rules, 0))])
+    lines += [line for s in _SIDES for line in _plain(_FORGET, s=s)]
+    return ["if end_a + end_b > begin_a + begin_b:", *_in(lines)]
+
+
+def _gone(rules: Rules, place: int) -> list[str]:
+    """Those of one side; what it has in common with rows of the other that have left is known in the second turn."""
+    s, o = _SIDES[place], _SIDES[1 - place]
+    found = [f"row, first, lone = gone_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
+    found += _in([*_met(rules, place, "", -1, f"row_{o}", None), *_met(rules, place, "left_", -1, None, "turn == 1")])
+    return [f"for i in range(begin_{s}, end_{s}):", *_in([*found, *_alone(rules, place, -1)])]
