@@ -149,6 +149,17 @@ COVERED = {
     "output first every 2 events",
     "first of batch": "select symbol, volume, count(*) as n from S#length_batch(3) group by symbol, volume "
     "output first every 15 msec",
+    "first total in time": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) output first every 10 msec",
+    "first leaving": "select rstream symbol, price from S#time(30 msec) having volume > 0 output first every 15 msec",
+    "first rows of time": "select irstream symbol, price from S(price > 3)#time(20 msec) output first every 20 msec",
+    "first each of time": "select symbol, price, max(price) as m from S#time(30 msec) output first every 5 msec",
+    "first of time batch": "select irstream sum(price) as s from S#time_batch(20 msec) output first every 10 msec",
+    "first three of time batch": "select irstream symbol, price from S#time_batch(15 msec) output first every 3 events",
+    "first of keys in time": "select irstream symbol, price from S#time(30 msec)#unique(symbol) output first every 10 msec",
+    "first three of keys in time": "select irstream sum(price) as s from S#time(25 msec)#length(3) output first every 3 events",
+    "groups of time batch": "select symbol, sum(price) as s from S#time_batch(20 msec) group by symbol output first every 30 msec",
+    "more groups of time batch": "select symbol, count(*) as n from S#time_batch(15 msec) group by symbol "
+    "output first every 2 events",
     "first rows": "select symbol, price from S#length(3) group by symbol output first every 2 events",
     "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
     "output every 20 msec",
@@ -327,6 +338,9 @@ SEVERAL = [
     ["first of groups", "first in time", "totals", "last"],
     ["first of length", "first of time", "last"],
     ["first of those in time", "first of batch", "first rows", "removed"],
+    ["first total in time", "first leaving", "removed"],
+    ["first rows of time", "first each of time", "first of keys in time", "first three of keys in time"],
+    ["first of time batch", "first three of time batch", "groups of time batch", "more groups of time batch"],
     ["last total", "total there", "groups every 3", "last of groups"],
     ["all groups", "groups there", "groups ever", "time"],
     ["three into T", "of T", "last of groups", "keyed"],

@@ -273,6 +273,20 @@ RATES_OF_BATCHES = [
     "select * from S#length_batch(3) output last every 20 msec",
     "select irstream symbol, price from S#length_batch(2) output first every 3 events",
 ]
+FIRST_IN_TIME = [
+    "select sum(price) as s from S#time(30 msec) output first every 20 msec",
+    "select irstream sum(price) as s, count(*) as n from S#time(20 msec) having count(*) != 1 output first every 10 msec",
+    "select rstream symbol, price from S#time(30 msec) output first every 15 msec",
+    "select irstream symbol, price from S(price > 3)#time(25 msec) where volume > 0 output first every 5 msec",
+    "select symbol, price, max(price) as m from S#time(30 msec) output first every 30 msec",
+    "select sum(price) as s from S#time_batch(20 msec) output first every 3 events",
+    "select irstream sum(price) as s from S#time_batch(10 msec) output first every 20 msec",
+    "select irstream symbol, price from S#time_batch(20 msec) output first every 10 msec",
+    "select symbol, sum(price) as s from S#time_batch(20 msec) group by symbol output first every 3 events",
+    "select symbol, count(*) as n from S#time_batch(15 msec) group by symbol output first every 30 msec",
+    "select irstream symbol, price from S#time(30 msec)#unique(symbol) output first every 10 msec",
+    "select irstream sum(price) as s from S#time(25 msec)#length(3) output first every 20 msec",
+]
 FIRST_OF_GROUPS = [
     "select symbol, sum(price) as s from S#length(3) group by symbol output first every 25 msec",
     "select symbol, max(price) as m, count(*) as n from S#length(4) group by symbol output first every 3 events",
@@ -320,6 +334,7 @@ RATES = [
     "select symbol, count(*) as n from S#keepall group by symbol having count(*) > 1 output first every 25 msec",
     "select symbol, id, count(*) as n from S group by symbol, id output first every 2 events",
     *FIRST_OF_GROUPS,
+    *FIRST_IN_TIME,
 ]
 RATES_AFTER = [
     "select symbol, price from S output after 4 events every 3 events",
@@ -730,11 +745,6 @@ REFUSED = {
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
         "output first by groups with the remove stream"
     ),
-    "select symbol, sum(price) as s from S#time_batch(10) group by symbol output first every 3 events": (
-        "output first over batches by time"
-    ),
-    "select sum(price) as s from S#time_batch(10) output first every 3 events": "output first over batches by time",
-    "select sum(price) as s from S#time(10) output first every 1 sec": "output first by time over a window of time",
     "context C select count(*) as c from S output all every 1 sec": (
         "a rate other than output last every so often, in a context"
     ),

@@ -14,9 +14,11 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject, Made
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of, steps_of
 from rollup.engine.rows.plans import Emitted
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 UNITS = ("seen", "count", "since", "left")
@@ -49,20 +51,28 @@ class Firsts:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """What begins an interval."""
+        return self.shown(state, batch)
+
+    def shown(self, state: State, batch: Batch, late: int | None = None) -> tuple[State, Output]:
+        """The same; `late`: when what leaves the window was due, where a clock that jumped lets it out late and no event comes."""
         units, opening = state.tables["units"], Opening(*(state.scalars[name] for name in vars(Opening())))
         before = state.held()["core"]
-        core, made = self.core.made(before, self.core.taken(before, batch))
+        taken = self.core.taken(before, batch)
+        if late is not None and isinstance(self.core, Queued) and not isinstance(self.core.window, Time):
+            core, made = self.core.released(before, taken)
+        else:
+            core, made = self.core.made(before, taken)
         if self.grouped:
             picked, units = self._of_units(made, units, before, core)
             core, units = self._compacted(core, units)
         else:
-            picked, opening = self._of_changes(made, opening, core.scalars["now"])
+            picked, opening = self._of_changes(made, opening, core.scalars["now"], late)
         made = made.at_places(picked)
         made = replace(made, sign=None) if self.grouped else made  # what leaves may begin an interval, and comes then
         found = made.output(self.core.projection).emitted(self.emitted)
         return self.state(core, opening, units), found
 
-    def _of_changes(self, made: Made, opening: Opening, now: int) -> tuple[Ints, Opening]:
+    def _of_changes(self, made: Made, opening: Opening, now: int, late: int | None) -> tuple[Ints, Opening]:
         """The rows of the changes that begin an interval."""
         moves, shown = moves_of(made), made.passes(self.core.projection.having)
         if self.emitted == "old":
@@ -70,7 +80,7 @@ class Firsts:
             shown = shown & (made.sign < 0)
         visible = np.zeros(len(moves.at), bool)
         visible[moves.of_rows[shown]] = True
-        picks, opening = first(moves, visible, (self.span, self.limit), now, opening)
+        picks, opening = first(moves, visible, (self.span, self.limit), now, opening, late)
         return np.flatnonzero(np.isin(moves.of_rows, picks)), opening
 
     def _of_units(self, made: Made, units: pa.Table, before: State, core: State) -> tuple[Ints, pa.Table]:

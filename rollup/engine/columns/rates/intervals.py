@@ -7,7 +7,7 @@ outputs; the last one of a step is unfinished.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.projecting import Made, Moves
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.timers import edge
 
 _FIRST = """
-def core(at, arrived, left, visible, now, span, limit, running, due, opened, inserted, removed, picks):
+def core(at, before, arrived, left, visible, now, span, limit, running, due, opened, inserted, removed, picks):
     n = 0
     for i in range(len(at) + 1):
-        t = at[i] if i < len(at) else now
+        t = before[i] if i < len(at) else now
         if running and due <= t:
             opened, due = True, due + ((t - due) // span + 1) * span
         if i == len(at):
@@ -32,7 +33,7 @@ def core(at, arrived, left, visible, now, span, limit, running, due, opened, ins
             n, opened = n + 1, False
         if span > 0:
             if not running:
-                running, due = True, t + span
+                running, due = True, at[i] + span
             continue
         inserted += arrived[i]
         removed += left[i]
@@ -127,11 +128,21 @@ class Opening:
     removed: int = 0
 
 
-def first(moves: Moves, visible: np.ndarray, pace: tuple[int, int], now: int, then: Opening) -> tuple[Ints, Opening]:
-    """The changes that are the first of their interval to show something. `pace`: span and number of rows, one of them 0."""
+def first(
+    moves: Moves, visible: np.ndarray, pace: tuple[int, int], now: int, then: Opening, late: int | None
+) -> tuple[Ints, Opening]:
+    """The changes that are the first of their interval to show something. `pace`: span and number of rows, one of them 0.
+
+    What the clock brings comes before an output of its instant. `late`: when that was due, where a clock that jumped is late.
+    """
     picks, begun = np.empty(len(visible), np.int64), then.due is not None
+    before = np.where(moves.event == TIMER, moves.at - 1, moves.at)
+    if late is not None:
+        before = np.full(len(moves.at), late - 1)
+        if then.due is not None and then.due < late:
+            then = replace(then, opened=True, due=edge(then.due, pace[0], now))
     n, begun, due, opened, inserted, removed = loop(_FIRST)(
-        moves.at, moves.come, moves.left, visible, now, *pace, begun, then.due or 0, then.opened, then.inserted, then.removed, picks
+        moves.at, before, moves.come, moves.left, visible, now, *pace, begun, then.due or 0, then.opened, then.inserted, then.removed, picks
     )  # fmt: skip
     return picks[:n], Opening(bool(opened), int(due) if begun else None, int(inserted), int(removed))
 

@@ -13,9 +13,8 @@ from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr
-from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import RowType
 
 
@@ -42,7 +41,7 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
         return (
             _first_of_groups(plan, core, pace, stream)
             if isinstance(core, Folded) and grouped
-            else _first(plan, core, pace)
+            else Firsts(core, *pace, False, plan.emitted)
         )
     if mode == "snapshot" and each:
         return "output snapshot of one row a row"
@@ -104,23 +103,11 @@ def _number(expr: Expr | None) -> int | None:
     return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else None
 
 
-def _first(plan: Select, core: FilterProject | Folded, pace: tuple[int, int]) -> Firsts | str:
-    """Of what is not grouped."""
-    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    if isinstance(window, TimeBatch):
-        return "output first over batches by time"
-    if pace[0] and isinstance(window, Time):
-        return "output first by time over a window of time"
-    return Firsts(core, *pace, False, plan.emitted)
-
-
 def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: RowType) -> Firsts | str:
     """Groups have intervals of their own, and rows that leave a window count in them."""
     if plan.emitted != "new":
         return "output first by groups with the remove stream"
     window = core.window
-    if isinstance(window, TimeBatch):
-        return "output first over batches by time"
     if window is None:
         return Firsts(core, *pace, True, plan.emitted)
     if not may_hold(window):

@@ -96,7 +96,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
         case Rated(core=Folded(window=Time(span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Firsts(core=Folded(window=Time(span))):
-            return core.step(_inside(state, now - span), nothing)
+            return core.shown(_inside(state, now - span), nothing, dues(core, state)[Phase.WINDOW])
+        case Firsts():
+            return core.shown(state, nothing, dues(core, state)[Phase.WINDOW])
         case Moving() | Queued(window=TimeBatch()):
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span)):
