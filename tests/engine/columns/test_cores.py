@@ -215,6 +215,13 @@ EARLIER = [
     "select * from S(id > 0)#time(40 msec) where price > prev(1, price) having volume > 0",
     "select prev(3, flag) as f, prior(3, flag) as g from S#keepall where id > 0",
     "select prev(1, price) as p from S#length(3) order by price",
+    "select symbol, price - prev(1, price) as d from S#groupwin(symbol)#length(3)",
+    "select id, prev(2, symbol) as s, prev(0, id) as i, prev(3, id) as j, prior(2, price) as p from S(price > 3)#groupwin(id)#length(3)",
+    "select prevcount(price) as n, prevtail(price) as t, prev(1, volume) as v from S#groupwin(flag)#length(4) where prev(1, id) > 0",
+    "select prev(2, price) as p, prevtail(id) as t from S#groupwin(symbol)#keepall having prevcount(id) > 1",
+    "select symbol, prevcount(price) as n, prevtail(price) as t from S#length(4)",
+    "select prevcount(id) as n, prevtail(symbol) as t, prev(2, id) as i from S(volume > 0)#time(30 msec) where prevcount(id) > 1",
+    "select prevtail(price) as t, prevcount(price) as n, prior(3, flag) as f from S#keepall",
     "select irstream symbol, prior(2, price) as p from S#length(3)",
     "select rstream symbol, price - prior(1, price) as p from S(volume > 0)#time(25 msec) where prior(1, volume) < 4",
     "select symbol, prior(1, price) as p, sum(price) as s from S#length(4) group by symbol",
@@ -697,13 +704,16 @@ REFUSED = {
     "select sum(price) from S#time_length_batch(3, 3)": "the window TimeLengthBatch",
     "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
     "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
-    "window other than length, time, keepall",
+    "window other than length, time, keepall, a key's",
     "select prev(1, price) as p, sum(price) as s from S#length(3)": "prev beside aggregates, with the remove stream, or "
-    "over a window other than length, time, keepall",
+    "over a window other than length, time, keepall, a key's",
     "select prev(1, price) as p from S#length_batch(3)": "prev beside aggregates, with the remove stream, or over a "
-    "window other than length, time, keepall",
+    "window other than length, time, keepall, a key's",
     "select prev(volume, price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
-    "select prevcount(price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select prevtail(1, price) as p from S#length(3)": (
+        "an earlier event other than a field of the one that is so many before"
+    ),
+    "select prevwindow(price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
     "select prior(1, price) as p from S#unique(symbol)": "earlier events over the window Unique",
     "select prior(1, price) as p from S output every 3 events": "earlier events with an output rate",
     "select prior(1, price) as p, sum(price) as s from S#keepall": "the window KeepAll",

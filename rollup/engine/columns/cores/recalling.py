@@ -1,8 +1,9 @@
-"""Statements that read earlier events with each of theirs, `prior(n, x)` and `prev(n, x)`: what they read so are further
-fields of an event, made when it comes, and a core that knows of nothing else reads those.
+"""Statements that read earlier events with each of theirs, `prior(n, x)` and `prev(n, x)`, or how many a window holds and
+the oldest of them: what they read so are further fields of an event, made when it comes, and a core that knows of nothing
+else reads those.
 
 State: that of this core; `earlier`, what is read of the last events that passed, and when they came. Where the rows of a
-window matter only to `prev` and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
+window matter only to such look-ups and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
 """
 
 from __future__ import annotations
@@ -10,41 +11,98 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import against, filtered, first
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Ask, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
-from rollup.engine.types import RowType
+from rollup.engine.types import LONG, DataType, RowType
 
 _WINDOWS = (Length, LengthBatch, Time, TimeBatch, KeepAll)
+_EVER = 2**62
+_OF_KEYS = """
+def core(size, codes, keys, count, oldest, before, alive):
+    first, last, held = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64), np.zeros(keys, np.int64)
+    follows = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        k = codes[i]
+        before[i] = last[k]
+        if last[k] < 0:
+            first[k] = i
+        else:
+            follows[last[k]] = i
+        last[k] = i
+        held[k] += 1
+        if held[k] > size:
+            alive[first[k]] = False
+            first[k] = follows[first[k]]
+            held[k] -= 1
+        count[i], oldest[i] = held[k], first[k]
+"""
+"""Windows of the last `size` rows of each key, over the rows of all in order."""
 _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is read of the event `offset` before; `inside`: of one that the window holds, else of any arrival."""
+    """What is read: of the event `offset` before, of any arrival (`earlier`) or of the rows of the window (`row`); of the
+    oldest of these (`tail`); or their number (`count`).
+    """
 
     value: Field
-    offset: int
-    inside: bool
+    what: Literal["earlier", "row", "tail", "count"]
+    offset: int = 0
+
+    @property
+    def inside(self) -> bool:
+        """Whether the window says what is read."""
+        return self.what != "earlier"
+
+    @property
+    def type(self) -> DataType:
+        """The type of what is read."""
+        return LONG if self.what == "count" else self.value.type
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where the rows of a window stand with each arrival, those held before it first: how many rows there are, the oldest
+    of them, and (by key) the one before the arrival; which of all stay.
+    """
+
+    count: Ints
+    oldest: Ints
+    before: Ints | None
+    stays: slice | Ints
+
+    def earlier(self, places: Ints, offset: int) -> Ints:
+        """The rows so many before those at some places; -1 where the window has none."""
+        if self.before is None:
+            return np.where(offset < self.count, places - offset, -1)
+        for _ in range(offset):
+            places = np.where(places < 0, -1, self.before[places])
+        return np.where(offset < self.count, places, -1)
 
 
 @dataclass(frozen=True)
@@ -62,9 +120,15 @@ class Recalling:
     """The stream, without what is recalled."""
 
     @cached_property
+    def shifted(self) -> tuple[Recalled, ...]:
+        """What is read of the event so many before, whatever its key."""
+        there = ("earlier",) if isinstance(self.window, Grouped) else ("earlier", "row")
+        return tuple(each for each in self.recalled if each.what in there)
+
+    @cached_property
     def depth(self) -> int:
-        """How many events back anything is read."""
-        return max(each.offset for each in self.recalled)
+        """How many events back anything of these is read."""
+        return max((each.offset for each in self.shifted), default=0)
 
     @cached_property
     def reached(self) -> RowType:
@@ -80,7 +144,7 @@ class Recalling:
     def schemas(self) -> tuple[pa.Schema, pa.Schema]:
         """Of what is read of earlier events, and of the window's rows."""
         time = pa.field("time", pa.int64())
-        read = [pa.field(f"value{i}", carried(each.value.type)) for i, each in enumerate(self.recalled)]
+        read = [pa.field(f"value{i}", carried(each.type)) for i, each in enumerate(self.shifted)]
         return pa.schema([time, *read]), pa.schema(
             [time, *(pa.field(f"field{i}", kind) for i, kind in enumerate(self.kinds))]
         )
@@ -98,22 +162,27 @@ class Recalling:
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """What `main` makes of the events that pass, with what came before each."""
         taken = Taken.of(batch, state.scalars["now"], self.filter)
-        columns, earlier = self._recall(state.tables["earlier"], taken)
+        earlier, content = state.tables["earlier"], state.tables.get("content")
+        shifted, earlier = self._shifted(earlier, taken)
+        window = None if content is None else self._window(content, taken)
+        columns = [
+            shifted[self.shifted.index(each)] if each in self.shifted else self._read(each, content, window, taken)
+            for each in self.recalled
+        ]
         inner, output = self.main.step(
             state.held()["main"], Batch((*taken.columns, *columns), taken.times, taken.now, batch.stream)
         )
-        content = state.tables.get("content", earlier)
-        if self.window is not None:
-            content = self._kept(content, taken, columns)
-        after = self.state(inner, earlier, content, taken.now)
+        if content is not None and window is not None:
+            content = self._kept(content, window, taken, columns)
+        after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
         return after, replace(output, event=taken.placed(output.event))
 
-    def _recall(self, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
-        """What is read with each of the events taken, and what is to be kept for those to come."""
+    def _shifted(self, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
+        """What is read of the events so many before those taken, and what is to be kept for those to come."""
         rows, held = len(taken.times), earlier.num_rows
         times = np.concatenate([earlier.column("time").to_numpy(), taken.times])
         known, found = [pa.array(times)], list[pa.Array]()
-        for each, column in zip(self.recalled, earlier.columns[1:], strict=True):
+        for each, column in zip(self.shifted, earlier.columns[1:], strict=True):
             values = pa.concat_arrays([*column.chunks, evaluate(each.value, taken.columns, rows)])
             known.append(values)
             shifted = _shifted(values, held - each.offset, rows)
@@ -133,20 +202,55 @@ class Recalling:
             case _:
                 return values
 
-    def _kept(self, content: pa.Table, taken: Taken, columns: Sequence[pa.Array]) -> pa.Table:
-        """The rows that are in the window then."""
-        begin, fields = 0, (*taken.columns, *columns)
+    def _window(self, content: pa.Table, taken: Taken) -> Window:
+        """Where the rows of the window stand with each of the events taken."""
+        held, rows = content.num_rows, len(taken.times)
+        places = np.arange(held, held + rows)
         match self.window:
+            case Grouped(key=(key,), inner=inner):
+                return self._by_key(key, inner.size if isinstance(inner, Length) else _EVER, content, taken)
             case Length(size):
-                content = content[max(content.num_rows + len(taken.times) - size, 0) :]
-                begin = max(len(taken.times) - size, 0)
+                count = np.minimum(places + 1, size)
+                return Window(count, places + 1 - count, None, slice(max(held + rows - size, 0), None))
             case Time(span):
-                content = content[int(np.searchsorted(content.column("time").to_numpy(), taken.now - span, "right")) :]
-                begin = int(np.searchsorted(taken.times, taken.now - span, "right"))
+                times = np.concatenate([content.column("time").to_numpy(), taken.times])
+                oldest = np.searchsorted(times, taken.times - span, "right")
+                stays = slice(int(np.searchsorted(times, taken.now - span, "right")), None)
+                return Window(places + 1 - oldest, oldest, None, stays)
             case _:
-                pass
-        arrived = [pa.array(taken.times[begin:]), *(plain(each[begin:]) for each in fields)]
-        content = pa.concat_tables([content, pa.table(arrived, schema=content.schema)])
+                return Window(places + 1, np.zeros(rows, np.int64), None, slice(0, None))
+
+    def _by_key(self, key: Expr, size: int, content: pa.Table, taken: Taken) -> Window:
+        """The same of windows of so many rows a key."""
+        held, total = content.num_rows, content.num_rows + len(taken.times)
+        keys = [evaluate(key, [whole(column) for column in content.columns[1:]], held)] if held else []
+        together = pa.concat_arrays([*keys, evaluate(key, taken.columns, len(taken.times))])
+        codes = together.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+        count, oldest, before = (np.empty(total, np.int64) for _ in range(3))
+        alive = np.ones(total, bool)
+        loop(_OF_KEYS)(size, codes, int(codes.max(initial=-1)) + 1, count, oldest, before, alive)
+        return Window(count[held:], oldest[held:], before, np.flatnonzero(alive))
+
+    def _read(self, each: Recalled, content: pa.Table | None, window: Window | None, taken: Taken) -> pa.Array:
+        """What is read of the window's rows with each of the events taken."""
+        assert content is not None and window is not None
+        if each.what == "count":
+            return pa.array(window.count)
+        if each.what == "tail":
+            places = window.oldest
+        else:
+            places = window.earlier(np.arange(len(taken.times)) + content.num_rows, each.offset)
+        first = int(places[places >= 0].min(initial=content.num_rows))
+        arrived = evaluate(each.value, taken.columns, len(taken.times))
+        values = pa.concat_arrays([*content.column(f"field{each.value.index}").slice(first).chunks, arrived])
+        return values.take(pa.array(places - first, mask=places < 0))
+
+    def _kept(self, content: pa.Table, window: Window, taken: Taken, columns: Sequence[pa.Array]) -> pa.Table:
+        """The rows that are in the window then."""
+        fields = [pa.array(taken.times), *map(plain, (*taken.columns, *columns))]
+        content = pa.concat_tables([content, pa.table(fields, schema=content.schema)])
+        stays = window.stays
+        content = content[stays] if isinstance(stays, slice) else content.take(pa.array(stays))
         return content.combine_chunks() if content.column(0).num_chunks > _PIECES else content
 
 
@@ -159,7 +263,7 @@ def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
 
 
 def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
-    further = {f"{each.offset} before ({i})": each.value.type for i, each in enumerate(recalled)}
+    further = {f"{each.offset} before ({i})": each.type for i, each in enumerate(recalled)}
     return RowType(stream.name, {**stream.fields, **further})
 
 
@@ -181,7 +285,9 @@ def recalling(plan: Select, stream: RowType) -> Recalling | str:
         return reason
     window = input.window if not aggregates(plan) and plan.comes_alone and _steady(input.window) else None
     if window is None and any(each.inside for each in recalled):
-        return "prev beside aggregates, with the remove stream, or over a window other than length, time, keepall"
+        return (
+            "prev beside aggregates, with the remove stream, or over a window other than length, time, keepall, a key's"
+        )
     bare = replace(input, filter=Filter(input.filter.stream), prior=0, window=None if window else input.window)
     read = _reading(plan, len(stream.fields), stream)
     main = _main(replace(read, inputs=(bare,)), _reached(stream, recalled))
@@ -192,9 +298,11 @@ def _recalled(lookup: Lookup) -> Recalled | str:
     """What a look-up reads, or the first reason against it."""
     match lookup:
         case Earlier(input=0, offset=offset, value=Field() as value):
-            return Recalled(value, offset, False)
+            return Recalled(value, "earlier", offset)
         case Previous(input=0, what="row", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
-            return Recalled(value, offset, True)
+            return Recalled(value, "row", offset)
+        case Previous(input=0, what="count" | "tail" as what, value=Field() as value, offset=None):
+            return Recalled(value, what)
         case Earlier() | Previous():
             return "an earlier event other than a field of the one that is so many before"
         case _:
@@ -202,8 +310,14 @@ def _recalled(lookup: Lookup) -> Recalled | str:
 
 
 def _steady(window: WindowSpec | None) -> bool:
-    """Whether the rows of a window are the last that came."""
-    return isinstance(window, Length | KeepAll) or (isinstance(window, Time) and window.size is None)
+    """Whether the rows of a window are the last that came, of all or of a key."""
+    match window:
+        case Length() | KeepAll() | Time(size=None):
+            return True
+        case Grouped(key=(key,), inner=Length() | KeepAll()):
+            return not (against(key) or wide(key)) and key.type.kind in KEYS
+        case _:
+            return False
 
 
 def _main(plan: Select, type: RowType) -> FilterProject | Folded | str:

@@ -11,8 +11,9 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import field
-from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, table_of
+from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, rows_of, table_of
 from rollup.engine.row import Row
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
@@ -23,8 +24,7 @@ def recalling_state(core: Recalling, kept: Any, now: int) -> State:
     reached = _Reaching(core, dict(known))
     content: list[tuple[int, Row]] = []
     if core.window is not None:
-        stamped = window if isinstance(core.window, Time) else [(row, now) for row in window]
-        content = [(at, reached.row(row)) for row, at in stamped]
+        content = [(at, reached.row(row)) for row, at in rows_of(core.window, window, now)]
     schema = core.schemas[1]
     rows = table_of([row for _, row in content], core.reached)
     held = pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=schema)
@@ -67,8 +67,9 @@ def _main(core: Recalling, kept: Any, reached: _Reaching, now: int) -> State:
 def _earlier(core: Recalling, recent: Sequence[Row], content: Sequence[tuple[int, Row]], now: int) -> pa.Table:
     """What is read of the last events: those that the window holds, or those that came, whichever are more."""
     gone = now - (core.window.span if isinstance(core.window, Time) else 0)
-    stamped = content if len(content) > len(recent) else [(gone, row) for row in recent]
+    last_ones = len(content) > len(recent) and not isinstance(core.window, Grouped)
+    stamped = content if last_ones else [(gone, row) for row in recent]
     times = {row.id: at for at, row in content}
     last = [(times.get(row.id, at), row) for at, row in stamped][max(len(stamped) - core.depth, 0) :]
-    columns = [field([row.values[each.value.index] for _, row in last], each.value.type) for each in core.recalled]
+    columns = [field([row.values[each.value.index] for _, row in last], each.type) for each in core.shifted]
     return pa.table([pa.array([at for at, _ in last], pa.int64()), *columns], schema=core.schemas[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.recalling import Recalled, Recalling
+from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -24,6 +25,7 @@ from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 
 
@@ -67,17 +69,39 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
 
 
 def _reading(core: Recalling, state: State) -> list[tuple[Any, ...]]:
-    """The rows of the window: what is `prior` to each, and what is previous to all of them, the newest of which is the last."""
+    """The rows of the window: what is `prior` to each, and what is read of them all, the newest of which is the last."""
     held = state.tables["content"]
     width = len(core.type.fields)
     columns = [column.to_pylist() for column in held.columns[1:]]
+    windows = _windows(core, held)
     for place, each in enumerate(core.recalled, width):
         if each.inside:
-            there = columns[each.value.index]
-            columns[place] = [there[-1 - each.offset] if each.offset < len(there) else None] * len(there)
+            values = columns[each.value.index]
+            columns[place] = [_recalled(each, [values[row] for row in rows]) for rows in windows]
     values, passes = [((Row(0, row),), ()) for row in zip(*columns, strict=True)], predicate(core.plan.where)
     found = [each for each in values if passes(*each, None)]
     return _shown(core.plan.projection.columns, core.plan.projection.having, found)
+
+
+def _windows(core: Recalling, held: pa.Table) -> list[list[int]]:
+    """For each row the rows of its window, oldest first."""
+    if not isinstance(core.window, Grouped):
+        return [list(range(held.num_rows))] * held.num_rows
+    (key,) = core.window.key
+    keys = evaluate(key, [column.combine_chunks() for column in held.columns[1:]], held.num_rows).to_pylist()
+    rows = dict[Any, list[int]]()
+    for number, each in enumerate(keys):
+        rows.setdefault(each, []).append(number)
+    return [rows[each] for each in keys]
+
+
+def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
+    """What is read of the rows of a window."""
+    if each.what == "count":
+        return len(values)
+    if each.what == "tail":
+        return values[0]
+    return values[-1 - each.offset] if each.offset < len(values) else None
 
 
 def _members(core: KeyedWindows, state: State) -> list[tuple[Any, ...]]:
