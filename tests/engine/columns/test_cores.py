@@ -123,6 +123,26 @@ MOVING = [
     "select sum(price) as s from S#unique(symbol, id) output snapshot every 20 msec",
     "select irstream symbol, price from S#sort(3, price) order by price desc",
 ]
+SEVERAL_WINDOWS = [
+    "select irstream symbol, price from S#rank(symbol, 3, price desc)",
+    "select sum(price) as s, count(*) as n from S(volume > 0)#rank(id, 2, price, volume desc)",
+    "select irstream symbol, count(*) as n from S#rank(id, 3, volume) group by symbol output last every 20 msec",
+    "select sum(price) as s, count(*) as n from S#unique(symbol)#time(30 msec)",
+    "select irstream symbol, price from S#unique(symbol)#length(2)",
+    "select irstream symbol, price, sum(price) as s from S#length(3)#unique(symbol)#time(25 msec) group by symbol",
+    "select irstream symbol, price from S#firstunique(symbol)#length(3)",
+    "select irstream symbol, price from S#time(30 msec)#firstunique(symbol)#sort(3, price)",
+    "select irstream symbol, max(price) as m, count(*) as n from S#time(40 msec)#unique(symbol, id) group by symbol, id",
+    "select rstream symbol, price from S#sort(3, price desc)#time(30 msec) output every 3 events",
+    "select irstream symbol, price from S#rank(symbol, 3, price)#length(4)#unique(id)",
+    "select irstream symbol, sum(price) as s from S#sort(3, price)#sort(3, volume desc) group by symbol",
+    "select irstream symbol, price from S#unique(symbol)#length(2) retain-union",
+    "select sum(price) as s, count(*) as n from S#unique(symbol)#time(25 msec) retain-union",
+    "select irstream symbol, price, sum(price) as s from S#sort(2, price)#time(25 msec)#length(2) retain-union",
+    "select irstream symbol, sum(volume) as s from S#sort(2, price)#rank(id, 2, volume) retain-union group by symbol",
+    "select irstream sum(price) as s from S#unique(symbol)#time(25 msec) output all every 20 msec",
+    "select irstream symbol, price from S#unique(symbol)#time(25 msec) retain-union output last every 2 events",
+]
 KEPT = [
     "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
     "select symbol, price, min(volume) as x, max(volume) as y, sum(price) as s from S#length(3)",
@@ -459,6 +479,7 @@ COVERED = [
     *FILTERS,
     *WINDOWS,
     *MOVING,
+    *SEVERAL_WINDOWS,
     *KEPT,
     *LEAVING,
     *PATTERNS,
@@ -668,6 +689,9 @@ REFUSED = {
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",
+    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec": (
+        "aggregates of several windows, or of one by time, that an output works out"
+    ),
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
     "select symbol from S#length_batch(3) where price > 1": "where behind a window of batches",

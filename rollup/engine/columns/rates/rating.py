@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued, may_hold, queued
@@ -63,6 +64,8 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     lazy = waits and isinstance(core, Folded) and bool(core.calls)
     if lazy and isinstance(core, Queued) and core.batches:
         return "aggregates of batches that an output works out"
+    if lazy and isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
+        return "aggregates of several windows, or of one by time, that an output works out"
     kinds = tuple(carried(kind) for kind in stream.fields.values())
     plain = not plan.grouped and (isinstance(core, FilterProject) or not (core.calls or core.by_group))
     drops = plain and (mode == "default" or (ordered and mode == "all"))

@@ -115,7 +115,7 @@ def parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> I
     if isinstance(window, Union):
         for place, (part, own) in enumerate(_kept(window.parts, kept)):
             ids = {row.id for row, _ in rows_of(part, own, 0)}
-            bits += [(row.id in ids) << place for row in rows]
+            bits += np.array([(row.id in ids) << place for row in rows], np.int64)
     return bits
 
 

@@ -103,7 +103,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span)):
             return core.step(_together(state, now - span), nothing)
-        case Leveled(window=TimeBatch()):
+        case Leveled(window=TimeBatch()) | Leveled(levels=(Moving(), *_)):
             return core.released(state, nothing)
         case Leveled(window=Time(span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
