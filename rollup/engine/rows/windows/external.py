@@ -200,16 +200,23 @@ class TimeOrder:
 
 
 class _TimeOrder(Window):
+    """Each row with its time, which is that of its arrival where it is made of the clock's."""
+
     def __init__(self, time: Key, span: int) -> None:
         self._time, self._span = time, span
-        self._rows: SortedKeyList = SortedKeyList(key=time)
+        self._times: dict[int, Any] = {}
+        self._rows: SortedKeyList = SortedKeyList(key=self._time_of)
+
+    def _time_of(self, row: Row) -> Any:
+        return self._times[row.id]
 
     @property
     def due(self) -> int | None:
-        return self._time(self._first()) + self._span if self._rows else None
+        return self._time_of(self._first()) + self._span if self._rows else None
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         for row in rows:
+            self._times[row.id] = self._time(row)
             self._rows.add(row)
         return Delta(rows, self._out(now))
 
@@ -222,9 +229,9 @@ class _TimeOrder(Window):
 
     def _out(self, now: int) -> list[Row]:
         out = list[Row]()
-        while self._rows and self._time(self._first()) + self._span <= now:
+        while self._rows and self._time_of(self._first()) + self._span <= now:
             out.append(self._first())
-            del self._rows[0]
+            del self._rows[0], self._times[out[-1].id]
         return out
 
     def content(self) -> Iterable[Row]:
@@ -239,14 +246,13 @@ class _TimeOrder(Window):
         return self.previous(row)
 
     def remove(self, row: Row) -> None:
-        at = self._time(row)
-        for place in range(self._rows.bisect_key_left(at), self._rows.bisect_key_right(at)):
-            if self._rows[place] is row:
-                del self._rows[place]
-                return
+        if row.id in self._times:
+            self._rows.remove(row)
+            del self._times[row.id]
 
     def snapshot(self) -> Any:
-        return list(self._rows)
+        return [[row, self._time_of(row)] for row in self._rows]
 
     def restore(self, state: Any) -> None:
-        self._rows = SortedKeyList(state, key=self._time)
+        self._times = {row.id: time for row, time in state}
+        self._rows = SortedKeyList((row for row, _ in state), key=self._time_of)
