@@ -312,6 +312,46 @@ COVERED = {
     "any of three": "select symbol, sum(price) as s from S#sort(2, price)#time(20 msec)#rank(symbol, 2, volume) retain-union "
     "group by symbol output last every 3 events",
     "levels of several": "select irstream symbol, count(*) as n from S#unique(symbol)#time(20 msec) group by rollup(symbol)",
+    "carried time": "select irstream symbol, price from S(volume is not null)#ext_timed(volume, 2 msec)",
+    "groups of carried time": "select irstream symbol, sum(price) as s, max(price) as m "
+    "from S(volume is not null)#ext_timed(volume, 3 msec) where price > 20 group by symbol",
+    "levels of carried time": "select symbol, volume, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
+    "group by rollup(symbol, volume)",
+    "carried time every 3": "select symbol, price, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
+    "group by symbol output every 3 events",
+    "carried time there": "select symbol, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
+    "group by symbol output snapshot every 15 msec",
+    "clock as time": "select irstream symbol, price from S#ext_timed(current_timestamp, 20 msec)",
+    "carried batch": "select irstream symbol, price from S(volume is not null)#ext_timed_batch(volume, 2 msec)",
+    "carried batch groups": "select symbol, sum(price) as s from S(volume is not null)#ext_timed_batch(volume, 2 msec, 1L) "
+    "where price > 20 group by symbol",
+    "accumulated": "select irstream symbol, price from S#time_accum(15 msec)",
+    "accumulated groups": "select irstream symbol, sum(price) as s from S#time_accum(15 msec) where volume > 0 group by symbol",
+    "accumulated last": "select irstream sum(price) as s from S#time_accum(15 msec) output last every 20 msec",
+    "accumulated first": "select symbol, sum(price) as s from S#time_accum(15 msec) group by symbol output first every 20 msec",
+    "accumulated levels": "select symbol, volume, max(price) as s from S#time_accum(15 msec) group by cube(symbol, volume)",
+    "full or late": "select irstream symbol, price from S#time_length_batch(20 msec, 3)",
+    "full or late groups": "select irstream symbol, sum(price) as s, count(*) as n from S#time_length_batch(10 msec, 4) "
+    "where volume > 0 group by symbol",
+    "full or late last": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output last every 20 msec",
+    "full or late first": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output first every 20 msec",
+    "accumulated first total": "select irstream sum(price) as s from S#time_accum(15 msec) output first every 20 msec",
+    "full or late levels": "select symbol, volume, sum(price) as s from S#time_length_batch(15 msec, 3) "
+    "group by rollup(symbol, volume)",
+    "first of all": "select irstream symbol, price from S#firstlength(3)",
+    "first groups": "select symbol, sum(price) as s from S#firstlength(4) where volume > 1 group by symbol",
+    "first total": "select irstream sum(price) as s, count(*) as n from S(price > 20)#firsttime(30 msec)",
+    "first while": "select irstream * from S#firsttime(20 msec) output every 2 events",
+    "first sums": "select symbol, price, sum(price) as s from S#firstlength(5) group by symbol output every 3 events",
+    "first into T": "insert into T select symbol, price as p, volume as v from S#firstlength(5)",
+    "some of length": "select irstream symbol, price from S#length(2) where volume > 1",
+    "some groups of length": "select irstream symbol, sum(price) as s, max(price) as m from S#length(4) where volume > 1 "
+    "group by symbol having sum(price) > 20",
+    "some of batch": "select irstream sum(price) as s, count(*) as n from S#length_batch(3) where volume > 1",
+    "some of time batch": "select irstream symbol, price from S#time_batch(20 msec) where volume > 1",
+    "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
+    "output every 3 events",
+    "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
 UNCOVERED = {
@@ -321,7 +361,7 @@ UNCOVERED = {
     "last": "select nth(price, 1) as m, last(symbol) as v from S#length(2)",
     "ever in window": "select symbol, maxever(price) as m from S#length(2) group by symbol",
     "counted ever": "select irstream symbol, countever(*) as n from S#length(2) group by symbol",
-    "removed": "select irstream symbol from S#length(1) where volume > -100",
+    "removed": "select irstream symbol from S#length(1) where volume > -100 or current_timestamp < 0",
 }
 SEVERAL = [
     ["filter", "a", "b", "grouped", "time", "pattern"],
@@ -414,6 +454,16 @@ SEVERAL = [
     ["medians", "median in time", "removed"],
     ["distances", "distances of batch", "counted ever"],
     ["kinds", "kinds in time", "kinds of keys", "removed"],
+    ["carried time", "groups of carried time", "removed"],
+    ["levels of carried time", "carried time every 3", "carried time there"],
+    ["clock as time", "carried batch", "carried batch groups"],
+    ["accumulated", "accumulated groups", "accumulated last", "removed"],
+    ["accumulated first", "accumulated levels", "accumulated first total"],
+    ["full or late", "full or late groups", "full or late last"],
+    ["full or late levels", "full or late first", "first into T", "of T"],
+    ["first of all", "first groups", "first total", "first while", "first sums"],
+    ["some of length", "some groups of length", "some of batch"],
+    ["some of time batch", "some each", "some last", "removed"],
     ["ever of each"],
     ["median of each"],
 ]
@@ -530,6 +580,35 @@ def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to
     event = {"symbol": "a", "price": 2.5, "volume": None}
     found: list[tuple[str, Any]] = [("dicts", "S", [(0, event)]), ("jump", "", to), ("dicts", "S", [(0, event)] * 4)]
     assert _run(_deployed([name], 4), found, 4) == _run(_deployed([name], None), found, None)
+
+
+@pytest.mark.parametrize("rate", ["", "output last every 2 events"])
+@pytest.mark.parametrize("window", ["#ext_timed(volume, 2 msec)", "#ext_timed_batch(volume, 2 msec)"])
+def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) -> None:
+    text = f"select symbol, sum(price) as s from S(price > 1){window} group by symbol {rate}"
+    events = [{"symbol": "a", "price": 2.0 * i, "volume": None if i == 7 else i} for i in range(12)]
+    events[0]["volume"] = None  # which does not pass the filter
+    said = list[Any]()
+    for columns in (1, None):
+        engine = Engine(columns=columns)
+        engine.deploy(SCHEMA)
+        engine.deploy(text, "carried")
+        engine.send("S", pa.Table.from_pylist(events[:5], TYPES))
+        with pytest.raises(QueryError, match="no time"):
+            engine.send("S", pa.Table.from_pylist(events[5:], TYPES))
+        engine.send("S", pa.Table.from_pylist(events[8:], TYPES))
+        said.append([_exact(each) for each in engine.heard()])
+        assert engine.plan()[0].executor == "columns"
+    assert said[0] == said[1]
+
+
+def test_what_is_inserted_into_a_window_by_a_time_comes_event_by_event() -> None:
+    engine = Engine(columns=1)
+    engine.deploy(SCHEMA)
+    engine.deploy("insert into T select symbol, price as p, volume as v from S", "into")
+    engine.deploy("select sum(p) as s from T#ext_timed(v, 2 msec)", "carried")
+    assert {each.executor for each in engine.plan()} == {"rows"}
+    assert all("a window by a time over what is inserted" in (each.reason or "") for each in engine.plan())
 
 
 @settings(max_examples=20, deadline=None)

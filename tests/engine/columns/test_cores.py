@@ -473,7 +473,68 @@ FINISHED = [
     "select symbol, price, sum(price) as s from S#length(3) output all every 20 msec order by price desc limit 3",
     "select symbol, price, max(price) as m from S#length(3) group by symbol output last every 3 events order by max(price), symbol",
 ]
+CARRIED = "S(id is not null)#ext_timed(id, 2 msec)"
+IN_ORDER = [
+    f"select irstream symbol, price from {CARRIED}",
+    f"select symbol, sum(price) as s from {CARRIED} where volume > 0 group by symbol",
+    f"select irstream symbol, price, max(price) as s, median(price) as m from {CARRIED} group by symbol having count(*) > 1",
+    f"select irstream sum(price) as s from {CARRIED} having count(*) > 1",
+    "select sum(price) as s from S(volume is not null)#ext_timed(volume * 2 + 1, 2 msec)",
+    "select irstream symbol, price from S#ext_timed(current_timestamp, 20 msec)",
+    "select irstream symbol, sum(price) as s from S(id is not null)#ext_timed_batch(id, 2 msec) group by symbol",
+    "select * from S(volume is not null)#ext_timed_batch(volume, 2 msec, 1L) where price > 3",
+    "select irstream sum(price) as s, count(*) as n from S#ext_timed_batch(current_timestamp, 20 msec)",
+    "select irstream symbol, price from S#time_accum(10 msec)",
+    "select irstream symbol, sum(price) as s, min(price) as m from S#time_accum(30 msec) where volume > 1 group by symbol",
+    "select irstream sum(price) as s from S#time_length_batch(10 msec, 3)",
+    "select irstream symbol, price, sum(price) as s from S(volume > 0)#time_length_batch(30 msec, 4) where price > 3",
+    "select symbol, sum(price) as s, count(*) as n from S#time_length_batch(20 msec, 2) group by symbol",
+    "select irstream symbol, price from S#firstlength(3)",
+    "select irstream sum(price) as s from S#firstlength(4) where volume > 1 having count(*) != 2",
+    "select symbol, price, sum(price) as s from S#firstevent group by symbol",
+    "select irstream symbol, sum(price) as s from S#firsttime(20 msec) group by symbol",
+    "select irstream * from S(id > 0)#firsttime(40 msec) where volume > 1",
+]
+BEHIND = [
+    "select irstream symbol, price from S#length(2) where volume > 1",
+    "select sum(price) as s from S#length(3) where price > 3",
+    "select irstream symbol, sum(price) as s, max(price) as x, median(price) as m, count(distinct id) as n from S#length(4) "
+    "where volume > 1 group by symbol",
+    "select irstream symbol, price, sum(price) as s, first(price) as f from S#length(4) where volume > 1",
+    "select symbol from S#length_batch(3) where price > 1",
+    "select irstream symbol, count(*) as n, avedev(price) as d from S#time_batch(20 msec) where volume > 1 group by symbol",
+    "select irstream sum(price) as s, last(price) as l from S#length_batch(3) where volume > 2",
+]
+RATES_IN_ORDER = [
+    f"select irstream symbol, price from {CARRIED} output every 3 events",
+    f"select irstream symbol, price, sum(price) as s from {CARRIED} group by symbol output every 3 events",
+    f"select symbol, sum(price) as s from {CARRIED} group by symbol output last every 20 msec",
+    f"select irstream symbol, sum(price) as s from {CARRIED} group by symbol output snapshot every 3 events",
+    f"select symbol, sum(price) as s from {CARRIED} group by symbol output snapshot every 20 msec",
+    f"select symbol, sum(price) as s from {CARRIED} group by symbol output first every 2 events",
+    f"select sum(price) as s from {CARRIED} output first every 20 msec",
+    "select symbol, sum(price) as s from S(id is not null)#ext_timed_batch(id, 2 msec) group by symbol "
+    "output first every 2 events",
+    "select symbol, sum(price) as s from S#time_accum(30 msec) group by symbol output snapshot every 20 msec",
+    "select irstream symbol, sum(price) as s from S#time_accum(30 msec) group by symbol output last every 20 msec",
+    "select irstream symbol, price from S#time_accum(20 msec) output first every 3 events",
+    "select sum(price) as s from S#time_accum(10 msec) output first every 20 msec",
+    "select irstream sum(price) as s from S#time_length_batch(10 msec, 3) output first every 20 msec",
+    "select symbol, sum(price) as s from S#time_length_batch(20 msec, 3) group by symbol output first every 25 msec",
+    "select irstream symbol, sum(price) as s from S#time_length_batch(30 msec, 3) group by symbol output all every 20 msec",
+    "select symbol, sum(price) as s from S#firstlength(4) group by symbol output snapshot every 20 msec",
+    "select symbol, price from S#firstlength(7) having volume > 0 output every 2 events",
+    "select symbol, price, sum(price) as s from S#firstlength(7) group by symbol output every 3 events",
+    "select symbol, sum(price) as s from S#firsttime(40 msec) group by symbol output first every 2 events",
+    "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol output every 3 events",
+    "select irstream sum(price) as s from S#length(4) where volume > 1 output first every 30 msec",
+    "select sum(price) as s from S#length(4) where volume > 1 output last every 3 events",
+    "select irstream symbol, sum(price) as s from S#length_batch(4) where volume > 1 group by symbol output last every 20 msec",
+]
 COVERED = [
+    *IN_ORDER,
+    *BEHIND,
+    *RATES_IN_ORDER,
     *FINISHED,
     *KEYED_WINDOWS,
     *FILTERS,
@@ -694,7 +755,6 @@ REFUSED = {
     ),
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
-    "select symbol from S#length_batch(3) where price > 1": "where behind a window of batches",
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
     "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
@@ -725,7 +785,16 @@ REFUSED = {
     "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
-    "select sum(price) from S#time_length_batch(3, 3)": "the window TimeLengthBatch",
+    "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
+    "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
+    "select sum(price) from S#ext_timed(id + 1, 3 msec)": "+ of whole numbers",
+    "select sum(price) from S#time_accum(3) output every 2 events": "aggregates of such a window that an output works out",
+    "select symbol, sum(price) as s from S#time_accum(3 msec) where volume > 0 group by symbol output first every 3 events": (
+        "output first by groups with where behind a window"
+    ),
+    "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events": (
+        "output all by groups with where behind a window"
+    ),
     "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
     "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
     "window other than length, time, keepall, a key's",
@@ -743,7 +812,6 @@ REFUSED = {
     "select prior(1, price) as p, sum(price) as s from S#keepall": "the window KeepAll",
     "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
-    "select sum(price) from S#length(3) where price > 3": "where behind a window of length",
     "select price, sum(volume) from S#length(3) group by price": "groups by a double",
     "select * from pattern [a=S -> b=S(symbol=a.symbol)]": "a pattern other than every a -> b, within a time or not",
     "select * from pattern [every a=S -> b=S(symbol=a.symbol) where timer:withinmax(1 sec, 2)]": (

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.changes import unheld
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import (
@@ -52,7 +53,7 @@ GroupedShape = tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool]
 """Keys, calls, and whether there is a row a group."""
 _EMPTIED = 16_384
 """So many groups that have emptied may stay: to number all keys anew costs more than they do."""
-_DIFFERENT = """
+DIFFERENT = """
 def core(codes, most):
     seen, found, n = np.zeros(most, np.bool_), np.empty(most, np.int64), 0
     for code in codes:
@@ -284,7 +285,7 @@ class Folded:
         come = np.where(event >= 0, np.searchsorted(taken.places, event, "right"), np.searchsorted(taken.times, at))
         ends = come + content.num_rows
         begins = np.maximum(ends - size, 0) if kind == LENGTH else np.searchsorted(times, at - span, "right")
-        find, most = loop(_DIFFERENT), int(codes.max(initial=-1)) + 1
+        find, most = loop(DIFFERENT), int(codes.max(initial=-1)) + 1
         return [find(codes[begin:end], most) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
     def compacted(self, state: State, used: Ints | None = None) -> tuple[State, Ints | None]:
@@ -317,8 +318,7 @@ def folded(plan: Select, width: int) -> Folded | str:
     if plan.lookups or plan.rate.limited:
         return "look-ups or an output rate"
     window = input.window
-    reason = _unheld(window)
-    if reason is not None:
+    if (reason := _unheld(window)) is not None:
         return reason
     if isinstance(window, Length | Unique | Grouped | Sorted) and plan.where is not None:
         return f"where behind a window of {'length' if isinstance(window, Length) else 'keys'}"
@@ -328,8 +328,8 @@ def folded(plan: Select, width: int) -> Folded | str:
     keys, calls, by_group = shape
     by_key = isinstance(window, Unique | Grouped) and window.key[0] in keys  # a group's rows are of one key
     held = "queue" if isinstance(window, Length | Time) or by_key else "rows"
-    reason = unfolded(plan, input, shape, "nothing" if window is None or isinstance(window, KeepAll) else held)
-    if reason is not None:
+    held = "nothing" if window is None or isinstance(window, KeepAll) else held
+    if (reason := unfolded(plan, input, shape, held)) is not None:
         return reason
     if not by_group and isinstance(window, Unique | Grouped | Sorted):
         return "one row a row over a window of keys"
@@ -367,7 +367,7 @@ def _unheld(window: WindowSpec | None) -> str | None:
             known = key.type.kind in (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
             return against(key) or wide(key) or (None if known else f"a window by a {key.type}")
         case _:
-            return f"the window {type(window).__name__}"
+            return unheld(window) or f"the window {type(window).__name__}"
 
 
 def unkeyed(key: Expr) -> str | None:

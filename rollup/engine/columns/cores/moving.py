@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.changes import Changes, Moved
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
 from rollup.engine.columns.cores.folded import shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import RowCodes, ordered
 from rollup.engine.columns.cores.moving_windows import NEVER, Part, Parts, parts_of
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
-from rollup.engine.columns.cores.queued import Changes, Queued, aggregates, whole_columns
+from rollup.engine.columns.cores.queued import Queued, aggregates, whole_columns
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
@@ -47,7 +48,7 @@ class Moves(Changes):
         """Which rows come and which leave."""
         return self.entering, self.leaving
 
-    def counts(self, old: int) -> tuple[Ints, Ints]:
+    def counts(self, old: int, passes: np.ndarray | None = None) -> tuple[Ints, Ints]:
         """How many rows come with each change and how many leave."""
         return np.diff(self.come, prepend=0), np.diff(self.gone, prepend=0)
 
@@ -74,6 +75,11 @@ class Moving(Queued):
         """Rows leave in any order."""
         return False
 
+    @property
+    def dated(self) -> bool:
+        """When a row leaves next by itself is noted."""
+        return True
+
     def start(self, now: int) -> State:
         """An empty window."""
         state = super().start(now)
@@ -93,16 +99,12 @@ class Moving(Queued):
 
     def _moved(self, state: State, taken: Taken, since: int) -> tuple[State, Made]:
         """A step; what had been due before `since` leaves then."""
-        times = np.concatenate([state.tables["content"].column("time").to_numpy(), taken.times])
-        kept = np.full(len(times), self.parts.bits, np.int64)
+        step = self.given(state, taken)
+        kept = np.full(len(step.times), self.parts.bits, np.int64)
         if "parts" in state.tables:
             kept[: state.scalars["come"]] = state.tables["parts"].column("bits").to_numpy()
-        moves, due = self._moves(
-            times, self.fields(state, taken), kept, (len(times) - len(taken.times), taken.now, since)
-        )
-        scalars = {**state.scalars, "now": taken.now, "due": due}
-        tables = {**state.tables, **self.having(kept[moves.staying])}
-        return self._through(State(tables, scalars), taken, times, moves)
+        moves, due = self._moves(step.times, step.fields, kept, (step.held, taken.now, since))
+        return self.through(state, step, Moved(moves, {"due": due}, self.having(kept[moves.staying])))
 
     def due(self, state: State) -> int | None:
         """When a row leaves next by itself."""

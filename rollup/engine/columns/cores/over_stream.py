@@ -24,9 +24,11 @@ def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
 
 
 def _leaving(plan: Select) -> bool:
-    """Whether it matters which rows leave a window together, or that they do."""
+    """Whether it matters which rows leave a window together, or that they do; or that some take their places unseen."""
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or not may_hold(input.window):
         return False
-    each = plan.grouping is None and not plan.total
-    return not isinstance(input.window, Length | Time) or not aggregates(plan) or (each and plan.emitted != "new")
+    each, window = plan.grouping is None and not plan.total, input.window
+    if not isinstance(window, Length | Time) or not aggregates(plan) or (each and plan.emitted != "new"):
+        return True
+    return isinstance(window, Length) and plan.where is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,13 @@ class Taken:
             return cls(batch.columns, times, places, now, True)
         taken = pa.array(places)
         return cls(tuple(column.take(taken) for column in batch.columns), times[places], places, now)
+
+    def until(self, rows: int) -> Taken:
+        """So many of them, the first."""
+        if rows >= len(self.times):
+            return self
+        columns = tuple(column[:rows] for column in self.columns)
+        return replace(self, columns=columns, times=self.times[:rows], places=self.places[:rows])
 
     def placed(self, event: Ints) -> Ints:
         """The batch's events at some places among those taken, or TIMER."""

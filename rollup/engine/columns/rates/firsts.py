@@ -18,7 +18,6 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of, steps_of
 from rollup.engine.rows.plans import Emitted
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 UNITS = ("seen", "count", "since", "left")
@@ -58,7 +57,7 @@ class Firsts:
         units, opening = state.tables["units"], Opening(*(state.scalars[name] for name in vars(Opening())))
         before = state.held()["core"]
         taken = self.core.taken(before, batch)
-        if late is not None and isinstance(self.core, Queued) and not isinstance(self.core.window, Time):
+        if late is not None and isinstance(self.core, Queued) and self.core.dated:
             core, made = self.core.released(before, taken)
         else:
             core, made = self.core.made(before, taken)

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.changes import by_time
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, Taken, projected
-from rollup.engine.columns.cores.queued import Queued, by_time
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.choosing import (

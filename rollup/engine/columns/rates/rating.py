@@ -16,6 +16,7 @@ from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
 
@@ -48,6 +49,8 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
         return "output snapshot of one row a row"
     if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
         return f"output snapshot over a window of {'batches' if isinstance(core, Queued) and core.batches else 'keys'}"
+    if mode in ("all", "snapshot") and grouped and isinstance(core, Queued) and core.behind:
+        return f"output {mode} by groups with where behind a window"
     if mode == "all" and each and grouped:
         return "output all of one row a row by groups"
     shows: Shows = "everything" if each or total else "all"
@@ -62,8 +65,8 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
             pass
     waits = mode == "default" or (ordered and mode in ("last", "all"))
     lazy = waits and isinstance(core, Folded) and bool(core.calls)
-    if lazy and isinstance(core, Queued) and core.batches:
-        return "aggregates of batches that an output works out"
+    if lazy and isinstance(core, Queued) and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating)):
+        return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
     if lazy and isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
         return "aggregates of several windows, or of one by time, that an output works out"
     kinds = tuple(carried(kind) for kind in stream.fields.values())
@@ -116,4 +119,6 @@ def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: 
     if not may_hold(window):
         return "output first by groups over a window of keys"
     inner = queued(replace(plan, rate=Rate(), emitted="new" if core.by_group else "both"), stream)
+    if isinstance(inner, Queued) and inner.behind:
+        return "output first by groups with where behind a window"
     return inner if isinstance(inner, str) else Firsts(inner, *pace, True, plan.emitted)

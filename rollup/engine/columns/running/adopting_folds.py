@@ -13,13 +13,11 @@ from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.running.adopting_windows import Held, held_by, parts_having, rows_of
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
-from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.keyed import Grouped
-from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -60,21 +58,16 @@ def folded_state(
 
 def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:
     """The state of a statement over a window whose rows leave in the order in which they came; `wanted` as in `folded_state`."""
-    window, state, test = kept[INPUTS][0][0], core.start(now), predicate(core.where)
-    origin: int | None = None
-    due: int | None = None
-    if isinstance(core.window, TimeBatch):
-        window, origin, due = window
-    if core.batches:
-        current, last = window
-        stamped, come = [(row, now) for row in (*last, *current)], len(last)
-    elif isinstance(core, Moving):
-        stamped = rows_of(core.window, window or (), now)
-        come = len(stamped)
+    state, window = core.start(now), kept[INPUTS][0][0]
+    if isinstance(core, Moving):
+        found = rows_of(core.window, window or (), now)
+        stamped, come, notes = Held(found, len(found))
     else:
-        timed = [(row, at) for row, at in window] if isinstance(core.window, Time) else [(row, now) for row in window]
-        stamped = [(row, at) for row, at in timed if test((row,), (), None)]
-        come = len(stamped)
+        stamped, come, notes = held_by(core.window, window, now)
+    if not core.behind:
+        test = predicate(core.where)
+        stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
+        come = come if core.batches else len(stamped)
     content, groups = (state.tables[name].schema for name in ("content", "groups"))
     fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
     found = groups_of(core, kept[KEPT][0], wanted) if core.calls else [(_key(core, key), [], 0) for key in wanted]
@@ -84,44 +77,11 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     table = _groups_table(core, [*found, *fresh], groups)
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
+    scalars = {**state.scalars, **notes, "come": come}
     if isinstance(core, Moving):
         tables |= core.having(parts_having(core.window, window, [row for row, _ in stamped]))
-        due = core.due(State(tables, {"now": now, "come": come}))
-    return State(tables, {"now": now, "come": come, "origin": origin, "due": due})
-
-
-def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, int]]:
-    """The rows of a window whose rows leave in any order, as they came, with when they did where it matters; else `now`."""
-    match window:
-        case Grouped(inner=inner):
-            found = [each for _, own in kept for each in rows_of(inner, own, now)]
-        case Time():
-            found = [(row, at) for row, at in kept]
-        case Intersection(parts):
-            timed = [place for place, part in enumerate(parts) if isinstance(part, Time)]
-            place = timed[0] if timed else 0
-            found = rows_of(parts[place], kept[place], now) if kept else []
-        case Union(parts):
-            known = {row.id: at for part, own in _kept(parts, kept) if isinstance(part, Time) for row, at in own}
-            found = [(row, known.get(row.id, now)) for row, _ in (kept[1] if kept else ())]
-        case _:
-            found = [(row, now) for row in kept]
-    return sorted(found, key=lambda each: each[0].id)
-
-
-def parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> Ints:
-    """Of a union which parts have each row, a bit for each."""
-    bits = np.zeros(len(rows), np.int64)
-    if isinstance(window, Union):
-        for place, (part, own) in enumerate(_kept(window.parts, kept)):
-            ids = {row.id for row, _ in rows_of(part, own, 0)}
-            bits += np.array([(row.id in ids) << place for row in rows], np.int64)
-    return bits
-
-
-def _kept(parts: Sequence[WindowSpec], kept: Any) -> list[tuple[WindowSpec, Any]]:
-    """The parts of a union with the snapshot of each."""
-    return list(zip(parts, kept[0], strict=True)) if kept else []
+        scalars["due"] = core.due(State(tables, scalars))
+    return State(tables, scalars)
 
 
 def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:

@@ -21,6 +21,7 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED
+from rollup.engine.rows.windows.external import ExternalTime
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -91,7 +92,11 @@ def _at_last_output(core: FilterProject | Folded, kept: Any) -> Any:
     if by_key:
         window = [row for _, inner in window for row in inner]
     # Of a window that is empty by now, too, rows have left since then.
-    stamped = isinstance(window[0], list) if window else isinstance(core, Folded) and isinstance(core.window, Time)
+    stamped = (
+        isinstance(window[0], list)
+        if window
+        else isinstance(core, Folded) and isinstance(core.window, Time | ExternalTime)
+    )
     stays = [each for each in window if (each[0] if stamped else each).id not in came]
     rows = [*([row, 0] if stamped else row for row in left), *stays]
     return [[[[(None, rows)] if by_key else rows, *inputs[0][1:]]], *rest]

@@ -16,14 +16,13 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
-from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.rows.windows.timed import Time, TimeAccumulating
 from rollup.engine.state import State
 from rollup.engine.timers import Phase, edge
 
@@ -60,7 +59,7 @@ def _due(core: Core, state: State) -> int | None:
             return _due(core.main, state.held()["main"])
         case Recalling():
             return _leaves(core.window, state.tables["content"])
-        case Moving() | Queued(window=TimeBatch()):
+        case Queued(dated=True):
             return state.scalars["due"]
         case Leveled():
             return _due(core.levels[0], core.states(state)[0])
@@ -76,8 +75,10 @@ def _due(core: Core, state: State) -> int | None:
 
 
 def _leaves(window: WindowSpec | None, held: pa.Table) -> int | None:
-    """When the oldest row of a window leaves by itself."""
-    return held.column("time")[0].as_py() + window.span if isinstance(window, Time) and held.num_rows else None
+    """When rows of a window leave by themselves."""
+    if not isinstance(window, Time | TimeAccumulating) or not held.num_rows:
+        return None
+    return held.column("time")[0 if isinstance(window, Time) else -1].as_py() + window.span
 
 
 def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
@@ -91,21 +92,21 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return state.instead({"main": inner}), output
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
-        case Rated(core=Moving() | Queued(window=TimeBatch())):
+        case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
-        case Rated(core=Folded(window=Time(span))):
+        case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
-        case Firsts(core=Folded(window=Time(span))):
+        case Firsts(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
             return core.shown(_inside(state, now - span), nothing, dues(core, state)[Phase.WINDOW])
         case Firsts():
             return core.shown(state, nothing, dues(core, state)[Phase.WINDOW])
-        case Moving() | Queued(window=TimeBatch()):
+        case Queued(dated=True):
             return core.finished(*core.released(state, core.taken(state, nothing)))
-        case Folded(window=Time(span)):
+        case Folded(window=Time(span=span) | TimeAccumulating(span=span)):
             return core.step(_together(state, now - span), nothing)
-        case Leveled(window=TimeBatch()) | Leveled(levels=(Moving(), *_)):
+        case Leveled(levels=(Queued(dated=True), *_)):
             return core.released(state, nothing)
-        case Leveled(window=Time(span)):
+        case Leveled(window=Time(span=span) | TimeAccumulating(span=span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core, Output
+from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
@@ -21,7 +22,7 @@ from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
-from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.rows.windows.timed import Time, TimeAccumulating
 from rollup.engine.types import Kind, RowType
 
 Path = tuple[Ints, ...]
@@ -72,8 +73,8 @@ def _clocked(core: Core) -> bool:
     if not isinstance(inner, Folded):
         return isinstance(core, KeyedTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
-    timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time)
-    return (timed and (inner.by_group or leaving)) or isinstance(inner.window, TimeBatch)
+    timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
+    return (timed and (inner.by_group or leaving)) or isinstance(inner.window, BY_CLOCK)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
-from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, unfinished
@@ -25,6 +24,7 @@ from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
+from rollup.engine.columns.running.refusing import roomy
 from rollup.engine.columns.running.showing import content
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
@@ -79,8 +79,8 @@ class ColumnInstance(Instance):
         return output if self._finishing is None else self._finishing.finished(output)
 
     def roomy(self, batch: Batch) -> bool:
-        """Whether the events of a batch cannot be too many for what the statement may hold."""
-        return not isinstance(self.core, Matched) or self.core.roomy(self.state, batch)
+        """Whether no event of a batch can be refused; of a batch of another stream it is nothing that is refused."""
+        return batch.stream not in self._streams or roomy(self.core, self.state, batch)
 
     # as an instance
 

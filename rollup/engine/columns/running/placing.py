@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
-from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
 from rollup.engine.columns.running.inserting import inserting
+from rollup.engine.columns.running.refusing import against_refusing
 from rollup.engine.expressions import Variable
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
@@ -152,8 +152,8 @@ class Placing:
         return next((f"`{stream}`, whose events a statement changes" for stream in changed), None)
 
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
-        """One event may insert more rows than a pattern has room for, and must then be refused by itself."""
-        return "a pattern over what is inserted" if inserted and isinstance(self.core(name), Matched) else None
+        """One event may insert what a statement refuses, and must then be refused by itself."""
+        return against_refusing(self.core(name)) if inserted else None
 
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:
         known = self._uses.get(name)

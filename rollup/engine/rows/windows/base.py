@@ -151,10 +151,15 @@ def time_of(expr: Expr, host: Host) -> Key:
     def time(row: Row) -> Any:
         found = value(row)
         if found is None:
-            raise QueryError("a row has no time (its time is null), which its window needs")
+            raise timeless()
         return found
 
     return time
+
+
+def timeless() -> QueryError:
+    """A row carries no time where its window needs one."""
+    return QueryError("a row has no time (its time is null), which its window needs")
 
 
 def key_of(exprs: Sequence[Expr], host: Host) -> Key:

@@ -1,0 +1,351 @@
+"""What comes into a window and what leaves it with each change: of every window whose rows leave in the order in which
+they came, a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import TIMER
+from rollup.engine.columns.cores.covering import against
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
+from rollup.engine.expressions import Expr, Now
+from rollup.engine.rows.windows.base import WindowSpec, timeless
+from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+from rollup.engine.timers import edge
+from rollup.engine.types import Kind
+
+_EXTERNAL = """
+def core(stamps, old, span, head, gone):
+    least = -(2**63) + span
+    for i in range(old, len(stamps)):
+        while head <= i and stamps[i] >= least and stamps[head] <= stamps[i] - span:
+            head += 1
+        gone[i - old] = head
+"""
+"""How many rows have left with each arrival: from the front, those that are `span` older than it."""
+_EXTERNAL_BATCHES = """
+def core(stamps, old, span, origin, begun, last, ends):
+    n = 0
+    for i in range(old, len(stamps)):
+        at = stamps[i]
+        if begun and at > last:
+            ends[n], begun = i, False
+            n += 1
+        if not begun:
+            if origin < 0:
+                origin = at % span
+            step = span - (at % span - origin) % span - 1
+            last, begun = at + step if at <= 2**63 - 1 - step else 2**63 - 1, True
+    return n, origin, begun, last
+"""
+"""The rows that close a batch before them. `origin`: where the raster begins, less whole spans (-1: at the first row);
+`last`: the last time of the batch that has `begun`.
+"""
+
+
+_TIME_LENGTH = """
+def core(times, held, old, size, span, running, due, now, at, event, come, gone):
+    n, done, start = 0, 0, old
+    for i in range(held, len(times) + 1):
+        t = times[i] if i < len(times) else now
+        while running and due <= t:
+            running = i > done
+            if running:
+                at[n], event[n], come[n], gone[n] = due, -1, i, start
+                n, done, start, due = n + 1, start, i, due + span
+        if i == len(times):
+            break
+        if i + 1 - start >= size:
+            at[n], event[n], come[n], gone[n] = t, i - held, i + 1, start
+            n, done, start, running, due = n + 1, start, i + 1, True, t + span
+        elif not running:
+            running, due = True, t + span
+    return n, running, due
+"""
+"""Batches that are complete by number or by the clock; rows up to `done` have left, those from `start` on wait."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of a window over its rows in order: instant, the arrival that brings each or TIMER, and how many rows have
+    come and have left after it.
+    """
+
+    at: Ints
+    event: Ints
+    come: Ints
+    gone: Ints
+
+    def of(self, old: int, passes: np.ndarray) -> Changes:
+        """Those by which any of some rows comes or leaves; `old` rows had come before."""
+        counts = self.counts(old, passes)
+        some = np.flatnonzero((counts[0] > 0) | (counts[1] > 0))
+        return Changes(self.at[some], self.event[some], self.come[some], self.gone[some])
+
+    def counts(self, old: int, passes: np.ndarray | None = None) -> tuple[Ints, Ints]:
+        """How many rows come and leave with each; None: of all rows."""
+        if passes is None:
+            return np.diff(self.come, prepend=old), np.diff(self.gone, prepend=0)
+        before = np.concatenate([[0], np.cumsum(passes)])
+        return np.diff(before[self.come], prepend=before[old]), np.diff(before[self.gone], prepend=0)
+
+    @property
+    def listed(self) -> tuple[Ints, ...]:
+        """Which rows come and which leave, one after the other, where they are not those next in order."""
+        return ()
+
+    def stays(self, old: int) -> tuple[Ints | slice, int]:
+        """The rows that stay, those that have come first, and how many these are; `old` had come before."""
+        begin, end = (int(self.gone[-1]), int(self.come[-1])) if len(self.at) else (0, old)
+        return slice(begin, None), end - begin
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a window is given with a step: the events taken; when each of its rows, these the last, came; their fields; and
+    what it noted of the steps before.
+    """
+
+    taken: Taken
+    times: Ints
+    fields: Sequence[pa.Array]
+    noted: Mapping[str, Any]
+
+    @property
+    def held(self) -> int:
+        """How many rows there were before these events."""
+        return len(self.times) - len(self.taken.times)
+
+    @property
+    def old(self) -> int:
+        """How many of those had come."""
+        return self.noted["come"]
+
+    @property
+    def arrivals(self) -> Ints:
+        """The places of the events taken."""
+        return np.arange(len(self.taken.times))
+
+    def each(self, gone: Ints) -> Changes:
+        """Each event is a change, by which it comes."""
+        return Changes(self.taken.times, self.arrivals, self.held + self.arrivals + 1, gone)
+
+    def closing(self, arrivals: Ints, ends: Ints) -> Changes:
+        """Some events close a batch, which comes, and that before it leaves."""
+        gone = np.concatenate([[self.old], ends])[:-1].astype(np.int64)
+        return Changes(self.taken.times[arrivals], arrivals, ends, gone)
+
+    def stamps(self, window: ExternalTime | ExternalTimeBatch) -> Ints:
+        """The times that the rows carry, or at which they came; raises QueryError where one carries none."""
+        if isinstance(window.time, Now):
+            return self.times
+        found = evaluate(window.time, self.fields, len(self.times))
+        if found.null_count:
+            raise timeless()
+        return found.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+class Moved(NamedTuple):
+    """The changes of a step, and what the window notes of it."""
+
+    changes: Changes
+    notes: Mapping[str, Any] = {}
+    tables: Mapping[str, pa.Table] = {}
+
+
+def _length(window: Length, step: Step) -> Moved:
+    return Moved(step.each(np.maximum(step.held + step.arrivals + 1 - window.size, 0)))
+
+
+def _length_batch(window: LengthBatch, step: Step) -> Moved:
+    come = step.held + step.arrivals + 1
+    full = np.flatnonzero((come - step.old) % window.size == 0)
+    return Moved(step.closing(full, come[full]))
+
+
+def _time(window: Time, step: Step) -> Moved:
+    return Moved(by_time(step.taken.times, step.times, window.span, step.taken.now))
+
+
+def by_time(arrived: Ints, times: Ints, span: int, now: int) -> Changes:
+    """Rows come one by one, and leave together with those of their instant."""
+    held, instants = len(times) - len(arrived), times[: np.searchsorted(times, now - span, "right")] + span
+    instants = instants[np.flatnonzero(np.diff(instants, prepend=instants[:1] - 1))]  # each once; times never go back
+    at = np.concatenate([instants, arrived])
+    event = np.concatenate([np.full(len(instants), TIMER), np.arange(len(arrived))])
+    order = np.argsort(at, kind="stable")  # at one instant what leaves is first
+    at, event = at[order], event[order]
+    return Changes(at, event, held + np.cumsum(event >= 0), np.searchsorted(times, at - span, "right"))
+
+
+def _time_batch(window: TimeBatch, step: Step) -> Moved:
+    """Rows come at the edge after them; at the next one they leave, with or without others that come."""
+    span, times, origin, due = window.span, step.times, step.noted["origin"], step.noted["due"]
+    if origin is None and len(times):
+        origin = int(times[0]) if window.origin is None else window.origin
+    edges = edge(origin or 0, span, times[step.old :])
+    if due is not None:
+        edges = np.maximum(edges, due)  # a clock that jumped has let out what it passed
+    different = edges[np.flatnonzero(np.diff(edges, prepend=edges[:1] - 1))]  # as events do, they never go back
+    instants = np.unique(np.concatenate([different, different + span, [] if due is None else [due]])).astype(np.int64)
+    fired, later = instants[instants <= step.taken.now], instants[instants > step.taken.now]
+    come = step.old + np.searchsorted(edges, fired, "right")
+    gone = np.concatenate([[step.old], come])[:-1].astype(np.int64)
+    notes = {"origin": origin, "due": int(later[0]) if len(later) else None}
+    return Moved(Changes(fired, np.full(len(fired), TIMER), come, gone), notes)
+
+
+def _external(window: ExternalTime, step: Step) -> Moved:
+    gone = np.empty(len(step.taken.times), np.int64)
+    loop(_EXTERNAL)(step.stamps(window), step.held, window.span, 0, gone)
+    return Moved(step.each(gone))
+
+
+def _external_batch(window: ExternalTimeBatch, step: Step) -> Moved:
+    """A row that reaches the end of the batch closes it, and is the first of the next."""
+    origin, end = step.noted["origin"], step.noted["end"]
+    assert not isinstance(window.origin, Expr)
+    if origin is None and window.origin is not None:
+        origin = window.origin
+    ends = np.empty(len(step.taken.times), np.int64)
+    n, origin, begun, end = loop(_EXTERNAL_BATCHES)(
+        step.stamps(window), step.held, window.span, -1 if origin is None else origin % window.span,
+        end is not None, 0 if end is None else end, ends,
+    )  # fmt: skip
+    notes = {"origin": None if origin < 0 else int(origin), "end": int(end) if begun else None}
+    return Moved(step.closing(ends[:n] - step.held, ends[:n]), notes)
+
+
+def _time_length_batch(window: TimeLengthBatch, step: Step) -> Moved:
+    room, due = 2 * len(step.times) + 2, step.noted["due"]
+    at, event, come, gone = parts = [np.empty(room, np.int64) for _ in range(4)]
+    n, running, due = loop(_TIME_LENGTH)(
+        step.times, step.held, step.old, window.size, window.span, due is not None, due or 0, step.taken.now,
+        at, event, come, gone,
+    )  # fmt: skip
+    return Moved(Changes(*(part[:n] for part in parts)), {"due": int(due) if running else None})
+
+
+def _time_accumulating(window: TimeAccumulating, step: Step) -> Moved:
+    """Rows come one by one, and all leave `span` after the last of them."""
+    held, arrivals = step.held, step.arrivals
+    last = np.flatnonzero(np.diff(step.times, append=[step.taken.now] if len(step.times) else []) >= window.span)
+    gone = np.concatenate([[0], last + 1])[np.searchsorted(last, held + arrivals)]
+    arrived = step.each(gone)
+    rests = Changes(step.times[last] + window.span, np.full(len(last), TIMER), last + 1, last + 1)
+    order = np.argsort(np.concatenate([2 * (held + arrivals) + 1, 2 * last + 2]), kind="stable")
+    pairs = zip(vars(arrived).values(), vars(rests).values(), strict=True)
+    return Moved(Changes(*(np.concatenate(pair)[order] for pair in pairs)))
+
+
+def _first(window: FirstLength | FirstTime, step: Step) -> Moved:
+    """Nothing leaves."""
+    return Moved(step.each(np.zeros(len(step.taken.times), np.int64)))
+
+
+def _late_time_length(window: TimeLengthBatch, step: Step) -> Moved:
+    return Moved(_once(step), {"due": step.taken.now + window.span if step.held else None})
+
+
+def _late_batch(window: TimeBatch, step: Step) -> Moved:
+    now, held = step.taken.now, step.held
+    return Moved(_once(step), {"due": edge(step.noted["origin"], window.span, now) if held > step.old else None})
+
+
+def _once(step: Step) -> Changes:
+    """What waits comes now, and what had come leaves, if there is any of them; no event does."""
+    found = (np.array([each], np.int64) for each in (step.taken.now, TIMER, step.held, step.old))
+    return Changes(*(each[: min(step.held, 1)] for each in found))
+
+
+_CHANGES: Mapping[type, Callable[[Any, Step], Moved]] = {
+    Length: _length,
+    LengthBatch: _length_batch,
+    Time: _time,
+    TimeBatch: _time_batch,
+    ExternalTime: _external,
+    ExternalTimeBatch: _external_batch,
+    TimeLengthBatch: _time_length_batch,
+    TimeAccumulating: _time_accumulating,
+    FirstLength: _first,
+    FirstTime: _first,
+}
+_RELEASES: Mapping[type, Callable[[Any, Step], Moved]] = {
+    TimeBatch: _late_batch,
+    TimeLengthBatch: _late_time_length,
+}
+BY_CLOCK = tuple(_RELEASES)
+"""Those that let out a batch at an instant, which they note as due."""
+IN_BATCHES = (*BY_CLOCK, LengthBatch, ExternalTimeBatch)
+"""Those whose rows come when a batch is complete."""
+
+
+def changes_of(window: WindowSpec | None, step: Step) -> Moved:
+    """The changes of a step, and what is to be noted of it."""
+    return _CHANGES[type(window)](window, step)
+
+
+def released_of(window: WindowSpec | None, step: Step) -> Moved:
+    """The same of a batch that is let out late, at the step's end; no event comes."""
+    return _RELEASES[type(window)](window, step)
+
+
+def admitted(window: WindowSpec | None, taken: Taken, held: int, noted: Mapping[str, Any]) -> Taken:
+    """Those of some events that a window takes in which holds so many rows; all others are as if there had been no such event."""
+    match window:
+        case FirstLength(size):
+            return taken.until(max(size - held, 0))
+        case FirstTime():
+            return taken.until(int(np.searchsorted(taken.times, noted["end"])))
+        case _:
+            return taken
+
+
+def time_in(window: WindowSpec | None) -> Expr | None:
+    """The time that rows carry, none of which may be null, where a window goes by one."""
+    match window:
+        case ExternalTime(time=time) | ExternalTimeBatch(time=time) if not isinstance(time, Now):
+            return time
+        case _:
+            return None
+
+
+def begun(window: WindowSpec | None, now: int) -> dict[str, Any]:
+    """What a window notes at the beginning."""
+    match window:
+        case ExternalTimeBatch():
+            return {"origin": None, "end": None}
+        case FirstTime(span):
+            return {"end": now + span}
+        case _:
+            return {"origin": None, "due": None}
+
+
+def unheld(window: WindowSpec | None) -> str | None:
+    """The first reason why nothing here says what leaves a window."""
+    match window:
+        case Length() | LengthBatch(early=False) | Time(size=None):
+            return None
+        case TimeBatch(eager=False, forced=False, each=False, early=False):
+            return None
+        case TimeLengthBatch(eager=False, forced=False) | TimeAccumulating() | FirstLength() | FirstTime():
+            return None
+        case ExternalTime(time=time) | ExternalTimeBatch(time=time) if type(window) in _CHANGES:
+            known = time.type.kind in (Kind.INT, Kind.LONG, Kind.TIMESTAMP)
+            computed = isinstance(getattr(window, "origin", None), Expr)
+            reason = None if isinstance(time, Now) else against(time)
+            reason = reason or (None if known else f"a window by a time that is a {time.type}")
+            return reason or ("a window whose batches begin by a value" if computed else None)
+        case _:
+            return f"the window {type(window).__name__}"

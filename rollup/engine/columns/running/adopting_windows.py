@@ -1,0 +1,117 @@
+"""The rows of a window and what it notes, read from the row executor's snapshot of it: a function a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rollup.engine.columns.cores.changes import IN_BATCHES
+from rollup.engine.columns.groups import Ints
+from rollup.engine.row import Row
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.keyed import Grouped
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+
+Stamped = Sequence[tuple[Row, int]]
+
+
+class Held(NamedTuple):
+    """The rows with the instants at which they came, so far as those matter; how many of them have come; what is noted."""
+
+    stamped: Stamped
+    come: int
+    notes: Mapping[str, Any] = {}
+
+
+def held_by(window: WindowSpec | None, snapshot: Any, now: int) -> Held:
+    """What a window holds; of rows whose arrival does not matter that is `now`."""
+    read = _READ.get(type(window), _of_batches if isinstance(window, IN_BATCHES) else _in_order)
+    return read(snapshot, now)
+
+
+def _in_order(rows: Sequence[Row], now: int) -> Held:
+    return Held([(row, now) for row in rows], len(rows))
+
+
+def _of_time(stamped: Sequence[Sequence[Any]], now: int) -> Held:
+    return Held([(row, at) for row, at in stamped], len(stamped))
+
+
+def _of_batches(batches: Sequence[Sequence[Row]], now: int) -> Held:
+    current, last = batches
+    return Held([(row, now) for row in (*last, *current)], len(last))
+
+
+def _of_time_batch(snapshot: Any, now: int) -> Held:
+    batches, origin, due = snapshot
+    return _of_batches(batches, now)._replace(notes={"origin": origin, "due": due})
+
+
+def _of_external_batch(snapshot: Any, now: int) -> Held:
+    batches, origin, end, _ = snapshot
+    last = None if end is None else min(end - 1, 2**63 - 1)
+    return _of_batches(batches, now)._replace(notes={"origin": origin, "end": last})
+
+
+def _of_time_length(snapshot: Any, now: int) -> Held:
+    batches, due = snapshot
+    return _of_batches(batches, now)._replace(notes={"due": due})
+
+
+def _of_accumulating(snapshot: Any, now: int) -> Held:
+    rows, last = snapshot
+    return _in_order(rows, last)
+
+
+def _of_first_time(snapshot: Any, now: int) -> Held:
+    rows, end = snapshot
+    return _in_order(rows, now)._replace(notes={"end": end})
+
+
+_READ: Mapping[type, Callable[[Any, int], Held]] = {
+    Time: _of_time,
+    ExternalTime: _of_time,
+    TimeBatch: _of_time_batch,
+    ExternalTimeBatch: _of_external_batch,
+    TimeLengthBatch: _of_time_length,
+    TimeAccumulating: _of_accumulating,
+    FirstTime: _of_first_time,
+}
+
+
+def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, int]]:
+    """The rows of a window whose rows leave in any order, as they came, with when they did where it matters; else `now`."""
+    match window:
+        case Grouped(inner=inner):
+            found = [each for _, own in kept for each in rows_of(inner, own, now)]
+        case Time():
+            found = [(row, at) for row, at in kept]
+        case Intersection(parts):
+            timed = [place for place, part in enumerate(parts) if isinstance(part, Time)]
+            place = timed[0] if timed else 0
+            found = rows_of(parts[place], kept[place], now) if kept else []
+        case Union(parts):
+            known = {row.id: at for part, own in _kept(parts, kept) if isinstance(part, Time) for row, at in own}
+            found = [(row, known.get(row.id, now)) for row, _ in (kept[1] if kept else ())]
+        case _:
+            found = [(row, now) for row in kept]
+    return sorted(found, key=lambda each: each[0].id)
+
+
+def parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> Ints:
+    """Of a union which parts have each row, a bit for each."""
+    bits = np.zeros(len(rows), np.int64)
+    if isinstance(window, Union):
+        for place, (part, own) in enumerate(_kept(window.parts, kept)):
+            ids = {row.id for row, _ in rows_of(part, own, 0)}
+            bits += np.array([(row.id in ids) << place for row in rows], np.int64)
+    return bits
+
+
+def _kept(parts: Sequence[WindowSpec], kept: Any) -> list[tuple[WindowSpec, Any]]:
+    """The parts of a union with the snapshot of each."""
+    return list(zip(parts, kept[0], strict=True)) if kept else []

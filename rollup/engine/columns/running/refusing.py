@@ -1,0 +1,40 @@
+"""Which events a statement over columns may refuse. A batch that may hold one comes event by event, so that the very event is
+refused.
+"""
+
+from __future__ import annotations
+
+from rollup.engine.columns.cores.batches import Batch, Core
+from rollup.engine.columns.cores.changes import time_in
+from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.matched import Matched
+from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
+from rollup.engine.expressions import Expr
+from rollup.engine.state import State
+
+
+def against_refusing(core: Core | str) -> str | None:
+    """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
+    if isinstance(core, Matched):
+        return "a pattern over what is inserted"
+    return None if isinstance(core, str) or _time(core) is None else "a window by a time over what is inserted"
+
+
+def roomy(core: Core, state: State, batch: Batch) -> bool:
+    """Whether no event of a batch can be refused: be too many for what may be held, or lack a time that its window needs."""
+    if isinstance(core, Matched):
+        return core.roomy(state, batch)
+    time = _time(core)
+    return time is None or not evaluate(time, batch.columns, batch.rows).null_count
+
+
+def _time(core: Core) -> Expr | None:
+    """The time that a window needs of each row."""
+    inner = core
+    while isinstance(inner, Rated | Firsts | Delayed):
+        inner = inner.core
+    return time_in(inner.window) if isinstance(inner, Queued | Leveled) else None
