@@ -235,6 +235,9 @@ EARLIER = [
     "select * from S(id > 0)#time(40 msec) where price > prev(1, price) having volume > 0",
     "select prev(3, flag) as f, prior(3, flag) as g from S#keepall where id > 0",
     "select prev(1, price) as p from S#length(3) order by price",
+    "select istream() as a, symbol from S(price > 3)",
+    "select symbol, case when istream() then price end as p from S#length(3) having istream() and volume > 0",
+    "select symbol, sum(price) as s, not istream() as i from S#time(25 msec) group by symbol output first every 2 events",
     "select symbol, price - prev(1, price) as d from S#groupwin(symbol)#length(3)",
     "select id, prev(2, symbol) as s, prev(0, id) as i, prev(3, id) as j, prior(2, price) as p from S(price > 3)#groupwin(id)#length(3)",
     "select prevcount(price) as n, prevtail(price) as t, prev(1, volume) as v from S#groupwin(flag)#length(4) where prev(1, id) > 0",
@@ -803,6 +806,8 @@ REFUSED = {
     "select prev(1, price) as p from S#length_batch(3)": "prev beside aggregates, with the remove stream, or over a "
     "window other than length, time, keepall, a key's",
     "select prev(volume, price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select istream() as a from S where istream()": "the look-up Arriving",
+    "select irstream istream() as a from S": "the look-up Arriving",
     "select prevtail(1, price) as p from S#length(3)": (
         "an earlier event other than a field of the one that is so many before"
     ),

@@ -18,6 +18,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.rewriting import of_arrivals
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, unfinished
 from rollup.engine.columns.rates.delayed import Delayed
@@ -50,7 +51,12 @@ class ColumnInstance(Instance):
         self, name: str, plan: Select, core: Core, reads: Mapping[str, RowType], where: Partition, order: Order
     ) -> None:
         super().__init__(name, (), (), where, order)
-        self.plan, self.core, self._streams, self._unfinished = plan, core, tuple(reads), unfinished(plan, reads)
+        self.plan, self.core, self._streams, self._unfinished = (
+            plan,
+            core,
+            tuple(reads),
+            of_arrivals(unfinished(plan, reads)),
+        )
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
