@@ -107,6 +107,25 @@ MODULES = {
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
+    "some of what follows": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; "
+    "@name('sum') select irstream sum(v) as s from W(v > 3); @name('rows') select k, v from W(n > 0) where v < 90; "
+    "@name('gone') select rstream k from W(k != 'a'); @name('groups') select irstream k, count(*) as c from W(v < 90) group by k",
+    "waits for the clock": "@name('W') create window W#length(4) as S; @name('in') insert into W select * from S; "
+    "@name('there') select k, sum(v) as s from W group by k output snapshot every 50 msec; "
+    "@name('total') select sum(v) as s, count(*) as c from W(n > 0) output snapshot every 20 msec; "
+    "@name('last') select irstream k, max(v) as m from W where v < 90 group by k having count(*) < 3 output last every 30 msec; "
+    "@name('all') select irstream k, v from W output all every 40 msec order by v; "
+    "@name('first') select k, v from S; @name('rows') select irstream k, v, count(*) as c from W(v > 3) group by k "
+    "output last every 25 msec",
+    "aggregates in a table": "create table T(k string primary key, v sum(double), c count(*)); "
+    "@name('before') select T[k].v as v, T[k].c as c from S(n >= 0); "
+    "@name('sums') into table T select sum(v) as v from S(v > 3)#length(3) group by k; "
+    "@name('counts') into table T select count(*) as c from S group by k having count(*) > 1; "
+    "@name('after') select k, T[k].v as v, T[k].c as c from S; "
+    "@name('rows') select t.k as k, t.c as c from S as s unidirectional, T as t where t.k = s.k",
+    "a total in a table": "create table T(v sum(double), c count(*)); @name('W') create window W#length(3) as S; "
+    "@name('in') insert into W select * from S(v > 3); @name('total') into table T select sum(v) as v, count(*) as c from W; "
+    "@name('reads') select T.v as v, T.c as c from S",
     "unique": "@name('W') create window W#unique(k) as (v double, k string, n int); "
     "@name('in') insert into W select k, v from S having v > 2; " + FOLLOWED,
     "counted": "@name('W') create window W#length(4) as (k string, n long, v double); "
@@ -329,7 +348,6 @@ APART = {
     "select k from R output when x > 40",
     "a variable from what is there": "create variable double x = 1; select v from S; "
     "on S(v > 3) set x = (select sum(n) from S(v > 6)#length(2))",
-    "a condition of what follows": "create window W#length(3) as S; insert into W select * from S; select sum(v) as s from W(v > 3)",
     "a join": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as x from W as a, S#length(2) as b where a.k = b.k",
     "a time among several": "select * from S; select sum(v) as s from S#time(10 msec)",

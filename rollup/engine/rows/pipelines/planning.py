@@ -11,7 +11,7 @@ from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
-from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, inserting, of_stream
+from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, follow_some, gather, inserting, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -24,7 +24,7 @@ class Planned:
     """The way of a stream's events; `filtered`: not all of them concern the statement; `stores`: what it changes.
 
     `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one;
-    `conditions`: who is told when variables are set.
+    `conditions`: who is told when variables are set; `clocked`: an event may make somebody ask for an instant.
     """
 
     take: Take
@@ -34,6 +34,7 @@ class Planned:
     streams: tuple[str, ...] = ()
     times: list[int] = field(default_factory=list[int])
     conditions: Collection[int] = ()
+    clocked: bool = False
 
 
 def alone(component: Component, stream: str) -> Planned | None:
@@ -71,7 +72,8 @@ def _select(instance: SelectInstance, component: Component) -> Planned | None:
     if found is None:
         return None
     told, tapes = found
-    return Planned(inserting(instance, change, told), _filtered(input), (tape, *tapes), (told.store,))
+    take = inserting(instance, change, told, tape)
+    return Planned(take, _filtered(input), (tape, *tapes), (told.store,), clocked=told.clocked)
 
 
 def _merge(instance: MergeInstance, component: Component) -> Planned | None:
@@ -85,7 +87,7 @@ def _merge(instance: MergeInstance, component: Component) -> Planned | None:
         return None
     told, (own, *rest) = found
     take = merging(instance, told.store, of_window(instance, told, tape))
-    return Planned(take, _filtered(plan.trigger), (own, tape, *rest), (told.store,))
+    return Planned(take, _filtered(plan.trigger), (own, tape, *rest), (told.store,), clocked=told.clocked)
 
 
 def merged_store(instance: MergeInstance, component: Component) -> Store | None:
@@ -107,28 +109,52 @@ def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | Non
     store = component.store(name, component.root)
     if not isinstance(store, NamedWindow) or not store.window.told or store.window.timed:
         return None
-    tapes, consumers = [Tape(store.statement)], list[Follow]()
+    tapes, consumers, clocked = [Tape(store.statement)], list[Follow](), False
     for consumer, number in store.consumers:
         if type(consumer) is not SelectInstance or not here(consumer, component):
             return None
         if idle(consumer, number):
             continue
-        match consumer.plan.inputs:
-            case (StoreInput(condition=None, prior=0),) if straight(consumer) and consumer.plan.target is None:
-                tapes.append(Tape(consumer.name))
-                consumers.append(follow(consumer, tapes[-1]))
-            case _:
-                return None
-    return Told(store, tapes[0], consumers), tapes
+        change = _following(consumer, tapes)
+        if change is None:
+            return None
+        consumers.append(change)
+        clocked = clocked or consumer.clocked
+    return Told(store, tapes[0], consumers, clocked), tapes
+
+
+def _following(consumer: SelectInstance, tapes: list[Tape]) -> Follow | None:
+    """What one who follows a named window does, with a tape where that says something; None where it is no such select."""
+    plan = consumer.plan
+    if len(plan.inputs) != 1 or plan.target is not None:
+        return None
+    if straight(consumer):
+        tapes.append(Tape(consumer.name))
+        change = follow(consumer, tapes[-1])
+    elif _gathers(consumer):
+        change = gather(consumer)
+    else:
+        return None
+    (input,) = plan.inputs
+    return (
+        follow_some(consumer, input.condition, change) if isinstance(input, StoreInput) and input.condition else change
+    )
 
 
 def straight(instance: SelectInstance) -> bool:
     """Whether what a change makes is known from the change and what is there to look at, and leaves with it."""
     plan, window = instance.plan, instance.inputs[0].window
-    if plan.into is not None or not looks(instance) or (plan.join is not None and seeks(instance) is None):
+    if not looks(instance) or (plan.join is not None and seeks(instance) is None):
         return False
     whole = plan.rate == Rate() and plan.finish == Finish() and instance.outputs.direct
     return whole and not instance.inputs[0].remembers and (window is None or not window.timed)
+
+
+def _gathers(instance: SelectInstance) -> bool:
+    """Whether what a change makes of one input waits until the clock brings it out."""
+    plan = instance.plan
+    waits = plan.rate.by_clock and plan.rate.mode != "first" and plan.join is None
+    return waits and looks(instance) and not instance.inputs[0].remembers
 
 
 def _filtered(input: Input) -> bool:

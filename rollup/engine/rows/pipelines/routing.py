@@ -79,7 +79,8 @@ class _Routes:
         whole = _with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
         stores = tuple(self._stores.values())
         conditions = self._component.hearing_variables if self._variables else ()
-        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times, conditions)
+        clocked = any(told.clocked for told, _ in self._windows.values())
+        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times, conditions, clocked)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:

@@ -54,7 +54,7 @@ class Pipeline:
         event that was taken last."""
         runner, take, times = self._runner, self._plan.take, self.times
         clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
-        filtered, until = self._plan.filtered, timers.quiet_until
+        filtered, clocked, until = self._plan.filtered, self._plan.clocked, timers.quiet_until
         for values, at in events:
             if at is not None:
                 if not clock.now <= at < until:
@@ -75,6 +75,8 @@ class Pipeline:
                 times.pop()
                 self.deliver()
                 runner.route(self._stream, row)
+                until = timers.quiet_until
+            if clocked:
                 until = timers.quiet_until
         return True
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rollup.engine.compiling import predicate
+from rollup.engine.expressions import Expr
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
-from rollup.engine.rows.selects.selecting import PerRow, Total
+from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
 from rollup.engine.rows.stores.named import Change, NamedWindow
 
 Take = Callable[[int, Row], bool]
@@ -26,7 +28,8 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
         return _each(instance, kind.values_of, tape)
     if isinstance(kind, Total) and kind.step is not None and emitted == "new":
         return _total(instance, kind.step, tape)
-    passing, at_once, note = _passing(instance), kind.at_once, tape.note
+    passing, at_once, note = _passing(instance), _values_at_once(kind), tape.note
+    comes, leaves, sign = emitted != "old", emitted != "new", -1 if emitted == "both" else 1
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         if passing is not None:
@@ -34,14 +37,56 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
             if not came and not left:
                 return ()
         shown, gone = at_once(came, left)
-        if emitted != "old":
-            for row in shown:
-                note((place, 1, row.values))
-        if emitted != "new":
-            sign = -1 if emitted == "both" else 1
-            for row in gone:
-                note((place, sign, row.values))
-        return [row.values for row in shown]
+        if comes:
+            for values in shown:
+                note((place, 1, values))
+        if leaves:
+            for values in gone:
+                note((place, sign, values))
+        return shown
+
+    return change
+
+
+def _values_at_once(
+    kind: Kind,
+) -> Callable[[Sequence[Rows], Sequence[Rows]], tuple[Sequence[Values], Sequence[Values]]]:
+    """The values of the rows that a change makes come and leave."""
+    if isinstance(kind, PerRow | PerGroup) and kind.values_at_once is not None:
+        return kind.values_at_once
+
+    def values(came: Sequence[Rows], left: Sequence[Rows]) -> tuple[Sequence[Values], Sequence[Values]]:
+        shown, gone = kind.at_once(came, left)
+        return [row.values for row in shown], [row.values for row in gone]
+
+    return values
+
+
+def follow_some(instance: SelectInstance, condition: Expr, change: Follow) -> Follow:
+    """The same with those rows alone that fulfil the condition of the input."""
+    test, e, leaves = predicate(condition), instance.environment, not instance.plan.comes_alone
+
+    def some(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        came = [r for r in came if test(r, (), e)]
+        left = [r for r in left if test(r, (), e)] if leaves else ()
+        return change(place, came, left) if came or left else ()
+
+    return some
+
+
+def gather(instance: SelectInstance) -> Follow:
+    """A select whose only input changes, and whose rows wait until the clock brings an output."""
+    passing, take, outputs = _passing(instance), instance.outputs.take, instance.outputs
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if passing is not None:
+            came, left = passing(came, True), passing(left, False)
+        if came or left:
+            began = outputs.due is not None
+            take(came, left)
+            if not began:
+                instance.ask_timers()
+        return ()
 
     return change
 
@@ -118,8 +163,10 @@ def of_stream(instance: SelectInstance, change: Follow) -> Take:
 class Told:
     """A named window's changes, told to those who follow it."""
 
-    def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow]) -> None:
+    def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow], clocked: bool = False) -> None:
         self.store, self.consumers, self._note, self._exchanged = store, consumers, tape.note, store.exchanged
+        self.clocked = clocked
+        """Whether one of those who follow may ask for an instant."""
 
     def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""
@@ -139,7 +186,7 @@ class Told:
                 consumer(place, came, left)
 
 
-def inserting(instance: SelectInstance, change: Follow, into: Told) -> Take:
+def inserting(instance: SelectInstance, change: Follow, into: Told, tape: Tape) -> Take:
     """A select of single events whose rows go into a named window; they are nobody else's, so they need no other number."""
     target, make = instance.plan.target, instance.runner.row
     assert target is not None
@@ -155,4 +202,13 @@ def inserting(instance: SelectInstance, change: Follow, into: Told) -> Take:
                 tell(place, delta)
         return True
 
-    return take
+    def as_it_is(place: int, row: Row) -> bool:
+        note((place, 1, row.values))
+        delta = enter(place, (row,), ())
+        if followed:
+            tell(place, delta)
+        return True
+
+    note, plan = tape.note, instance.plan
+    whole = plan.projection.whole and plan.projection.having is None and plan.where is None
+    return as_it_is if whole and same else take

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
-from rollup.engine.row import Row, Rows
-from rollup.engine.rows.selects.grouping import Aggregation, Key, Level, OfRows
+from rollup.engine.row import Rows
+from rollup.engine.rows.selects.grouping import Aggregation, Groups, Key, Level, OfRows
 from rollup.engine.rows.selects.projecting import Out, Projector
-from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, rows_of
+from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, Made, rows_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Grouping:
     def levels(self) -> list[Level]:
         """The level of each set."""
         return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
+
+
+def _touched(new: Sequence[Rows], old: Sequence[Rows], come: OfRows, leave: OfRows) -> dict[Any, Rows]:
+    """The groups that rows come into and leave, each with the row that it is shown with."""
+    came: dict[Any, Rows] = {come(r): r for r in new}
+    if len(old) > 1:
+        return _newest(came, {leave(r): r for r in old})
+    for r in old:
+        came.setdefault(leave(r), r)
+    return came
 
 
 def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
@@ -71,6 +82,10 @@ class PerGroup:
         self._level = levels.only if self._whole and not own.levels else None
         """The level, where it is the only one."""
         self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
+        self.values_at_once = None
+        """`at_once` for one to whom the values alone matter, where it needs no more than that."""
+        if self._level is not None and self._shown is not None and not stepwise:
+            self.values_at_once = partial(self._both, self._level, projector.values_of(self._level, keyed=True))
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
@@ -94,29 +109,45 @@ class PerGroup:
         return Changes(after, before, len(new), len(old), units_in, units_out, steps)
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
-        shown, level, e = self._shown, self._level, self._projector.environment
-        if shown is None or level is None or self._stepwise:
+        if self._shown is None or self._level is None or self._stepwise:
             return rows_of(self.update(new, old))
-        before = self._before(level.key, new, old) if self._leaving else []
-        after = list[Row]()
-        touched = _newest({level.enter(r): r for r in new}, {level.leave(r): r for r in old})
+        return self._both(self._level, self._shown, new, old)
+
+    def _both(
+        self, level: Groups, shown: Callable[[Key, Rows], Made | None], new: Sequence[Rows], old: Sequence[Rows]
+    ) -> tuple[list[Made], list[Made]]:
+        """What is made of each group after a change, and before it."""
+        e, before = self._projector.environment, list[Made]()
+        if self._leaving:
+            e.arriving = False
+            touched = _touched(new, old, level.key, level.key)
+            before = [made for key, r in touched.items() if (made := shown(key, r)) is not None]
+        after = list[Made]()
+        touched = _touched(new, old, level.enter, level.leave)
         e.arriving = True
         for key, r in touched.items():
-            row = shown(key, r)
-            if row is not None:
-                after.append(row)
-            if self._ever or key in level:
-                self._rows[0, key] = r
-            else:
-                self._rows.pop((0, key), None)
+            if (made := shown(key, r)) is not None:
+                after.append(made)
+        self._note(level, touched)
         return after, before
 
-    def _before(self, key_of: OfRows, new: Sequence[Rows], old: Sequence[Rows]) -> list[Row]:
-        """The rows of the groups that a change will touch, as they are before it."""
-        self._projector.environment.arriving = False
-        touched = _newest({key_of(r): r for r in new}, {key_of(r): r for r in old})
-        rows = [self._shown(key, r) for key, r in touched.items()] if self._shown is not None else ()
-        return [row for row in rows if row is not None]
+    def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        """The input has changed, and nobody asks what the groups are now."""
+        level = self._level
+        if level is None:
+            self.update(new, old)
+        else:
+            self._note(level, _touched(new, old, level.enter, level.leave))
+
+    def _note(self, level: Groups, touched: Mapping[Key, Rows]) -> None:
+        """The row that each group is shown with; one that has emptied is no longer known."""
+        rows, ever, groups = self._rows, self._ever, level.groups
+        for key, r in touched.items():
+            entry = groups.get(key)
+            if ever or (entry is not None and entry[1] > 0):
+                rows[0, key] = r
+            else:
+                rows.pop((0, key), None)
 
     def _counted(self, new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[tuple[Any, bool, Out | None]]:
         """The rows come in, then others leave."""

@@ -67,9 +67,9 @@ class Projector:
         """
         return None if self._projection.order else self._bound("row", groups, keyed)
 
-    def values_of(self) -> ValuesOf:
-        """The same without aggregates, for one to whom the values matter and not their order."""
-        return self._bound("values", None)
+    def values_of(self, groups: Groups | None = None, keyed: bool = False) -> ValuesOf:
+        """The same for one to whom the values matter and not their order."""
+        return self._bound("values", groups, keyed)
 
     def stepping(self, groups: Groups, width: int) -> Step:
         """The same for a level without keys, whose only group the rows enter and leave first; its row has no input (of `width`)."""

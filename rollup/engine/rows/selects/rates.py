@@ -103,8 +103,9 @@ class Outputs:
         self._after_events = compiled(rate.after_events) if rate.after_events is not None else None
         firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
         self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered, told)
-        total = kind if isinstance(kind, Total) and update == kind.update and not self._collector.keeps else None
-        self._take = self._collected if total is None else total.count
+        self._take = self._collected
+        if isinstance(kind, Total | PerGroup) and update == kind.update and not self._collector.keeps:
+            self._take = kind.count
         self._counts: list[Any] = [0, 0, 0, 0, environment.now]
         self._open = True
         self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0

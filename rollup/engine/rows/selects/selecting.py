@@ -7,12 +7,15 @@ row a group is the kind of `pergroup.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.selects.grouping import Aggregation, Key, OfRows
 from rollup.engine.rows.selects.projecting import Out, Projector
+
+Made = TypeVar("Made")
 
 
 class Change(NamedTuple):
@@ -109,6 +112,10 @@ class PerRow:
         """Whether there are neither aggregates nor groups."""
         self.values_of = projector.values_of() if self.plain and not leaving and self._shown is not None else None
         """The values for each row that comes, given None as its group, where they are all that there is to do."""
+        self.values_at_once = None
+        """`at_once` for one to whom the values alone matter, where it needs no more than that."""
+        if self._shown is not None and not self._remember:
+            self.values_at_once = partial(self._both, projector.values_of(level))
         self._representatives: dict[Key, Rows] = {}
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
@@ -121,16 +128,21 @@ class PerRow:
         return Changes(self._changes(new, True), before, len(new), len(old), gained, lost)
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
-        shown, e = self._shown, self._projector.environment
-        if shown is None or self._remember:
+        if self._shown is None or self._remember:
             return rows_of(self.update(new, old))
-        came, left = _keys(self._enter, new), _keys(self._leave, old)
-        before: list[Row] = []
+        return self._both(self._shown, new, old)
+
+    def _both(
+        self, shown: Callable[[Key | None, Rows], Made | None], new: Sequence[Rows], old: Sequence[Rows]
+    ) -> tuple[list[Made], list[Made]]:
+        """What is made of each row that comes and of each that leaves."""
+        e, came, left = self._projector.environment, _keys(self._enter, new), _keys(self._leave, old)
+        before: list[Made] = []
         if self._leaving and old:
             e.arriving = False
-            before = [row for k, r in zip(left, old, strict=True) if (row := shown(k, r)) is not None]
+            before = [made for k, r in zip(left, old, strict=True) if (made := shown(k, r)) is not None]
         e.arriving = True
-        return [row for k, r in zip(came, new, strict=True) if (row := shown(k, r)) is not None], before
+        return [made for k, r in zip(came, new, strict=True) if (made := shown(k, r)) is not None], before
 
     def representatives(self) -> Iterable[Key]:
         """All groups that were ever seen."""

@@ -406,7 +406,10 @@ class Table(Store):
                 values[place] = value if self._keys else listed(value)
             self._rows[key] = self._started(self.row(values))
         found = self._slots.setdefault(key, {})
-        return [found.setdefault(column, fold.start()) for column, fold in zip(columns, folds, strict=True)]
+        for column, fold in zip(columns, folds, strict=True):
+            if column not in found:
+                found[column] = fold.start()
+        return [found[column] for column in columns]
 
     def _started(self, row: Row) -> Row:
         values = list(row.values)
@@ -414,16 +417,19 @@ class Table(Store):
             values[place] = start if values[place] is None else values[place]
         return Row(row.id, tuple(values))
 
-    def put(self, key: Key, column: str, value: Any) -> None:
-        """The value of one column."""
-        row, place = self._rows[key], self.spec.type.index[column]
-        self._rows[key] = Row(row.id, (*row.values[:place], value, *row.values[place + 1 :]))
+    def put(self, key: Key, columns: Sequence[str], values: Sequence[Any]) -> None:
+        """The values of some columns."""
+        row, index = self._rows[key], self.spec.type.index
+        changed = list(row.values)
+        for column, value in zip(columns, values, strict=True):
+            changed[index[column]] = value
+        self._rows[key] = Row(row.id, tuple(changed))
 
     def reset(self, row: Row, column: str, start: Callable[[], list[Any]], value: Any) -> Row:
         """An aggregated column begins again; the row as it is then."""
         key = self._key_of(row)
         self._slots.setdefault(key, {})[column] = start()
-        self.put(key, column, value)
+        self.put(key, (column,), (value,))
         return self._rows[key]
 
     def rows(self) -> list[Row]:

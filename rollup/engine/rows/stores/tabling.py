@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.folding import Fold
@@ -22,8 +24,9 @@ class TableGroups(Groups):
         self._target, self._home = target, home
         self.enter, self.leave = self._enter, self._leave
         self._folds = [Fold((call,)) for call in target.calls]
+        self._enters, self._leaves = [fold.enter for fold in self._folds], [fold.leave for fold in self._folds]
 
-    @property
+    @cached_property
     def _table(self) -> Table:
         from rollup.engine.rows.stores.named import Table
 
@@ -32,17 +35,19 @@ class TableGroups(Groups):
         return store
 
     def _enter(self, r: Rows) -> Key:
-        key = self.key(r)
-        for fold, slots in zip(self._folds, self._slots(key), strict=True):
-            fold.enter(slots, r, self._environment)
-        self._write(key)
+        key, e = self.key(r), self._environment
+        slots = self._slots(key)
+        for enter, each in zip(self._enters, slots, strict=True):
+            enter(each, r, e)
+        self._write(key, slots)
         return key
 
     def _leave(self, r: Rows) -> Key:
-        key = self.key(r)
-        for fold, slots in zip(self._folds, self._slots(key), strict=True):
-            fold.leave(slots, r, self._environment)
-        self._write(key)
+        key, e = self.key(r), self._environment
+        slots = self._slots(key)
+        for leave, each in zip(self._leaves, slots, strict=True):
+            leave(each, r, e)
+        self._write(key, slots)
         return key
 
     def values(self, key: Key) -> tuple[Any, ...]:
@@ -67,6 +72,6 @@ class TableGroups(Groups):
     def _slots(self, key: Key) -> list[list[Any]]:
         return self._table.slots(key, self._target.columns, self._folds)
 
-    def _write(self, key: Key) -> None:
-        for column, fold, slots in zip(self._target.columns, self._folds, self._slots(key), strict=True):
-            self._table.put(key, column, fold.values(slots)[0])
+    def _write(self, key: Key, slots: Sequence[list[Any]]) -> None:
+        values = [fold.values(each)[0] for fold, each in zip(self._folds, slots, strict=True)]
+        self._table.put(key, self._target.columns, values)
