@@ -68,6 +68,16 @@ COVERED = {
     "where a.price > 1",
     "S then any R": "select a.symbol as symbol, b.price as a from pattern [every a=S(volume > 1) -> "
     "b=R(symbol != 'b') where timer:within(20 msec)] having b.price > a.price",
+    "matches of groups": "select a.symbol as k, count(*) as n, sum(b.price) as s from pattern [every a=S(price>30) -> "
+    "b=S(symbol=a.symbol, price<60) where timer:within(30 msec)] group by a.symbol",
+    "matches in time": "select b.volume as v, max(a.price) as m, count(*) as n from pattern [every a=S(volume > 0) -> "
+    "b=R(symbol=a.symbol)]#time(20 msec) group by b.volume",
+    "last matches": "select avg(a.price) as p, count(*) as n from pattern [every a=S -> S(volume = 2)]#length(3)",
+    "matches of a batch": "select a.symbol as k, sum(b.price) as s from pattern [every a=R -> b=S(symbol=a.symbol)]#length_batch(3) "
+    "group by a.symbol",
+    "matches by time": "select a.price as p, b.volume as v from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(15 msec)",
+    "matches into U": "insert into U select a.symbol as symbol, avg(b.price) as a from pattern [every a=S(price>20) -> "
+    "b=S(symbol=a.symbol, volume > 0)]#length(4) group by a.symbol",
     "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
     "where a.symbol = b.symbol",
     "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "
@@ -384,6 +394,9 @@ SEVERAL = [
     ["members"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
+    ["matches of groups", "matches in time", "last matches", "removed"],
+    ["matches of a batch", "matches by time", "pattern"],
+    ["matches into U", "of U", "U in time"],
     ["asking all", "asking for one", "asking among", "asking whether"],
     ["asking all", "asking for one", "into T", "of T"],
     ["last", "keyed", "grouped", "filter"],

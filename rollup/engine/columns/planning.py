@@ -14,6 +14,7 @@ from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.leveled import Leveled, leveled
 from rollup.engine.columns.cores.matched import matched
+from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
@@ -51,8 +52,10 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "a sub-query in a context" if context is not None else asking(plan, reads)
     if plan.join is not None or len(plan.inputs) != 1:
         return "a join in a context" if context is not None else joined(plan, reads)
-    if context is None and isinstance(plan.inputs[0], PatternInput):
-        return matched(plan, reads)
+    if context is None and isinstance(input := plan.inputs[0], PatternInput):
+        if input.window is None and not plan.levels and plan.grouping is None:
+            return matched(plan, reads)
+        return "order by of aggregates or a window over a pattern" if ordered else of_matches(plan, reads)
     if len(reads) != 1:
         return "a pattern over several streams in a context"
     (stream,) = reads.values()

@@ -188,6 +188,19 @@ PATTERNS = [
     "select a.id as i, b.id as j from pattern [every a=S(price > 50) -> b=S(volume > 1) where timer:within(30 msec)]",
     "select a.id as i, a.symbol as s from pattern [every a=S(price > 40) -> S(symbol = a.symbol || '')] where a.id > 0",
     "select * from pattern [every a=S(price > 40) -> S(id = 2)]",
+    "select sum(a.price) as s, count(*) as n from pattern [every a=S(price>50) -> b=S(symbol=a.symbol, price<40)]#length(3)",
+    "select a.symbol as k, count(*) as n, max(b.price - a.price) as m from pattern [every a=S(volume>0) -> b=S(symbol=a.symbol) "
+    "where timer:within(60 msec)]#length(2) group by a.symbol having count(*) > 1",
+    "select b.volume as v, a.flag as f, count(*) as n, avg(a.price) as m from pattern [every a=S(price > 20) -> "
+    "b=S(volume=a.volume) where timer:within(30 msec)] group by b.volume, a.flag",
+    "select a.id as i, sum(b.price) as s from pattern [every a=S -> b=S(symbol=a.symbol, volume > 1)]#time(25 msec) where b.id >= 0 group by a.id",
+    "select count(*) as n, sum(a.volume) as s from pattern [every a=S(price > 40) -> S(id = 2)]#time(40 msec)",
+    "select a.id as i, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by b.id",
+    "select a.symbol as k, min(b.price) as m from pattern [every a=S -> b=S(symbol=a.symbol)]#length_batch(3) group by a.symbol",
+    "select a.price as p, b.price as q from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(20 msec) having a.id > 0",
+    "select a.price as p, sum(b.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#length_batch(2)",
+    "select a.price as p, b.id as i from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol)]#length(3) having b.id > 0",
+    "select a.price as p, sum(b.price) as s from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol)]",
 ]
 KEYED = [
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
@@ -838,6 +851,19 @@ REFUSED = {
     "select symbol from S output after 3 sec first every 1 sec": "output first after something, at, or when",
     "select symbol from S output when count_insert > 2.5": (
         "output when something holds other than of its counts and whole numbers"
+    ),
+    "select sum(a.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#unique(a.symbol)": (
+        "a pattern with the window Unique"
+    ),
+    "select a.id as i, sum(b.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#length(3)": (
+        "one row a row over a window of a pattern"
+    ),
+    "select irstream count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)]#length(3)": "the remove stream",
+    "select count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] output every 3 events": (
+        "whole rows, look-ups or an output rate over a pattern with a window or aggregates"
+    ),
+    "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
+        "order by of aggregates or a window over a pattern"
     ),
     "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row",
     "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (

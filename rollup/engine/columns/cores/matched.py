@@ -10,7 +10,7 @@ table at the end of the batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -247,11 +247,22 @@ def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | str:
         return "a pattern with a window"
     if plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
         return "aggregates, look-ups or an output rate over a pattern"
-    parts = _parts(input.pattern)
+    pattern = pattern_of(input.pattern, reads)
+    if isinstance(pattern, str):
+        return pattern
+    width, projection = len(pattern.types[0].fields), plan.projection
+    columns = None if projection.whole else tuple(flat(each, width) for each in projection.columns)
+    test = conjunction([flat(each, width) for each in (plan.where, projection.having) if each is not None])
+    return first(map(against, (*(columns or ()), test))) or replace(pattern, columns=columns, test=test)
+
+
+def pattern_of(pattern: Pattern, reads: Mapping[str, RowType]) -> Matched | str:
+    """The core of a pattern whose matches are shown as whole rows, or the first reason against it."""
+    parts = _parts(pattern)
     if isinstance(parts, str):
         return parts
     begin, end, span = parts
-    types, tags = (reads[begin.stream], reads[end.stream]), input.pattern.tags
+    types, tags = (reads[begin.stream], reads[end.stream]), pattern.tags
     asked = _asked(end, types[1], tags)
     if isinstance(asked, str) or _asks_before((begin.test, *(value for _, value in begin.equals)), tags):
         return asked if isinstance(asked, str) else "a condition of the first event on another"
@@ -259,13 +270,10 @@ def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | str:
     if not keys and compared:
         return "a condition of the second event on the first without a key"
     beginning = Filter(begin.stream, begin.equals, None if begin.test is None else of_one_event(begin.test))
-    width, projection = len(types[0].fields), plan.projection
-    columns = None if projection.whole else tuple(_flat(each, width) for each in projection.columns)
-    test = conjunction([_flat(each, width) for each in (plan.where, projection.having) if each is not None])
     filters = zip((beginning, ending), types, strict=True)
-    reason = first(_unfiltered(*each) for each in filters) or first(map(against, (*(columns or ()), test)))
-    lasts, limit = _EVER if span is None else span, input.pattern.limit
-    return reason or Matched(beginning, ending, keys, lasts, limit, tags, types, columns, compared, test)
+    lasts = _EVER if span is None else span
+    found = Matched(beginning, ending, keys, lasts, pattern.limit, tags, types, None, compared)
+    return first(_unfiltered(*each) for each in filters) or found
 
 
 def _parts(pattern: Pattern) -> tuple[FilterNode, FilterNode, int | None] | str:
@@ -340,8 +348,8 @@ def _compared(part: Expr, tags: int) -> Compared | None:
             return None
 
 
-def _flat(expr: Expr, width: int) -> Expr:
+def flat(expr: Expr, width: int) -> Expr:
     """A column of the result over the fields of `a`, then those of `b`."""
     if isinstance(expr, Call) and expr.op.name.startswith("field ") and isinstance(row := expr.args[0], Field):
         return Field(0, row.index * width + int(expr.op.name.removeprefix("field ")), expr.type)
-    return inside(expr, lambda inner: _flat(inner, width))
+    return inside(expr, lambda inner: flat(inner, width))

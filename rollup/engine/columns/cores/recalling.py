@@ -24,12 +24,11 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queued import aggregates, queued
-from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.cores.rewriting import inside, rewritten
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Ask, Const, Expr, Field
-from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
@@ -335,26 +334,8 @@ def _reading(plan: Select, width: int, stream: RowType) -> Select:
     def read(expr: Expr) -> Expr:
         return Field(0, width + expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, read)
 
-    def several(found: Sequence[Expr]) -> tuple[Expr, ...]:
-        return tuple(map(read, found))
-
-    def called(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
-        return tuple(
-            replace(call, args=several(call.args), where=None if call.where is None else read(call.where))
-            for call in calls
-        )
-
-    projection, grouping = plan.projection, plan.grouping
-    fields = tuple(Field(0, i, kind) for i, kind in enumerate(stream.fields.values()))
-    columns = fields if projection.whole else several(projection.columns)
-    having = None if projection.having is None else read(projection.having)
-    return replace(
-        plan,
-        projection=replace(projection, columns=columns, having=having, whole=False),
-        where=None if plan.where is None else read(plan.where),
-        levels=tuple(replace(each, keys=several(each.keys), calls=called(each.calls)) for each in plan.levels),
-        grouping=None
-        if grouping is None
-        else replace(grouping, dimensions=several(grouping.dimensions), calls=called(grouping.calls)),
-        lookups=(),
-    )
+    projection = plan.projection
+    if projection.whole:
+        fields = tuple(Field(0, i, kind) for i, kind in enumerate(stream.fields.values()))
+        projection = replace(projection, columns=fields, whole=False)
+    return replace(rewritten(replace(plan, projection=projection), read), lookups=())

@@ -1,12 +1,13 @@
-"""Expressions made from others: the leaves replaced, what is around them kept."""
+"""Expressions made from others, the leaves replaced, what is around them kept; and statements with other expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
 from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field
+from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Arriving, Select
 from rollup.engine.types import BOOL
 
@@ -45,3 +46,28 @@ def of_arrivals(plan: Select) -> Select:
     having = None if projection.having is None else known(projection.having)
     columns, order = (tuple(map(known, each)) for each in (projection.columns, projection.order))
     return replace(plan, projection=replace(projection, columns=columns, order=order, having=having), lookups=())
+
+
+def rewritten(plan: Select, change: Callable[[Expr], Expr]) -> Select:
+    """A statement with each expression of its columns, conditions and aggregates changed."""
+
+    def several(found: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(map(change, found))
+
+    def called(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
+        return tuple(
+            replace(call, args=several(call.args), where=None if call.where is None else change(call.where))
+            for call in calls
+        )
+
+    projection, grouping = plan.projection, plan.grouping
+    having = None if projection.having is None else change(projection.having)
+    return replace(
+        plan,
+        projection=replace(projection, columns=several(projection.columns), having=having),
+        where=None if plan.where is None else change(plan.where),
+        levels=tuple(replace(each, keys=several(each.keys), calls=called(each.calls)) for each in plan.levels),
+        grouping=None
+        if grouping is None
+        else replace(grouping, dimensions=several(grouping.dimensions), calls=called(grouping.calls)),
+    )

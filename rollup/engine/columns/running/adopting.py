@@ -6,6 +6,7 @@ The slots of a group are the same declared slots in both executors, so sums go o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
+from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sought import Sought
@@ -80,6 +82,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return _asking(core, plan.lookups, component.root.instances[name].snapshot(), now), held
         case Matched():
             return _matched(core, component.root.instances[name].snapshot(), now), held
+        case OfMatches():
+            return _of_matches(core, component.root.instances[name].snapshot(), now), held
         case _:
             return core.start(now), held
 
@@ -139,6 +143,28 @@ def _matched(core: Matched, kept: Any, now: int) -> State:
     schema = core.start(now).tables["partial"].schema
     times = pa.array([at for _, at, _ in waiting], pa.int64())
     return State({"partial": pa.table([times, *rows.columns], schema=schema)}, {"now": now})
+
+
+def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
+    """The pattern, and the window and aggregates of its matches."""
+    (input, *others), widths = kept[INPUTS], [len(each.fields) for each in core.pattern.types]
+    alone = [[[_flattened(input[0], widths), *input[1:]], *others], *kept[1:]]
+    if isinstance(core.main, Queued):
+        main = queued_state(core.main, alone, core.type, now)
+    else:
+        main, _ = folded_state(core.main, alone, core.type, now)
+    return core.holding(_matched(core.pattern, kept, now), main, now)
+
+
+def _flattened(kept: Any, widths: Sequence[int]) -> Any:
+    """What a window keeps, each match in it with the fields of its events; those of one without a name are not kept."""
+    if isinstance(kept, Row):
+        tags = [None if tag is None else tag.values for tag in kept.values]
+        parts = [tag or (None,) * width for tag, width in zip_longest(tags, widths)]
+        return Row(kept.id, tuple(value for part in parts for value in part))
+    if isinstance(kept, list | tuple):
+        return type(kept)(_flattened(each, widths) for each in kept)
+    return kept
 
 
 def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> State:

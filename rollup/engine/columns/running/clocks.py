@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
@@ -55,7 +56,7 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
-        case Recalling(window=None):
+        case Recalling(window=None) | OfMatches():
             return _due(core.main, state.held()["main"])
         case Recalling():
             return _leaves(core.window, state.tables["content"])
@@ -87,9 +88,10 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
     match core:
         case Delayed():
             return core.let(state, *late(core.core, inner_of(core, state), phase, now, types))
-        case Recalling(window=None):
-            inner, output = late(core.main, state.held()["main"], phase, now, core.kinds)
-            return state.instead({"main": inner}), output
+        case Recalling(window=None) | OfMatches():
+            held = state.held()
+            inner, output = late(core.main, held["main"], phase, now, core.kinds)
+            return state.instead({**held, "main": inner}), output
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Rated(core=Queued(dated=True)):

@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
+from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
@@ -62,7 +63,7 @@ def _clocked(core: Core) -> bool:
     match core:
         case Delayed():
             return _clocked(core.core)
-        case Recalling():
+        case Recalling() | OfMatches():
             inner = core.main
         case Leveled():
             inner = core.levels[0]

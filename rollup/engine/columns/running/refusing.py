@@ -8,6 +8,7 @@ from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
+from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
@@ -19,7 +20,7 @@ from rollup.engine.state import State
 
 def against_refusing(core: Core | str) -> str | None:
     """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
-    if isinstance(core, Matched):
+    if isinstance(core, Matched | OfMatches):
         return "a pattern over what is inserted"
     return None if isinstance(core, str) or _time(core) is None else "a window by a time over what is inserted"
 
@@ -28,6 +29,8 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
     """Whether no event of a batch can be refused: be too many for what may be held, or lack a time that its window needs."""
     if isinstance(core, Matched):
         return core.roomy(state, batch)
+    if isinstance(core, OfMatches):
+        return core.pattern.roomy(state.held()["pattern"], batch)
     time = _time(core)
     return time is None or not evaluate(time, batch.columns, batch.rows).null_count
 

@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
 from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalled, Recalling
 from rollup.engine.columns.evaluate import evaluate
@@ -42,7 +43,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             if isinstance(core.core, Queued):
                 return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)
-        case Recalling(window=None):
+        case Recalling(window=None) | OfMatches():
             return content(core.main, core.plan, state.held()["main"], held)
         case Recalling():
             return _reading(core, state)

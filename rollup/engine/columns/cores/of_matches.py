@@ -1,0 +1,93 @@
+"""Aggregates or a window over the matches of a pattern: each match is an event of a stream, whose fields are those of its events.
+
+State: that of the pattern, and that of the core that the matches go through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.matched import Matched, flat, pattern_of
+from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.queued import Queued, may_hold
+from rollup.engine.columns.cores.rewriting import rewritten
+from rollup.engine.columns.evaluate import carried
+from rollup.engine.expressions import Field
+from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
+from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_MATCHES = "matches"
+_WINDOWS = (Length, LengthBatch, Time, TimeBatch)
+
+
+@dataclass(frozen=True)
+class OfMatches:
+    """The statement; `plan`: as one over the stream of matches, whose fields are of `type`."""
+
+    pattern: Matched
+    main: Folded
+    plan: Select
+    type: RowType
+
+    @property
+    def kinds(self) -> list[pa.DataType]:
+        """What the fields of a match are carried as."""
+        return [carried(kind) for kind in self.type.fields.values()]
+
+    def start(self, now: int) -> State:
+        """Nothing waits, nothing has matched."""
+        return self.holding(self.pattern.start(now), self.main.start(now), now)
+
+    def holding(self, pattern: State, main: State, now: int) -> State:
+        """The state of both."""
+        return State.holding({"pattern": pattern, "main": main}, {"now": now})
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """What the matches that a batch completes bring about, and what the clock does."""
+        held, now = state.held(), max(state.scalars["now"], batch.now)
+        pattern, matches = self.pattern.step(held["pattern"], batch)
+        given = Batch(matches.columns, matches.at, now, _MATCHES)
+        main, output = self.main.step(held["main"], given)
+        event = np.where(output.event >= 0, _placed(matches, output), TIMER)
+        return self.holding(pattern, main, now), replace(output, event=event)
+
+
+def _placed(matches: Output, output: Output) -> np.ndarray:
+    """The batch's event that completed the match which brought each row."""
+    return matches.event[np.maximum(output.event, 0)] if matches.rows else output.event
+
+
+def of_matches(plan: Select, reads: Mapping[str, RowType]) -> OfMatches | str:
+    """The core of a statement over a pattern with a window or aggregates, or the first reason against it."""
+    (input,) = plan.inputs
+    assert isinstance(input, PatternInput)
+    if plan.projection.whole or plan.lookups or plan.rate.limited or input.prior:
+        return "whole rows, look-ups or an output rate over a pattern with a window or aggregates"
+    if not isinstance(input.window, KeepAll | None) and not (
+        isinstance(input.window, _WINDOWS) and may_hold(input.window)
+    ):
+        return f"a pattern with the window {type(input.window).__name__}"
+    pattern = pattern_of(input.pattern, reads)
+    if isinstance(pattern, str):
+        return pattern
+    width = len(pattern.types[0].fields)
+    kinds = [kind for each in pattern.types for kind in each.fields.values()]
+    flattened = RowType(_MATCHES, {str(place): kind for place, kind in enumerate(kinds)})
+    over = rewritten(plan, lambda expr: flat(expr, width))
+    over = replace(over, inputs=(StreamInput(Filter(_MATCHES), input.window),))
+    main = over_stream(over, flattened)
+    if not isinstance(main, Folded):
+        return main if isinstance(main, str) else "no aggregates over a pattern"
+    if input.window is not None and not (main.by_group or isinstance(main, Queued)):
+        return "one row a row over a window of a pattern"
+    fields = tuple(Field(0, place, kind) for place, kind in enumerate(kinds))
+    return OfMatches(replace(pattern, columns=fields), main, over, flattened)
