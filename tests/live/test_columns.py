@@ -29,6 +29,10 @@ create schema R(volume int, price double, symbol string);
 create schema T(symbol string, p double, v int);
 create schema U(symbol string, a double);
 create context C partition by symbol from S;
+create context K partition by symbol, volume from S(price > 20);
+create context G group by price < 40 as low, group by price >= 20 as high, group by volume > 2 as much from S(volume >= 0);
+create context H coalesce by consistent_hash_crc32(symbol) from S granularity 2;
+create context P coalesce by hash_code(volume) from S(price > 1) granularity 3 preallocate;
 """
 COVERED = {
     "filter": "select symbol, price * volume as n from S(price > 40)",
@@ -99,6 +103,30 @@ COVERED = {
     "where s.symbol = t.symbol order by t.volume limit 3",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
+    "snapshots": "context C select symbol, sum(price) as s from S(price > 20) output snapshot every 10 msec",
+    "keys at last": "context K select context.key1 as k, context.id as i, sum(price) as s from S output last every 15 msec",
+    "categories at last": "context G select context.label as l, count(*) as n from S output last every 15 msec",
+    "hashes there": "context P select context.id as i, avg(price) as s from S where volume > 0 output snapshot every 12 msec",
+    "changes of each": "context C select irstream symbol, sum(price) as s from S",
+    "members in time": "context C select irstream symbol, price from S#time(25 msec)",
+    "rows of each": "context C select irstream symbol, price from S#length(2)",
+    "events of each": "context C select symbol, price, context.id as i from S(volume > 0)",
+    "each in time": "context C select irstream symbol, sum(price) as s, max(volume) as m from S#time(20 msec)",
+    "rows in time": "context C select irstream symbol, price, sum(price) as s from S#time(20 msec)",
+    "groups of each": "context C select symbol, volume, sum(price) as s from S group by volume",
+    "groups in time": "context C select volume, sum(price) as s, context.id as i from S#time(25 msec) where price > 1 group by volume",
+    "groups of length": "context C select irstream volume, avg(price) as s from S#length(3) group by volume",
+    "rows by volume": "context C select price, volume, sum(price) as s from S#groupwin(volume)#length(2) group by volume",
+    "of two keys": "context K select context.key1 as k, context.key2 as v, sum(price) as s, count(*) as n from S(price < 50)",
+    "categories": "context G select context.label as l, count(*) as n, sum(price) as s from S(price > 1)",
+    "categories in time": "context G select irstream context.label as l, sum(price) as s from S#time(20 msec)",
+    "categories of length": "context G select context.label as l, symbol, avg(price) as s from S#length(3) group by symbol",
+    "rows of categories": "context G select rstream context.label as l, symbol, price from S#length(2)",
+    "hash": "context H select context.id as i, symbol, sum(price) as s from S group by symbol",
+    "hash ahead": "context P select context.id as i, sum(price) as s, count(*) as n from S(price > 10)#length(3)",
+    "into U before": "insert into U select symbol, price as a from S(volume > 1)",
+    "of each into U": "context C insert into U select symbol, sum(price) as a from S",
+    "of categories into U": "context G insert into U select context.label as symbol, max(price) as a from S#length(2)",
     "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",
     "last of each": "context C select symbol, price, sum(price) as s, max(volume) as m, min(price) as n from S#length(2)",
     "totals of each": "context C select context.key1 as k, avg(price) as a, count(*) as n, min(price) as m "
@@ -480,6 +508,17 @@ SEVERAL = [
     ["some of time batch", "some each", "some last", "removed"],
     ["ever of each"],
     ["median of each"],
+    ["snapshots", "keys at last", "keyed"],
+    ["a", "partitions", "members", "removed"],
+    ["of U", "into U before", "of each into U", "a"],
+    ["categories at last", "hashes there", "removed"],
+    ["changes of each", "rows of each", "events of each"],
+    ["each in time", "rows in time", "removed"],
+    ["members in time", "categories"],
+    ["groups of each", "groups in time", "groups of length", "rows by volume"],
+    ["of two keys", "categories", "hash", "hash ahead"],
+    ["categories in time", "categories of length", "rows of categories", "removed"],
+    ["of each into U", "of categories into U", "of U", "categories"],
 ]
 
 row = st.fixed_dictionaries(

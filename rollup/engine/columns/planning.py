@@ -8,10 +8,10 @@ from dataclasses import replace
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import joined
-from rollup.engine.columns.cores.keyed_windows import in_context
 from rollup.engine.columns.cores.leveled import Leveled, leveled
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.of_matches import of_matches
@@ -46,7 +46,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason
-    if _hears_leaving(plan, context):
+    if _hears_leaving(plan):
         return "the remove stream"
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
@@ -93,12 +93,12 @@ def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None)
     return first(against(Field(0, 0, kind)) for kind in found)
 
 
-def _hears_leaving(plan: Select, context: Context | None) -> bool:
+def _hears_leaving(plan: Select) -> bool:
     """Whether it asks for rows that leave where columns have none of them."""
     if plan.emitted == "new":
         return False
     input = plan.inputs[0]
-    if context is not None or not isinstance(input, StreamInput):
+    if not isinstance(input, StreamInput):
         return True
     if plan.join is not None:
         return False

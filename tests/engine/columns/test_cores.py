@@ -37,7 +37,13 @@ from rollup.lang.epl.deployer import Deployer
 
 SCHEMA = "create schema S(symbol string, price double, volume int, flag boolean, id long)"
 KINDS = [pa.string(), pa.float64(), pa.int32(), pa.bool_(), pa.int64()]
-CONTEXT = "create context C partition by symbol from S"
+CONTEXT = """
+create context C partition by symbol from S;
+create context K partition by symbol, volume from S(price > 0);
+create context G group by price < 30 as low, group by price >= 20 and price < 70 as middle, group by volume > 1 as high from S;
+create context H coalesce by consistent_hash_crc32(symbol) from S granularity 2;
+create context P coalesce by hash_code(volume) from S(id > 0) granularity 3 preallocate
+"""
 
 FILTERS = [
     "select symbol, price * volume as notional from S(price > 50)",
@@ -207,8 +213,44 @@ KEYED = [
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
 ]
 EACH = [
+    "context C select symbol, sum(price) as s from S output snapshot every 10 msec",
+    "context C select symbol, sum(price) as s from S(price > 20) where volume > 0 output last every 10 msec",
+    "context K select context.key2 as v, context.id as i, count(*) as c from S output snapshot every 20 msec",
+    "context G select context.label as l, sum(price) as s, count(*) as c from S output snapshot every 10 msec",
+    "context G select context.label as l, avg(price) as s from S(volume > 0) output last every 25 msec",
+    "context P select context.id as i, avg(price) as s from S output last every 25 msec",
+    "context C select irstream symbol, price from S#length(2)",
+    "context C select irstream symbol, price from S#groupwin(volume)#length(2)",
+    "context C select irstream symbol, volume, sum(price) as s from S#unique(volume) group by volume",
     "context C select symbol, sum(price) as s from S(price > 20)",
     "context C select context.key1 as k, count(*) as c, avg(volume) as a from S having count(*) > 1",
+    "context C select irstream count(*) as c from S",
+    "context C select symbol, price from S(price > 10) where volume > 0",
+    "context C select volume, sum(price) as s from S group by volume",
+    "context C select symbol, volume, sum(price) as s, context.id as i from S group by volume having count(*) > 1",
+    "context C select irstream symbol, volume, max(price) as m from S#length(3) group by volume",
+    "context C select price, volume, sum(price) as s from S group by volume",
+    "context C select symbol, sum(price) as s, min(volume) as m from S#time(25 msec)",
+    "context C select irstream sum(price) as s, context.name as n from S#time(25 msec)",
+    "context C select symbol, volume, sum(price) as s from S#time(15 msec) where id > 1 group by volume",
+    "context C select price, sum(price) as s, avg(price) as a from S#time(15 msec)",
+    "context C select irstream symbol, price from S#time(25 msec)",
+    "context C select rstream price, sum(price) as s from S#time(25 msec)",
+    "context C select irstream avg(price) as s, max(price) as m from S#length(2)",
+    "context C select sum(price) as s from S#keepall",
+    "context K select context.key1 as k, context.key2 as v, sum(price) as s from S",
+    "context K select volume, id, context.id as i, avg(price) as s from S(price > 20) group by id",
+    "context K select symbol, count(*) as n, sum(price) as s from S#time(30 msec)",
+    "context G select context.label as l, count(*) as n, sum(price) as s from S",
+    "context G select context.label as l, context.id as i, symbol, sum(price) as s from S(id > 0) group by symbol",
+    "context G select irstream context.label as l, avg(price) as s from S#length(2)",
+    "context G select irstream context.label as l, sum(price) as s from S#time(30 msec)",
+    "context G select context.label as l, symbol, price from S where volume > 0",
+    "context G select * from S",
+    "context H select context.id as i, symbol, sum(price) as s from S group by symbol",
+    "context H select context.id as i, context.name as n, count(*) as c, max(price) as m from S#length(4)",
+    "context P select context.id as i, sum(price) as s from S(price > 0)",
+    "context P select irstream context.id as i, symbol, avg(price) as s from S#time(20 msec) group by symbol",
     "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
     "context C select symbol, price, sum(price) as s, min(volume) as m from S#length(2)",
     "context C select context.key1 as k, stddev(price) as d, max(price) as m from S(volume > 0)#length(3)",
@@ -604,7 +646,7 @@ def lowered(text: str) -> tuple[Any, Any, RowType]:
 
     component.deploy = kept  # type: ignore[method-assign]
     deployer.deploy(text, "statement")
-    context = component.contexts["C"].context if text.startswith("context") else None
+    context = component.contexts[text.split()[1]].context if text.startswith("context") else None
     return seen[0], context, deployer.catalog.types["S"]
 
 
@@ -772,7 +814,6 @@ REFUSED = {
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
-    "context C select irstream count(*) as c from S": "the remove stream",
     "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
     "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s": (
         "aggregates of batches that an output works out"
@@ -879,11 +920,15 @@ REFUSED = {
         "output first by groups with the remove stream"
     ),
     "context C select count(*) as c from S output all every 1 sec": (
-        "a rate other than output last every so often, in a context"
+        "a rate other than output last or snapshot every so often, in a context"
     ),
-    "context C select count(*) as c from S(price > 2) output last every 1 sec": (
-        "a filter, having, or a row a row, with an output rate in a context"
+    "context C select count(*) as c from S having count(*) > 1 output last every 1 sec": (
+        "having, groups, a row a row, or the remove stream, with an output rate in a context"
     ),
+    "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
+    "context C select sum(price) as s from S#length_batch(3)": "the window LengthBatch in a context",
+    "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
+    "context C select symbol, prior(1, price) as s from S": "a look-up in a context",
     "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
         "aggregates of a sub-query that asks for the row outside, or over another window"
     ),
@@ -902,9 +947,6 @@ REFUSED = {
     "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",
     "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
-    "context C select symbol, price from S": "no aggregates, or a grouping, in a context",
-    "context C select volume, sum(price) as s from S group by volume": "no aggregates, or a grouping, in a context",
-    "context C select sum(price) as s from S#time(3 msec)": "an input that is not a plain stream, in a context",
     "select a.price from S#length(2) as a, S#sort(3, price) as b where a.id = b.id": "a join over the window Sorted",
     "select a.price from S#unique(price) as a, S#length(3) as b where a.id = b.id": "a window by a double",
     "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (

@@ -86,7 +86,8 @@ class Output:
 
     Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
     is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
-    instants and events of all deliveries, be they of no rows; None: rows make them.
+    instants and events of all deliveries, be they of no rows; None: rows make them. `part`: the partition of each row; the
+    rows of several are as many deliveries; `begins`: the events with which partitions began.
     """
 
     at: Ints
@@ -95,6 +96,8 @@ class Output:
     statement: Ints | None = None
     sign: np.ndarray | None = None
     ticks: tuple[Ints, Ints] | None = None
+    part: Ints | None = None
+    begins: Ints | None = None
 
     @property
     def rows(self) -> int:
@@ -118,7 +121,8 @@ class Output:
     def _taken(self, which: np.ndarray | slice, columns: tuple[pa.Array, ...]) -> Output:
         statement = None if self.statement is None else self.statement[which]
         sign = None if self.sign is None else self.sign[which]
-        return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks)
+        part = None if self.part is None else self.part[which]
+        return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks, part, self.begins)
 
     def emitted(self, what: Emitted) -> Output:
         """What listeners get of it: of what leaves alone, the rows as if they came."""
@@ -127,7 +131,7 @@ class Output:
         return replace(self.at_places(np.flatnonzero(self.sign < 0)), sign=None)
 
     def deliveries(self, apart: bool = False) -> Iterator[tuple[int, int, Values, Values]]:
-        """Instant, event, what comes and what leaves of each delivery; `apart`: each row is one, as those of partitions.
+        """Instant, event, what comes and what leaves of each delivery; `apart`: each row is one.
 
         >>> output = Output(np.array([5, 5]), np.array([0, 0]), (pa.array(["a", "b"]),), sign=np.array([1, -1]))
         >>> list(output.deliveries()), len(list(output.deliveries(apart=True)))
@@ -140,15 +144,16 @@ class Output:
             return
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()
-        place, new, old = (-1, -2), Values(), Values()
-        for at, event, sign, row in zip(self.at.tolist(), self.event.tolist(), signs, rows, strict=True):
-            if (new or old) and (apart or (at, event) != place):
-                yield *place, new, old
+        parts = itertools.repeat(0, self.rows) if self.part is None else self.part.tolist()
+        place, new, old = (-1, -2, 0), Values(), Values()
+        for *found, sign, row in zip(self.at.tolist(), self.event.tolist(), parts, signs, rows, strict=True):
+            if (new or old) and (apart or tuple(found) != place):
+                yield place[0], place[1], new, old
                 new, old = Values(), Values()
-            place = (at, event)
+            place = (found[0], found[1], found[2])
             (new if sign > 0 else old).append(row)
         if new or old:
-            yield *place, new, old
+            yield place[0], place[1], new, old
 
 
 class Core(Protocol):

@@ -34,7 +34,7 @@ from rollup.engine.columns.cores.folding_loop import (
 from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.rewriting import inside
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
@@ -71,6 +71,7 @@ def core(codes, most):
 class Folded:
     """Aggregates over a window; without `keys` one group. `by_group`: a row for each group that a change touches, else for
     each arrival. The projection sees, behind the fields of the event where there is one: the keys (`by_group`), the calls.
+    `kept`: the groups are partitions, so their one key is their number, and they are not forgotten when they empty.
     """
 
     filter: Filter
@@ -82,6 +83,7 @@ class Folded:
     projection: Projection
     width: int
     emitted: Emitted = "new"
+    kept: bool = False
     _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     @cached_property
@@ -101,7 +103,12 @@ class Folded:
         return found
 
     def _new_text(self, paced: int) -> str:
-        return text(self.lines, Shape(self._window[0], bool(self.keys), self.by_group, self.emitted != "new", paced))
+        return text(self.lines, Shape(self._window[0], self.forgets, self.by_group, self.emitted != "new", paced))
+
+    @property
+    def forgets(self) -> bool:
+        """Whether groups that have emptied begin anew."""
+        return bool(self.keys) and not self.kept
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -221,6 +228,9 @@ class Folded:
     def numbered(self, known: pa.Array, columns: Columns, rows: int) -> tuple[Ints, pa.Array]:
         """The number of each row's group, and the keys that are known then."""
         match self.keys:
+            case (Field(index=index),) if self.kept:
+                codes = plain(columns[index]).to_numpy(zero_copy_only=False)
+                return codes, pa.array(np.arange(max(len(known), int(codes.max(initial=-1)) + 1)))
             case ():
                 return np.zeros(rows, np.int64), pa.array([0], pa.int64())
             case (Field(index=index),):
@@ -293,7 +303,7 @@ class Folded:
         one, the new number of each group. Those that are `used` stay.
         """
         groups = state.tables["groups"]
-        if not self.keys or groups.num_rows <= _EMPTIED:
+        if not self.forgets or groups.num_rows <= _EMPTIED:
             return state, None
         live = groups.column("rows").to_numpy() > 0
         live[state.tables["content"].column("group").to_numpy()] = True  # also of rows that wait for their batch

@@ -81,7 +81,8 @@ class Queued(Folded):
 
     def text_of(self, listed: bool) -> str:
         """The text of the loop; `listed`: as in `Changes`."""
-        return _text(self.lines, (self.by_group, bool(self.keys), self.emitted != "new"), listed, self.behind)
+        shape = self.by_group, bool(self.keys), self.emitted != "new"
+        return _text(self.lines, shape, (listed, self.behind, self.forgets))
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -219,11 +220,11 @@ class Queued(Folded):
         return results if isinstance(order, slice) else [each.take(pa.array(order)) for each in results]
 
 
-def _text(lines: Lines, shape: tuple[bool, bool, bool], listed: bool, behind: bool) -> str:
+def _text(lines: Lines, shape: tuple[bool, bool, bool], more: tuple[bool, bool, bool]) -> str:
     """The text of a loop. Rows: of each group that is touched; of a total; or of each row that comes and, for `both`, leaves.
-    `listed`: as in `Changes`; `behind`: rows of the group `unseen` make none.
+    `listed`: as in `Changes`; `behind`: rows of the group `unseen` make none; `forgets`: as in `Folded`.
     """
-    by_group, keyed, both = shape
+    (by_group, keyed, both), (listed, behind, forgets) = shape, more
     row_of = "entering[j] if j < end else leaving[head + j - end]" if listed else "j if j < end else head + j - end"
     skip = ["if k == unseen:", "    continue"] if behind else []
 
@@ -251,7 +252,7 @@ def _text(lines: Lines, shape: tuple[bool, bool, bool], listed: bool, behind: bo
         enter=block(each(True, ["rows[k] += 1", *lines.change("enter", "i")]), 2),
         leave=block(each(False, ["rows[k] -= 1", *lines.change("leave", "i")]), 2),
         after=block(after, 2),
-        forget=block(forget if keyed and lines.forget() else [], 2),
+        forget=block(forget if forgets and lines.forget() else [], 2),
         functions=lines.functions,
         **lines.names,
     )

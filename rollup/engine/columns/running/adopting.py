@@ -16,11 +16,11 @@ from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
-from rollup.engine.columns.cores.keyed_windows import KeyedWindows
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sought import Sought
@@ -29,7 +29,6 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
-    KEPT,
     MATCHERS,
     RUNNING,
     folded_state,
@@ -37,6 +36,7 @@ from rollup.engine.columns.running.adopting_folds import (
     queued_state,
     table_of,
 )
+from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
@@ -47,8 +47,6 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_PENDING = -3
-
 
 def adopted(core: Core, component: Component, name: str, stream: RowType) -> tuple[State, pa.Table]:
     """The state of a core that goes on where a statement of the row executor stands; and the rows that its window holds."""
@@ -58,12 +56,10 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Delayed():
             inner, held = adopted(core.core, component, name, stream)
             return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
-        case KeyedTotals():
-            return _keyed(core, component, name, now), held
-        case KeyedWindows():
-            return _windows(core, component, name, stream, now), held
-        case KeyedRows():
-            return _partitions(core, component, name, now), held
+        case PartitionTotals():
+            return totals_state(core, component, name), held
+        case Partitioned():
+            return partitioned_state(core, component, name), held
         case Rated() | Firsts():
             return rated_state(core, component.root.instances[name], stream)
         case Recalling():
@@ -165,62 +161,3 @@ def _flattened(kept: Any, widths: Sequence[int]) -> Any:
     if isinstance(kept, list | tuple):
         return type(kept)(_flattened(each, widths) for each in kept)
     return kept
-
-
-def _keyed(core: KeyedTotals, component: Component, name: str, now: int) -> State:
-    context = component.statements[name].context
-    assert context is not None
-    begun: list[tuple[int, Any, list[Any], int]] = []
-    fold = core.lines.fold
-    for number, partition in component.contexts[context].partitions.items():
-        levels, outputs = partition.instances[name].snapshot()[KEPT]
-        due = outputs[-1]
-        if due is not None:
-            slots: list[Any] = levels[0][0][1] if levels[0] else fold.start()
-            for new, _ in outputs[_PENDING]:  # rows that wait for the output before they count
-                for r in new:
-                    fold.enter(slots, r, None)
-            begun.append((number, partition.properties["key1"], slots, due))
-    begun.sort(key=lambda each: each[0])
-    partitions = _begun(core, [(key, slots) for _, key, slots, _ in begun], now)
-    dues = np.array([due for _, _, _, due in begun], np.int64)
-    order = np.argsort(dues, kind="stable")
-    clocks = pa.table({"due": dues[order], "partition": order.astype(np.int64)})
-    return State({"partitions": partitions, "clocks": clocks}, {"now": now})
-
-
-def _partitions(core: KeyedRows, component: Component, name: str, now: int) -> State:
-    """Key and slots of each partition, as they began."""
-    context, fold = component.statements[name].context, core.lines.fold
-    assert context is not None
-    begun = list[tuple[Any, list[Any]]]()
-    for _, partition in sorted(component.contexts[context].partitions.items()):
-        kept = partition.instances[name].snapshot()[KEPT][0]
-        groups = (kept if core.total else kept[0])[0]
-        begun.append((partition.properties["key1"], groups[0][1] if groups else fold.start()))
-    return State({"partitions": _begun(core, begun, now)}, {"now": now})
-
-
-def _windows(core: KeyedWindows, component: Component, name: str, stream: RowType, now: int) -> State:
-    """The same, with the rows of their windows."""
-    context = component.statements[name].context
-    assert context is not None
-    found = list[tuple[int, Row]]()
-    for number, (_, partition) in enumerate(sorted(component.contexts[context].partitions.items())):
-        window: Sequence[Row] = partition.instances[name].snapshot()[INPUTS][0][0] or ()
-        found += [(number, row) for row in window]
-    found.sort(key=lambda each: each[1].id)
-    rows = table_of([row for _, row in found], stream)
-    groups = pa.array([number for number, _ in found], pa.int64())
-    content = pa.table([groups, *rows.columns], schema=core.schema)
-    return State({**_partitions(core, component, name, now).tables, "content": content}, {"now": now})
-
-
-def _begun(core: KeyedTotals | KeyedRows, begun: Sequence[tuple[Any, Sequence[Any]]], now: int) -> pa.Table:
-    """The table of some partitions, from the key of each and the slots that the row executor has of it."""
-    schema = core.start(now).tables["partitions"].schema
-    key, *slots = schema
-    columns = [pa.array([each for each, _ in begun], key.type)]
-    for values, field in zip(core.lines.slots_in([slots for _, slots in begun]), slots, strict=True):
-        columns.append(pa.array(values, field.type))
-    return pa.table(columns, schema=schema)

@@ -111,7 +111,7 @@ def groups_of(core: Folded, kind: Any, wanted: Sequence[Any] = ()) -> list[tuple
         found = kind[0]
     else:  # one row a row: levels, representatives
         found = kind[0][0]
-    there = [each for each in found if each[2] > 0 or not core.keys]  # a group that has emptied is about to go
+    there = [each for each in found if each[2] > 0 or not core.forgets]  # a group that has emptied is about to go
     known = {**{key: (key, core.lines.fold.start(), 0) for key in wanted}, **{each[0]: each for each in there}}
     return [(_key(core, key), slots, count) for key, slots, count in (known.values() if core.keys else there)]
 

@@ -207,20 +207,20 @@ class Columns:
             instance = instances[name]
             output = instance.take(self._part(given, name))
             order = self._component.statements[name].order
-            yield Heap((name,), output, instance.apart, (order,), given.path, phase(instance.core))
+            yield Heap((name,), output, (order,), given.path, phase(instance.core), instance.context)
             instance.ask_timers()
         if not given.batch.rows:
             return
         for core, names, orders in readers.stateless if given.stopped is None else self._singly(readers.stateless):
             output = core.step(core.start(given.began), self._part(given, names[0]))[1]
-            yield Heap(names, output, False, orders, given.path)
+            yield Heap(names, output, orders, given.path)
 
     def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]]) -> None:
         """What a statement inserts goes on."""
         target = self._placing.target(heap.names[0])
         kinds = None if target is None else self._type_of(target.name)
         if target is not None and kinds is not None:
-            found = Inserted.of(heap.output, target, kinds, heap.orders[0], heap.path)
+            found = Inserted.of(heap.output, target, kinds, heap.row_orders, heap.path)
             inserted.setdefault(target.name, []).append(found)
 
     def _inserted(self, stream: str, found: Inserted | None, began: int, now: int) -> Given:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.of_matches import OfMatches
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
@@ -32,7 +33,7 @@ def phase(core: Core) -> Phase:
     """When, at one instant, what the clock brings of a core comes."""
     return (
         Phase.OUTPUT
-        if isinstance(core, KeyedTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
+        if isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
         else Phase.WINDOW
     )
 
@@ -66,9 +67,11 @@ def _due(core: Core, state: State) -> int | None:
             return _due(core.levels[0], core.states(state)[0])
         case Folded():
             return _leaves(core.window, state.tables["content"])
+        case Partitioned():
+            return _due(core.inner, state.held()["core"])
         case Joined():
             return core.join.due(state)
-        case KeyedTotals():
+        case PartitionTotals():
             dues = state.tables["clocks"].column("due")
             return dues[0].as_py() if len(dues) else None
         case _:
@@ -112,8 +115,10 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)
-        case KeyedTotals():
+        case PartitionTotals():
             return _shown(core, state, now, nothing)
+        case Partitioned(inner=Folded(window=Time(span))):
+            return _of_partitions(core, state, now - span, nothing)
         case _:
             return core.step(state, nothing)
 
@@ -138,7 +143,18 @@ def _together(state: State, limit: int) -> State:
     return State({**state.tables, "content": content}, state.scalars)
 
 
-def _shown(core: KeyedTotals, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
+def _of_partitions(core: Partitioned, state: State, limit: int, nothing: Batch) -> tuple[State, Output]:
+    """What has left the windows of partitions: that which was due first comes first."""
+    held = state.held()["core"]
+    parts = core.parts_held(held)
+    dues = np.zeros(int(parts.max(initial=-1)) + 1, np.int64)
+    dues[parts[::-1]] = held.tables["content"].column("time").to_numpy()[::-1]  # of repeated places the last one stands
+    after, output = core.step(_inside(state, limit), nothing)
+    assert output.part is not None
+    return after, output.at_places(np.lexsort((output.part, dues[output.part])))
+
+
+def _shown(core: PartitionTotals, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
     """Each partition that is due is shown once; its clock goes on in whole spans from when it was due."""
     clocks = state.tables["clocks"]
     dues = clocks.column("due").to_numpy()

@@ -12,10 +12,11 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keyed import KeyedTotals
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
@@ -67,12 +68,14 @@ def _clocked(core: Core) -> bool:
             inner = core.main
         case Leveled():
             inner = core.levels[0]
+        case Partitioned():
+            inner = core.inner
         case Rated() | Firsts():
             inner = core.core
         case _:
             inner = core
     if not isinstance(inner, Folded):
-        return isinstance(core, KeyedTotals)
+        return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
     timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
     return (timed and (inner.by_group or leaving)) or isinstance(inner.window, BY_CLOCK)
@@ -87,8 +90,8 @@ class Inserted:
     path: Path
 
     @classmethod
-    def of(cls, output: Output, target: Target, into: RowType, order: int, path: Path) -> Inserted:
-        """What a statement gave for rows with that path."""
+    def of(cls, output: Output, target: Target, into: RowType, orders: Ints, path: Path) -> Inserted:
+        """What a statement gave for rows with that path; `orders`: where each is among those that an event makes."""
         kinds = [carried(kind) for kind in into.fields.values()]
         columns = [
             pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
@@ -96,7 +99,7 @@ class Inserted:
         ]
         sent = (output.event, np.zeros(output.rows, np.int64))
         event, inserts, *way = (each[output.event] for each in path) if path else sent
-        own = (event, inserts + 1, *way, np.full(output.rows, order), np.arange(output.rows))
+        own = (event, inserts + 1, *way, orders, np.arange(output.rows))
         return cls(tuple(columns), output.at, own)
 
     def padded(self, length: int) -> list[Ints]:

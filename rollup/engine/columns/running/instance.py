@@ -16,7 +16,8 @@ from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import of_arrivals
 from rollup.engine.columns.evaluate import carried, field, plain
@@ -44,6 +45,20 @@ _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
 
+class Opening:
+    """Hears of events in the place of a context: with those that begin partitions its statements are told before others."""
+
+    def __init__(self, instance: ColumnInstance, core: Partitioned) -> None:
+        self._instance, self._core = instance, core
+        self.order: Order = (instance.context, *instance.order[:1])
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event."""
+        instance = self._instance
+        if instance.alive and self._core.opens(instance.state, instance.batch(0, row)):
+            instance.opened(row)
+
+
 class ColumnInstance(Instance):
     """A statement at work; `reads`: the streams that it reads, with their types."""
 
@@ -57,6 +72,7 @@ class ColumnInstance(Instance):
             tuple(reads),
             of_arrivals(unfinished(plan, reads)),
         )
+        division = core.division if isinstance(core, Partitioned) else None
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
@@ -64,8 +80,9 @@ class ColumnInstance(Instance):
         inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
         self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
-        self.apart = isinstance(core, KeyedTotals)
-        """Whether each row is a delivery of its own: one of a partition."""
+        self.context = 0 if division is None else self.component.contexts[division.context].order
+        """The place of the context among all."""
+        self._told: Row | None = None
         self.state = core.start(self.runner.now)
         self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
         """The rows of the window, where they are shown row by row."""
@@ -94,22 +111,33 @@ class ColumnInstance(Instance):
         """Hear of single events."""
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
+        if isinstance(self.core, Partitioned) and not self.core.division.all_at_once:
+            self._listening.add(self._streams[0], Entry(Opening(self, self.core), 0))
 
     @cached_property
     def _entries(self) -> list[tuple[str, Entry]]:
         match self.plan.inputs:
-            case (StreamInput(filter=filter),) if not isinstance(self.core, KeyedRows | Asking):
+            case (StreamInput(filter=filter),) if not isinstance(self.core, PartitionTotals | Partitioned | Asking):
                 return [(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))]
             case _:  # events that do not pass the statement's filter begin partitions, or concern sub-queries
                 return [(stream, Entry(self, place)) for place, stream in enumerate(self._streams)]
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """One event of the stream that the one input stands for."""
-        if self.alive:
+        if self.alive and row is not self._told:
             (place,) = inputs
-            columns = [field([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
-            self._tell(self.take(Batch.of(columns, [self.runner.now], stream=self._streams[place])))
+            self._tell(self.take(self.batch(place, row)))
             self.ask_timers()
+
+    def opened(self, row: Row) -> None:
+        """An event with which a partition begins, before it comes to all others."""
+        self.receive((0,), row)
+        self._told = row
+
+    def batch(self, place: int, row: Row) -> Batch:
+        """An event of one of the streams as a batch."""
+        columns = [field([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
+        return Batch.of(columns, [self.runner.now], stream=self._streams[place])
 
     def fire(self, phase: Phase, now: int) -> None:
         """What is due; a jump of the clock may have made it late."""
@@ -131,7 +159,7 @@ class ColumnInstance(Instance):
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
-        for at, _, new, old in output.deliveries(self.apart):
+        for at, _, new, old in output.deliveries():
             self._insert(new)
             delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old], not (new or old))
             self.runner.deliveries.append(Delivery(self.name, at, delta))

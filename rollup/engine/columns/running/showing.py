@@ -12,13 +12,14 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.keyed import KeyedRows, KeyedTotals
-from rollup.engine.columns.cores.keyed_windows import KeyedWindows
+from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.of_matches import OfMatches
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalled, Recalling
-from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -47,14 +48,10 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return content(core.main, core.plan, state.held()["main"], held)
         case Recalling():
             return _reading(core, state)
-        case KeyedTotals():
-            return _partitions(core, state, 0)
-        case KeyedWindows() if not core.total:
-            return _members(core, state)
-        case KeyedWindows():
-            return _partitions(core, state, core.width, core.inside(state))
-        case KeyedRows(total=True):
-            return _partitions(core, state, core.width)
+        case PartitionTotals():
+            return _totals(core, state)
+        case Partitioned():
+            return _of_partitions(core, plan, state)
         case Joined():
             return core.content(state)
         case Leveled():
@@ -105,24 +102,19 @@ def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
     return values[-1 - each.offset] if each.offset < len(values) else None
 
 
-def _members(core: KeyedWindows, state: State) -> list[tuple[Any, ...]]:
-    """A row for each of the windows' rows, partition by partition."""
-    held = state.tables["content"].sort_by("group")
-    groups = list(_groups(core.lines, state.tables["partitions"], 1, core.inside(state)))
-    values = [
-        ((Row(0, (*row, groups[number][0], *groups[number][1])),), ())
-        for number, *row in zip(*(column.to_pylist() for column in held.columns), strict=True)
-    ]
-    return _shown(core.columns, core.having, values)
+def _totals(core: PartitionTotals, state: State) -> list[tuple[Any, ...]]:
+    """A row a partition."""
+    partitions = state.tables["partitions"]
+    values = [values for _, values in _groups(core.lines, partitions, 1, None)]
+    numbers, known = np.arange(partitions.num_rows), whole(partitions.column("key"))
+    rows = _with(values, core.division.of_partitions(core.properties, numbers, known))
+    return _shown(core.columns, None, rows)
 
 
-def _partitions(
-    core: KeyedTotals | KeyedRows, state: State, width: int, held: pa.Table | None = None
-) -> list[tuple[Any, ...]]:
-    """A row a partition, behind the `width` fields of an event, which are not known any more; `held`: what is in windows."""
-    groups = _groups(core.lines, state.tables["partitions"], 1, held)
-    values = [((Row(0, (*(None,) * width, key, *slots)),), ()) for key, slots in groups]
-    return _shown(core.columns, core.having, values)
+def _with(values: Sequence[tuple[Any, ...]], properties: Sequence[pa.Array]) -> list[Any]:
+    """Rows with the properties of their partitions behind them."""
+    own = zip(*(plain(each).to_pylist() for each in properties), strict=True) if properties else [()] * len(values)
+    return [((Row(0, (*row, *further)),), ()) for row, further in zip(values, own, strict=True)]
 
 
 def _by_group(core: Folded, plan: Select, state: State, now: State) -> list[tuple[Any, ...]]:
@@ -169,6 +161,30 @@ def _outside(core: Queued, now: State) -> State:
     held, groups = core.waiting(now), now.tables["groups"]
     counts = np.bincount(held.column("group").to_numpy(), minlength=groups.num_rows)
     return State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
+
+
+def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    """The rows of each partition, one of a total."""
+    inner, known, now = core.inner, core.known(state), state.held()["core"]
+    if not isinstance(inner, Folded):
+        return []
+    counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
+    groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
+    nothing, rows = _nothing(inner.lines), list[tuple[int, tuple[Any, ...]]]()
+    if core.total:
+        values = [values for _, values in groups] + [nothing] * (len(known) - len(groups))
+        rows = [(number, (number, *each)) for number, each in enumerate(values)]
+    elif core.by_group and not plan.unbounded:
+        found = ((_key(groups[place][0]), groups[place][1]) for place in _there(inner, seen))
+        rows = [(key[0], (*key, *values)) for key, values in found]
+    elif isinstance(inner, Queued):
+        group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
+        held = zip(group, zip(*fields, strict=True), strict=True)
+        rows = [(row[-1], (*row, *(groups[place][1] if inner.calls else ()))) for place, row in held]
+    rows.sort(key=lambda each: each[0])
+    numbers = np.array([number for number, _ in rows], np.int64)
+    values = _with([row for _, row in rows], core.division.of_partitions(core.properties, numbers, known))
+    return _shown(core.projection.columns, core.projection.having, values)
 
 
 def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:

@@ -21,27 +21,30 @@ Place = tuple[int, ...]
 """Before the event 2n or at it 2n + 1; the instant; before an event the phase of the timer; the statement's place among all.
 What an event has caused by inserts comes behind it: its path, then the statement's place."""
 
+_ORDERS = 32
+"""So many bits hold a statement's place among all."""
+
 
 @dataclass(frozen=True)
 class Heap:
     """What some statements brought for a batch; `output.statement` is the place of a row's statement in `names`.
 
-    `apart`: each row is a delivery. `orders`: the statements' places among all. `path`: that of the events it is about.
-    `phase`: when, at one instant, what the clock brings comes.
+    `orders`: the statements' places among all. `path`: that of the events it is about.
+    `phase`: when, at one instant, what the clock brings comes. `context`: the place of the context among all.
     """
 
     names: tuple[str, ...]
     output: Output
-    apart: bool
     orders: tuple[int, ...]
     path: Path
     phase: Phase = Phase.WINDOW
+    context: int = 0
 
     def deliveries(self, times: Ints) -> Iterator[tuple[Place, Any]]:
         """Each delivery as statement, instant, what comes and what leaves, with its place."""
         of = self.output.statement
         if of is None:
-            for at, event, new, old in self.output.deliveries(self.apart):
+            for at, event, new, old in self.output.deliveries():
                 yield self._place(times, at, event, self.orders[0]), (self.names[0], at, new, old)
         else:
             for (at, event, new, old), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
@@ -52,9 +55,23 @@ class Heap:
         if event == TIMER:
             return *timer_place(times, at, self.phase), order
         if not self.path:
-            return 2 * event + 1, at, order
+            return (2 * event + 1, at, self.context, order) if event in self._begins else (2 * event + 1, at, order)
         sent, *way = (int(each[event]) for each in self.path)
         return 2 * sent + 1, at, sys.maxsize, *way, order
+
+    @cached_property
+    def _begins(self) -> frozenset[int]:
+        """The events with which partitions begin: those who are in one are told of it by the context, before all others."""
+        return frozenset(() if self.output.begins is None else self.output.begins.tolist())
+
+    @property
+    def row_orders(self) -> Ints:
+        """Where each row of the one statement is among those that an event makes."""
+        order, output = self.orders[0], self.output
+        found = np.full(output.rows, order << _ORDERS)
+        if output.begins is not None:
+            found[np.isin(output.event, output.begins)] = (self.context << _ORDERS) + order
+        return found
 
     @cached_property
     def concerned(self) -> tuple[str, ...]:

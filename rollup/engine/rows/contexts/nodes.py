@@ -318,12 +318,15 @@ class Node:
 
             return keyed
         if isinstance(level, Hashed):
-            hashes = {filter.stream: compiled(value) for filter, value in level.streams}
+            hashes = {filter.stream: (filter, compiled(value)) for filter, value in level.streams}
             n = level.granularity
 
             def hashed(stream: str) -> Narrowing:
-                value = hashes.get(stream)
-                return ALL if value is None else ({}, lambda row: value((row,), (), e) % n == key)
+                if stream not in hashes:
+                    return ALL
+                filter, value = hashes[stream]
+                own = entry_of(filter, self, 0, e, lambda _: ALL)
+                return own.equals, both_tests(own.test, lambda row: value((row,), (), e) % n == key)
 
             return hashed
         if isinstance(level, Categories):

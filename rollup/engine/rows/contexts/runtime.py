@@ -83,6 +83,12 @@ class ContextRuntime:
             instance.stop()
         self.partitions.pop(partition.number, None)
 
+    @property
+    def keys(self) -> dict[int, Any]:
+        """What tells each partition from the others, by its number, where the context has one level."""
+        children = () if self._root is None else self._root.children.values()
+        return {child.number: child.key for child in children if child.partition is not None}
+
     def _instance(self, partition: Partition, name: str) -> Instance:
         build, order = self.statements[name]
         partition.instances[name] = build(partition, (order, partition.number))

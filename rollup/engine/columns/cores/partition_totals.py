@@ -1,0 +1,169 @@
+"""Totals of partitions, which each shows every so often by a clock of its own, which begins with its first event.
+
+At one instant partitions are shown in the order in which they began. Since all clocks have the same span, those that were
+shown last are due last: what is due is a queue, not a heap, in which only clocks that begin at one instant must be ordered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.covering import against, filtered, first
+from rollup.engine.columns.cores.declared import Lines, uncountable
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.partitions import Division, division
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import block, loop
+from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
+from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_TEMPLATE = """
+def core(now, span, times, codes, {given}runs, due, queue, clocks, {slots}at, group, {results}):
+    n, head, total, places = 0, 0, len(codes), len(queue)
+    for i in range(total + 1):
+        t = times[i] if i < total else now
+        while clocks > 0 and due[head] <= t:
+            k = queue[head]
+            at[n], group[n] = due[head], k
+{value}
+            n += 1
+            tail = (head + clocks) % places
+            due[tail], queue[tail] = due[head] + span, k
+            head = (head + 1) % places
+        if i == total:
+            break
+        k = codes[i]
+        if not runs[k]:
+            place, before = (head + clocks) % places, (head + clocks - 1) % places
+            while place != head and due[before] == t + span and queue[before] > k:
+                due[place], queue[place] = due[before], queue[before]
+                place, before = before, (before - 1) % places
+            due[place], queue[place], runs[k] = t + span, k, True
+            clocks += 1
+{enter}
+    return n, head, clocks
+"""
+
+
+@dataclass(frozen=True)
+class PartitionTotals:
+    """The projection sees the calls, then the `properties` of the partition."""
+
+    division: Division
+    filter: Filter
+    where: Expr | None
+    lines: Lines
+    span: int
+    columns: tuple[Expr, ...]
+    properties: tuple[str, ...]
+
+    @cached_property
+    def _text(self) -> str:
+        return _TEMPLATE.format(
+            value=block(self.lines.value(), 3), enter=block(self.lines.change("enter", "i"), 2), **self.lines.names
+        )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """What is kept of partitions: what they are told by, and slots."""
+        slots = [pa.field(f"slot{i}", each) for i, each in enumerate(self.lines.slot_types())]
+        return pa.schema([pa.field("key", self.division.start().type), *slots])
+
+    def start(self, now: int) -> State:
+        """The partitions that there are from the beginning; no clock runs."""
+        nothing, known = np.empty(0, np.int64), self.division.start()
+        return self.state(
+            known,
+            self.lines.grown([pa.chunked_array([], each.type) for each in self.schema][1:], len(known)),
+            (nothing, nothing),
+            now,
+        )
+
+    def state(self, known: pa.Array, slots: list[np.ndarray], clocks: tuple[Ints, Ints], now: int) -> State:
+        """The state of partitions; of the clocks that run when they are due and of which partition they are, in that order."""
+        partitions = pa.table([known, *map(pa.array, slots)], schema=self.schema)
+        return State(
+            {"partitions": partitions, "clocks": pa.table({"due": clocks[0], "partition": clocks[1]})}, {"now": now}
+        )
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """A row for each instant at which a partition is shown."""
+        before: int = state.scalars["now"]
+        partitions, clocks = state.tables["partitions"], state.tables["clocks"]
+        wider, _, known = self.division.wider(
+            whole(partitions.column("key")), Taken.of(batch, before, self.division.filter), batch.stream
+        )
+        taken = Taken.of(wider, before, self.filter, self.where)
+        codes, old, places = taken.columns[-1].to_numpy(), clocks.num_rows, len(known) + 1
+        due, queue = (_longer(clocks.column(i).to_numpy(), places) for i in range(2))
+        runs = np.zeros(len(known), bool)
+        runs[queue[:old]] = True
+        slots = self.lines.grown(partitions.columns[1:], len(known))
+        room = self._room(due[:old], taken, len(np.unique(codes[~runs[codes]])))
+        at, group, results = np.empty(room, np.int64), np.empty(room, np.int64), self.lines.room(room)
+        n, head, left = loop(self._text)(
+            taken.now, self.span, np.ascontiguousarray(taken.times), codes, *self.lines.given(taken.columns, len(codes)),
+            runs, due, queue, old, *slots, at, group, *results,
+        )  # fmt: skip
+        order = (head + np.arange(left)) % places
+        columns = [*self.lines.results(results, n), *self.division.of_partitions(self.properties, group[:n], known)]
+        shown = tuple(evaluate(each, columns, n) for each in self.columns)
+        after = self.state(known, slots, (due[order], queue[order]), taken.now)
+        return after, Output(at[:n], np.full(n, TIMER), shown, part=group[:n])
+
+    def _room(self, due: Ints, taken: Taken, fresh: int) -> int:
+        """How many rows there can be: each clock as often as its span fits."""
+        old = np.maximum((taken.now - due) // self.span + 1, 0).sum()
+        return int(old) + (fresh * ((taken.now - int(taken.times[0])) // self.span) if fresh else 0)
+
+
+def _longer(values: np.ndarray, length: int) -> np.ndarray:
+    out = np.zeros(length, np.int64)
+    out[: len(values)] = values
+    return out
+
+
+def partition_totals(plan: Select, context: Context, type: RowType) -> PartitionTotals | str:
+    """The core of totals that partitions show every so often, or the first reason against it."""
+    input, rate, projection = plan.inputs[0], plan.rate, plan.projection
+    if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
+        return "an output rate over a window, in a context"
+    if rate.span is None or rate not in (Rate("last", span=rate.span), Rate("snapshot", span=rate.span)):
+        return "a rate other than output last or snapshot every so often, in a context"
+    if not plan.total or len(plan.levels) != 1 or plan.emitted != "new" or projection.having is not None:
+        return "having, groups, a row a row, or the remove stream, with an output rate in a context"
+    found = division(context, input.filter.stream, type)
+    if isinstance(found, str):
+        return found
+    names = tuple(each.name for each in plan.lookups if isinstance(each, ContextValue) and found.has(each.name))
+    if len(names) < len(plan.lookups):
+        return "a look-up in a context"
+    if any(isinstance(each, Field) for column in projection.columns for each in walk(column)):
+        return "a column that is neither the key nor an aggregate"
+    calls = plan.levels[0].calls
+    columns = tuple(_seen(column, len(calls)) for column in projection.columns)
+    reason = filtered(input.filter, plan.where) or first(map(uncountable, calls)) or first(map(against, columns))
+    return reason or PartitionTotals(found, input.filter, plan.where, Lines(calls), rate.span, columns, names)
+
+
+def _seen(expr: Expr, calls: int) -> Expr:
+    """An expression that reads the aggregates as fields, and the properties of the partition as those behind them."""
+    match expr:
+        case Slot():
+            return Field(0, expr.index, expr.type)
+        case Ask():
+            return Field(0, calls + expr.index, expr.type)
+        case _:
+            return inside(expr, lambda inner: _seen(inner, calls))

@@ -1,0 +1,241 @@
+"""A statement in a context whose partitions never end: the same statement without a context, with the number of the partition
+as one more field of its stream, by which its windows and its groups are.
+
+State: `partitions`, what each is told by, in the order in which they began; and that of the other statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.covering import against, first
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.partitions import Division, division
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
+from rollup.engine.columns.cores.queued import Queued, queued
+from rollup.engine.columns.cores.rewriting import inside
+from rollup.engine.columns.evaluate import passing, plain
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
+from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.plans import ContextValue, Emitted, Select, StreamInput
+from rollup.engine.rows.selects.pergroup import Grouping
+from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+from rollup.engine.types import LONG, RowType
+
+_NUMBER = "number of the partition"
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """`inner`: the other statement, over a stream of `type`. The projection sees what its projection would, then the
+    `properties` of the partition.
+    """
+
+    division: Division
+    inner: FilterProject | Folded
+    type: RowType
+    projection: Projection
+    properties: tuple[str, ...]
+    emitted: Emitted
+
+    def start(self, now: int) -> State:
+        """The partitions that there are from the beginning."""
+        return self.state(self.inner.start(now), self.division.start())
+
+    @staticmethod
+    def state(inner: State, known: pa.Array) -> State:
+        """The state of the whole."""
+        partitions = pa.table([known], names=["key"])
+        return State.holding({"core": inner}, {"now": inner.scalars["now"]}, {"partitions": partitions})
+
+    @property
+    def by_group(self) -> bool:
+        """Whether a row stands for a group."""
+        return isinstance(self.inner, Folded) and self.inner.by_group
+
+    @property
+    def total(self) -> bool:
+        """Whether a row stands for a partition."""
+        return isinstance(self.inner, Folded) and self.inner.by_group and self.inner.kept
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """The rows of each event partition by partition, and so those that leave at an instant."""
+        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
+        old = self.known(state)
+        wider, places, known = self.division.wider(old, taken, batch.stream)
+        before = state.held()["core"]
+        after, made = self.inner.made(before, self.inner.taken(before, wider))
+        if isinstance(self.inner, Folded):
+            after = self.inner.compacted(after)[0]
+        event = made.places if places is None else _among(places, made.places)
+        output = self._output(made, event if taken.everything else _among(taken.places, event), known)
+        begins = taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
+        return self.state(after, known), replace(output, begins=begins)
+
+    def opens(self, state: State, batch: Batch) -> bool:
+        """Whether a partition begins with one of the events."""
+        old = self.known(state)
+        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
+        return len(self.division.wider(old, taken, batch.stream)[2]) > len(old)
+
+    @staticmethod
+    def known(state: State) -> pa.Array:
+        """What the partitions are told by."""
+        return whole(state.tables["partitions"].column("key"))
+
+    def _output(self, made: Made, event: Ints, known: pa.Array) -> Output:
+        rows, numbers = len(made.at), self._numbers(made)
+        columns = [*made.columns, *self.division.of_partitions(self.properties, numbers, known)]
+        shown = projected(self.projection, columns, rows)
+        found = Output(made.at, event, shown, sign=made.sign, part=numbers)
+        mask = passing(self.projection.having, columns, rows)
+        return _in_turn(found if mask is None else found.where(mask)).emitted(self.emitted)
+
+    def _numbers(self, made: Made) -> Ints:
+        """The partition of each row."""
+        place = 0 if self.by_group else len(self.type.fields) - 1
+        return plain(made.columns[place]).to_numpy(zero_copy_only=False)
+
+    def parts_held(self, inner: State) -> Ints:
+        """The partition of each row that the window holds."""
+        content = inner.tables["content"]
+        if isinstance(self.inner, Queued):
+            return content.columns[-1].to_numpy()
+        key = whole(inner.tables["groups"].column("key"))
+        parts = key.field(0) if pa.types.is_struct(key.type) else key
+        return parts.to_numpy(zero_copy_only=False)[content.column("group").to_numpy()]
+
+
+def _among(places: Ints, event: Ints) -> Ints:
+    """Places of some of those that are at `places` of others; TIMER stays."""
+    return np.where(event >= 0, places[np.maximum(event, 0)], TIMER) if len(places) else event
+
+
+def _in_turn(found: Output) -> Output:
+    """What the clock lets out at one instant, partition by partition."""
+    assert found.part is not None
+    clock = found.event == TIMER
+    if not clock.any():
+        return found
+    moves = (np.diff(found.at, prepend=-1) != 0) | (np.diff(found.event, prepend=TIMER - 1) != 0)
+    order = np.lexsort((np.where(clock, found.part, 0), np.cumsum(moves)))
+    return found.at_places(order)
+
+
+def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | str:
+    """The core of a statement in a context, or the first reason against it."""
+    input = plan.inputs[0]
+    if not isinstance(input, StreamInput) or plan.rate.limited:
+        return "an input that is not a plain stream, or an output rate, in a context"
+    found = division(context, input.filter.stream, type)
+    if isinstance(found, str):
+        return found
+    if not all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups):
+        return "a look-up in a context"
+    wider = RowType(type.name, {**type.fields, _NUMBER: LONG})
+    inner = _inner(plan, input, wider)
+    if isinstance(inner, str):
+        return inner
+    projection, used = _Seeing(plan, inner, type).projection, _shown(plan.projection)
+    if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
+        return "a column that is neither a key nor an aggregate"
+    reason = first(map(against, _shown(projection)))
+    properties = tuple(each.name for each in plan.lookups if isinstance(each, ContextValue))
+    return reason or Partitioned(found, inner, wider, projection, properties, plan.emitted)
+
+
+def _inner(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | str:
+    """The core of the statement by partitions, of which nothing is projected."""
+    number = Field(0, len(wider.fields) - 1, LONG)
+    window = _of_each(input.window, number)
+    if isinstance(window, str):
+        return window
+    grouping, levels, emitted = plan.grouping, plan.levels, plan.emitted
+    if grouping is not None and (not grouping.whole or grouping.own):
+        return "grouping sets in a context"
+    if grouping is not None or (plan.total and len(levels) == 1):
+        calls = grouping.calls if grouping is not None else levels[0].calls
+        keys = (number, *(grouping.dimensions if grouping is not None else ()))
+        grouping, levels = Grouping(keys, (tuple(range(len(keys))),), calls), ()
+    else:
+        levels = tuple(replace(level, keys=(number, *level.keys)) for level in levels)
+    inner = replace(
+        plan, inputs=(replace(input, window=window),), projection=Projection(()), grouping=grouping, levels=levels,
+        total=False, lookups=(), emitted="new" if emitted == "new" else "both",
+    )  # fmt: skip
+    each_in_time = grouping is None and isinstance(window, Time)
+    core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
+    if isinstance(core, Folded) and core.keys == (number,):
+        return replace(core, kept=True)
+    return core
+
+
+def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None:
+    """The window of each partition as one of all."""
+    match window:
+        case None | KeepAll() | Time(size=None):
+            return window
+        case Length():
+            return Grouped((number,), window)
+        case Grouped(key, Length() as inner):
+            return Grouped((number, *key), inner)
+        case Unique(key, once):
+            return Unique((number, *key), once)
+        case _:
+            return f"the window {type(window).__name__} in a context"
+
+
+@dataclass(frozen=True)
+class _Seeing:
+    """What the projection of a statement sees, as fields: of a row or of the keys, of the aggregates, of the partition."""
+
+    plan: Select
+    inner: FilterProject | Folded
+    type: RowType
+
+    @cached_property
+    def _slots(self) -> int:
+        """Where the slots begin."""
+        return 1 if isinstance(self.inner, Folded) and self.inner.by_group else len(self.type.fields) + 1
+
+    @cached_property
+    def _properties(self) -> int:
+        if not isinstance(self.inner, Folded):
+            return self._slots
+        return self._slots + len(self.inner.calls) + (len(self.inner.keys) - 1 if self.inner.by_group else 0)
+
+    @property
+    def projection(self) -> Projection:
+        """The projection over such fields; `*` is the fields of the event."""
+        given = self.plan.projection
+        fields = (Field(0, place, kind) for place, kind in enumerate(self.type.fields.values()))
+        columns: Sequence[Expr] = tuple(fields) if given.whole else given.columns
+        having = None if given.having is None else self._seen(given.having)
+        return Projection(tuple(map(self._seen, columns)), having)
+
+    def _seen(self, expr: Expr) -> Expr:
+        match expr:
+            case Slot():
+                return Field(0, self._slots + expr.index, expr.type)
+            case Ask():
+                return Field(0, self._properties + expr.index, expr.type)
+            case _:
+                return inside(expr, self._seen)
+
+
+def _shown(projection: Projection) -> list[Expr]:
+    return [*projection.columns, *([projection.having] if projection.having is not None else [])]

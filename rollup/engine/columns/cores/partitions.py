@@ -1,0 +1,236 @@
+"""How the events of a stream fall into the partitions of a context: by their keys, by a hash, into categories.
+
+Partitions are numbered in the order in which they begin. What tells one from the others is its key (of several fields a
+struct), its remainder of the hash, or its label.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.keys import KeyCodes
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed
+from rollup.engine.rows.plans import Filter
+from rollup.engine.types import DataType, RowType
+
+
+@dataclass(frozen=True)
+class Division(ABC):
+    """The context, its one level, and the events that belong to some partition."""
+
+    context: str
+    level: str
+    filter: Filter
+
+    @abstractmethod
+    def start(self) -> pa.Array:
+        """The partitions that there are from the beginning."""
+
+    @abstractmethod
+    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
+        """Which event is in which partition: places among those taken (None: each is in one), and the partition's number;
+        and what is known then.
+        """
+
+    def wider(self, known: pa.Array, taken: Taken, stream: str) -> tuple[Batch, Ints | None, pa.Array]:
+        """The events with the numbers of their partitions as a further field, one of several as often; the place of each
+        among those taken (None: its own); and the partitions that there are then.
+        """
+        places, numbers, known = self.divided(known, taken)
+        columns, times = taken.columns, taken.times
+        if places is not None:
+            columns = tuple(column.take(pa.array(places)) for column in columns)
+            times = times[places]
+        return Batch((*columns, pa.array(numbers)), np.ascontiguousarray(times), taken.now, stream), places, known
+
+    def of_partitions(self, properties: Sequence[str], numbers: Ints, known: pa.Array) -> list[pa.Array]:
+        """Some properties of the partitions with those numbers, which are looked up only for what is shown."""
+        found = [self.property(name, known) for name in properties]
+        return [pa.DictionaryArray.from_arrays(pa.array(numbers), each, safe=False) for each in found]
+
+    def begins(self, known: pa.Array, wider: Batch) -> Ints:
+        """The places of the events with which partitions begin, where those are `known` that there were before."""
+        numbers = wider.columns[-1].to_numpy()
+        before = np.maximum.accumulate(np.concatenate([[len(known) - 1], numbers]))[:-1]
+        return np.flatnonzero(numbers > before)
+
+    @abstractmethod
+    def begun(self, keys: list[object]) -> pa.Array:
+        """The partitions with those keys of the row executor, as they began."""
+
+    @property
+    def all_at_once(self) -> bool:
+        """Whether no partition begins with an event."""
+        return True
+
+    @property
+    def names(self) -> set[str]:
+        """The properties of a partition, without those that only some contexts have."""
+        return {"name", "id"}
+
+    def has(self, name: str) -> bool:
+        """Whether it has a property, by its name or that with the level before it."""
+        level, _, own = name.rpartition(".")
+        return level in ("", self.level) and own in self.names
+
+    def property(self, name: str, known: pa.Array) -> pa.Array:
+        """A property of each partition."""
+        level, _, own = name.rpartition(".")
+        if own == "id":
+            return pa.array(np.arange(len(known), dtype=np.int32))
+        return pa.repeat(self.level if level else self.context, len(known)) if own == "name" else self.own(own, known)
+
+    def own(self, name: str, known: pa.Array) -> pa.Array:
+        """One of the further properties."""
+        raise LookupError(name)
+
+
+@dataclass(frozen=True)
+class ByKeys(Division):
+    """A partition is the values of some fields; null is a value like others."""
+
+    places: tuple[int, ...]
+    kinds: tuple[DataType, ...]
+    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
+
+    @property
+    def all_at_once(self) -> bool:
+        """Each begins with one."""
+        return False
+
+    def start(self) -> pa.Array:
+        """None."""
+        return pa.array([], self._type)
+
+    @property
+    def _type(self) -> pa.DataType:
+        kinds = [arrow(kind) for kind in self.kinds]
+        return kinds[0] if len(kinds) == 1 else pa.struct([(f"key{i}", kind) for i, kind in enumerate(kinds, 1)])
+
+    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
+        """By the fields."""
+        columns = [taken.columns[place] for place in self.places]
+        if len(columns) == 1:
+            return None, *self._codes.codes(known, columns[0])
+        rows = pa.StructArray.from_arrays([*map(plain, columns)], fields=list(self._type))
+        return None, *self._codes.codes(known, rows)
+
+    def begun(self, keys: list[object]) -> pa.Array:
+        """From the values of each."""
+        rows = [tuple(key) for key in keys if isinstance(key, list | tuple)]
+        if len(self.places) == 1:
+            return pa.array([key for (key,) in rows], self._type)
+        columns = [pa.array([row[place] for row in rows], each.type) for place, each in enumerate(self._type)]
+        return pa.StructArray.from_arrays(columns, fields=list(self._type))
+
+    @property
+    def names(self) -> set[str]:
+        """With the keys."""
+        return {"name", "id", *(f"key{number}" for number in range(1, len(self.places) + 1))}
+
+    def own(self, name: str, known: pa.Array) -> pa.Array:
+        """A key."""
+        return known if len(self.places) == 1 else known.field(int(name.removeprefix("key")) - 1)
+
+
+@dataclass(frozen=True)
+class ByHash(Division):
+    """A partition is a remainder of a number; `ahead`: all of them begin at once."""
+
+    value: Expr
+    granularity: int
+    ahead: bool
+    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
+
+    @property
+    def all_at_once(self) -> bool:
+        """Where they begin ahead."""
+        return self.ahead
+
+    def start(self) -> pa.Array:
+        """All of them or none."""
+        return pa.array(np.arange(self.granularity if self.ahead else 0))
+
+    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
+        """By the remainder."""
+        hashes = evaluate(self.value, taken.columns, len(taken.times))
+        shards = np.mod(hashes.to_numpy(zero_copy_only=False).astype(np.int64), self.granularity)
+        return (None, shards, known) if self.ahead else (None, *self._codes.codes(known, pa.array(shards)))
+
+    def begun(self, keys: list[object]) -> pa.Array:
+        """From the remainders."""
+        return pa.array(keys, pa.int64())
+
+
+@dataclass(frozen=True)
+class ByCategory(Division):
+    """A partition is a condition; an event may meet several, or none."""
+
+    categories: tuple[tuple[str, Expr], ...]
+
+    def start(self) -> pa.Array:
+        """Each of them."""
+        return pa.array([label for label, _ in self.categories], pa.string())
+
+    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
+        """By the conditions, of one event in their order."""
+        rows = len(taken.times)
+        met = np.empty((rows, len(self.categories)), bool)
+        for place, (_, test) in enumerate(self.categories):
+            met[:, place] = flags(passing(test, taken.columns, rows), rows)
+        places, numbers = np.nonzero(met)
+        return places, numbers, known
+
+    def begun(self, keys: list[object]) -> pa.Array:
+        """Each of them."""
+        return self.start()
+
+    @property
+    def names(self) -> set[str]:
+        """With the label."""
+        return {"name", "id", "label"}
+
+    def own(self, name: str, known: pa.Array) -> pa.Array:
+        """The label."""
+        return known
+
+
+def division(context: Context, stream: str, type: RowType) -> Division | str:
+    """How a context divides a stream of that type, or the first reason against it."""
+    if len(context.levels) != 1:
+        return "a context of several levels"
+    (name, level), kinds = context.levels[0], list(type.fields.values())
+    found = _of_level(context.name, name, level, kinds)
+    if isinstance(found, str):
+        return found
+    if found.filter.stream != stream:
+        return "a stream outside the context"
+    return "a look-up in a context" if level.lookups else filtered(found.filter) or found
+
+
+def _of_level(context: str, name: str, level: object, kinds: list[DataType]) -> Division | str:
+    match level:
+        case Keyed(streams=(one,), initiated=(), end=None):
+            keys = tuple(kinds[place] for place in one.places)
+            unknown = (f"a key of type {kind}" for kind in keys if kind.kind not in KEYS)
+            return next(unknown, None) or ByKeys(context, name, one.filter, one.places, keys)
+        case Hashed(streams=((filter, value),)):
+            return against(value) or ByHash(context, name, filter, value, level.granularity, level.preallocate)
+        case Categories():
+            reason = first(against(test) for _, test in level.categories)
+            return reason or ByCategory(context, name, level.filter, level.categories)
+        case Keyed() | Hashed():
+            return "a context with beginnings, ends, or several streams"
+        case _:
+            return "a context that is neither keyed nor by a hash or categories"

@@ -1,0 +1,93 @@
+"""The state of a statement in a context, read from the row executor: what its partitions have, as what one statement has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state
+from rollup.engine.row import Row
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.plans import Select
+from rollup.engine.rows.windows.keyed import Grouped
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
+
+_PENDING = -3
+
+
+def partitioned_state(core: Partitioned, component: Component, name: str) -> State:
+    """The partitions as they began, and what all of them have."""
+    plan, now = component.statements[name].plan, component.runner.now
+    assert isinstance(plan, Select)
+    keys, kept = _begun(component, name)
+    known = core.division.begun(keys)
+    if not isinstance(core.inner, Folded):
+        return core.state(core.inner.start(now), known)
+    groups = _groups(core.inner, plan, kept) if core.inner.calls else []
+    whole = [[[_window(core.inner, kept)]], None, [[[groups]]]]
+    if isinstance(core.inner, Queued):
+        return core.state(queued_state(core.inner, whole, core.type, now), known)
+    return core.state(folded_state(core.inner, whole, core.type, now)[0], known)
+
+
+def totals_state(core: PartitionTotals, component: Component, name: str) -> State:
+    """Partitions with their slots and the clocks of those that have one."""
+    keys, kept = _begun(component, name)
+    fold, groups, clocks = core.lines.fold, list[Any](), list[tuple[int, int]]()
+    for number, each in enumerate(kept):
+        levels, outputs = each[KEPT]
+        slots: list[Any] = levels[0][0][1] if levels[0] else fold.start()
+        for new, _ in outputs[_PENDING]:  # rows that wait for the output before they count
+            for r in new:
+                fold.enter(slots, r, None)
+        groups.append(slots)
+        if outputs[-1] is not None:
+            clocks.append((outputs[-1], number))
+    dues, numbers = (np.array([each[place] for each in sorted(clocks)], np.int64) for place in range(2))
+    found = zip(core.lines.slots_in(groups), core.lines.slots, strict=True)
+    arrays = [np.array(values, slot.dtype) for values, slot in found]
+    return core.state(core.division.begun(keys), arrays, (dues, numbers), component.runner.now)
+
+
+def _begun(component: Component, name: str) -> tuple[list[Any], list[Any]]:
+    """What each partition is told by, as they began, and the snapshot of the statement in it."""
+    context = component.contexts[component.statements[name].context or ""]
+    begun = sorted(context.keys.items())
+    kept = [context.partitions[number].instances[name].snapshot() for number, _ in begun]
+    return [key for _, key in begun], kept
+
+
+def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
+    """Key, slots and rows of the groups of all partitions; of a partition that is a group, be it empty."""
+    found = list[Any]()
+    for number, each in enumerate(kept):
+        kind = each[KEPT][0]
+        own = kind[0] if plan.total else kind[0][0]
+        if core.kept and not own:
+            own = [((), core.lines.fold.start(), 0)]
+        found += [((number, *key), slots, rows) for key, slots, rows in own]
+    return found
+
+
+def _window(core: Folded, kept: Sequence[Any]) -> list[Any]:
+    """The rows of all windows, as the one window that they are has them."""
+    windows = [each[INPUTS][0][0] or () for each in kept]
+    match core.window:
+        case Grouped():
+            return [((number,), [_wider(row, number) for row in window]) for number, window in enumerate(windows)]
+        case Time():
+            pairs = [(_wider(row, number), at) for number, window in enumerate(windows) for row, at in window]
+            return sorted(pairs, key=lambda each: each[0].id)
+        case _:
+            return []
+
+
+def _wider(row: Row, number: int) -> Row:
+    return Row(row.id, (*row.values, number))
