@@ -89,6 +89,13 @@ WINDOWS = [
     "select symbol, sum(price), count(*) as n from S group by symbol",
     "select sum(price) as s from S",
     "select symbol, price, stddev(price) as s from S#keepall group by symbol",
+    "select symbol, sum(price, filter: volume > 1) as s, count(*, filter: price > 20) as n, count(symbol, filter: flag) as m, "
+    "min(price, filter: volume < 3) as l, avg(volume, filter: symbol = 'a') as a from S#length(4) group by symbol",
+    "select stddev(price, filter: flag) as d, count(distinct volume, filter: price > 10) as n, max(volume, filter: not flag) as m, "
+    "median(price, filter: volume > 0) as e, sum(price) as s from S#time(30 msec) having count(*, filter: flag) < 3",
+    "select irstream symbol, count(*, filter: price is null) as n, sum(volume, filter: volume > 1) as s from S#unique(symbol) "
+    "group by symbol",
+    "select symbol, avg(price, filter: price > 30) as a, count(*, filter: volume > 1) as n from S group by symbol",
 ]
 KEYED_WINDOWS = [
     "select symbol, avg(price) as a from S#groupwin(symbol)#length(2) group by symbol",
@@ -805,6 +812,7 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
 
 
 REFUSED = {
+    "select symbol, first(price, filter: volume > 1) as f from S#length(3) group by symbol": "the aggregate first with a filter",
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",

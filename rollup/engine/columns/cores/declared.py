@@ -17,10 +17,10 @@ from rollup.engine.columns.cores.holding import TREE, Different, Extreme, Holdin
 from rollup.engine.columns.cores.slots import EVER, Slot, ever, slots_of
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Case, Const, Expr
 from rollup.engine.folding import AggregateCall, Fold, Group, enter_distinct
 from rollup.engine.reals import orderable
-from rollup.engine.types import Kind
+from rollup.engine.types import INT, NULL, Kind
 
 Held = Literal["nothing", "rows", "queue"]
 """What a core holds of the rows of a window: nothing; rows, which leave in any order; or in the order in which they came."""
@@ -35,8 +35,8 @@ _NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
 def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
     """The first reason why a call cannot be part of a loop over what is held."""
     name, args = call.aggregate.name, arguments_of(call)
-    if call.where is not None:
-        return "an aggregate with a filter"
+    if call.where is not None and (call.aggregate.at is not None or name in EVER):
+        return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_MOMENTS, *_COUNTS) or held == "nothing"):
         return f"{name} of different values"
     kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
@@ -56,8 +56,11 @@ def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
 
 
 def arguments_of(call: AggregateCall) -> tuple[Expr, ...]:
-    """The arguments that are values: what tells the rows of a window apart is none."""
-    return call.args if call.aggregate.at is None else call.args[1:]
+    """The arguments that are values: what tells the rows of a window apart is none; null where a filter keeps a row out."""
+    args = call.args if call.aggregate.at is None else call.args[1:]
+    if call.where is None:
+        return args
+    return tuple(Case(((call.where, arg),), Const(None, NULL), arg.type) for arg in args or (Const(1, INT),))
 
 
 @dataclass(frozen=True)
