@@ -385,6 +385,20 @@ COVERED = {
     "first while": "select irstream * from S#firsttime(20 msec) output every 2 events",
     "first sums": "select symbol, price, sum(price) as s from S#firstlength(5) group by symbol output every 3 events",
     "first into T": "insert into T select symbol, price as p, volume as v from S#firstlength(5)",
+    "while": "select irstream symbol, price from S#expr(newest_timestamp - oldest_timestamp < 20)",
+    "while few": "select symbol, sum(price) as s, max(price) as m from S#expr(sum(price) < 90 and current_count < 5) "
+    "where volume > 1 group by symbol",
+    "while rising": "select irstream sum(price) as s from S#expr(newest_event.price >= oldest_event.price or max(volume) < 3)",
+    "while levels": "select symbol, volume, sum(price) as s from S#expr(avg(price) > 20 or expired_count > 1) "
+    "group by rollup(symbol, volume)",
+    "until": "select irstream symbol, price from S#expr_batch(sum(price) > 60)",
+    "until before": "select irstream symbol, sum(price) as s from S#expr_batch(newest_timestamp - oldest_timestamp > 10, false) "
+    "group by symbol",
+    "until some": "select irstream sum(price) as s, count(*) as n from S#expr_batch(max(price) > 50 or expired_count > 1) "
+    "where volume > 1",
+    "until last": "select symbol, sum(price) as s from S#expr_batch(current_count >= 3) group by symbol "
+    "output last every 20 msec",
+    "while every 3": "select irstream symbol, price from S#expr(sum(price) < 90) output every 3 events",
     "some of length": "select irstream symbol, price from S#length(2) where volume > 1",
     "some groups of length": "select irstream symbol, sum(price) as s, max(price) as m from S#length(4) where volume > 1 "
     "group by symbol having sum(price) > 20",
@@ -392,6 +406,7 @@ COVERED = {
     "some of time batch": "select irstream symbol, price from S#time_batch(20 msec) where volume > 1",
     "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
     "output every 3 events",
+    "some earlier": "select irstream symbol, prior(1, price) as p from S#length(3) where prior(1, volume) > 1",
     "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
@@ -506,8 +521,11 @@ SEVERAL = [
     ["full or late", "full or late groups", "full or late last"],
     ["full or late levels", "full or late first", "first into T", "of T"],
     ["first of all", "first groups", "first total", "first while", "first sums"],
+    ["while", "while few", "while rising"],
+    ["while levels", "until", "until before", "removed"],
+    ["until some", "until last", "while every 3"],
     ["some of length", "some groups of length", "some of batch"],
-    ["some of time batch", "some each", "some last", "removed"],
+    ["some of time batch", "some each", "some last", "some earlier"],
     ["ever of each"],
     ["median of each"],
     ["snapshots", "keys at last", "keyed"],

@@ -560,7 +560,28 @@ IN_ORDER = [
     "select irstream symbol, sum(price) as s from S#firsttime(20 msec) group by symbol",
     "select irstream * from S(id > 0)#firsttime(40 msec) where volume > 1",
 ]
+BY_CONDITION = [
+    "select sum(price) as s from S#expr(current_count <= 3)",
+    "select irstream symbol, price from S#expr(sum(price) < 100)",
+    "select irstream symbol, price, max(price) as m from S#expr(newest_timestamp - oldest_timestamp < 20) where volume > 1 "
+    "group by symbol",
+    "select irstream symbol, sum(price) as s from S#expr(newest_event.price > oldest_event.price or max(volume) > 3 and "
+    "newest_event.id is not null) group by symbol having count(*) > 1",
+    "select irstream symbol from S#expr(not (min(price) / 2 > 3 and current_count * 2 - 1 > 4) and "
+    "(newest_event.volume * 2 < 8 or expired_count < 2))",
+    "select irstream symbol, price, sum(price) as s from S(volume > 0)#expr(not (avg(volume) > 3 or first(price) is null))",
+    "select sum(price) as s from S#expr_batch(current_count >= 3)",
+    "select irstream symbol, price from S#expr_batch(sum(price) > 100, false)",
+    "select irstream * from S#expr_batch(newest_event.id != oldest_event.id, false) where price > 3",
+    "select symbol, count(*) as n from S#expr_batch(avg(price) > 40 or expired_count > 2 or median(price) < 3 or "
+    "count(distinct volume) > 2) group by symbol",
+    "select irstream sum(price) as s from S#expr_batch(newest_event.volume / oldest_event.volume > 1)",
+]
 BEHIND = [
+    "select irstream symbol, prior(1, price) as p from S#length_batch(3) where prior(1, volume) > 1",
+    "select symbol, sum(price - prior(1, price)) as s from S#length(3) where volume > 1 group by symbol",
+    "select a.symbol as s, sum(b.price) as p from pattern [every a=S(volume < 2) -> b=S(symbol=a.symbol)]#length(2) "
+    "where b.price > 3 group by a.symbol",
     "select irstream symbol, price from S#length(2) where volume > 1",
     "select sum(price) as s from S#length(3) where price > 3",
     "select irstream symbol, sum(price) as s, max(price) as x, median(price) as m, count(distinct id) as n from S#length(4) "
@@ -571,6 +592,10 @@ BEHIND = [
     "select irstream sum(price) as s, last(price) as l from S#length_batch(3) where volume > 2",
 ]
 RATES_IN_ORDER = [
+    "select irstream symbol, price from S#expr(sum(price) < 100) output every 3 events",
+    "select symbol, sum(price) as s from S#expr(current_count < 4) group by symbol output snapshot every 20 msec",
+    "select irstream symbol, sum(price) as s from S#expr_batch(sum(price) > 60) group by symbol output last every 20 msec",
+    "select symbol, sum(price) as s from S#expr(current_count < 4) group by symbol output first every 2 events",
     f"select irstream symbol, price from {CARRIED} output every 3 events",
     f"select irstream symbol, price, sum(price) as s from {CARRIED} group by symbol output every 3 events",
     f"select symbol, sum(price) as s from {CARRIED} group by symbol output last every 20 msec",
@@ -598,6 +623,7 @@ RATES_IN_ORDER = [
 ]
 COVERED = [
     *IN_ORDER,
+    *BY_CONDITION,
     *BEHIND,
     *RATES_IN_ORDER,
     *FINISHED,
@@ -851,6 +877,12 @@ REFUSED = {
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
+    "select sum(price) from S#expr(symbol = 'a')": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(sum(id) < 3)": "sum of long",
+    "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(newest_event.id < avg(price))": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr_batch(current_timestamp > 3)": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(current_count < 3) output every 2 events": "aggregates of such a window that an output works out",
     "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
     "select sum(price) from S#ext_timed(id + 1, 3 msec)": "+ of whole numbers",
     "select sum(price) from S#time_accum(3) output every 2 events": "aggregates of such a window that an output works out",

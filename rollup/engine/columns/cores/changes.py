@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
-from rollup.engine.columns.cores.covering import against
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
@@ -20,10 +19,10 @@ from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr, Now
 from rollup.engine.rows.windows.base import WindowSpec, timeless
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.timers import edge
-from rollup.engine.types import Kind
 
 _EXTERNAL = """
 def core(stamps, old, span, head, gone):
@@ -287,7 +286,7 @@ _RELEASES: Mapping[type, Callable[[Any, Step], Moved]] = {
 }
 BY_CLOCK = tuple(_RELEASES)
 """Those that let out a batch at an instant, which they note as due."""
-IN_BATCHES = (*BY_CLOCK, LengthBatch, ExternalTimeBatch)
+IN_BATCHES = (*BY_CLOCK, LengthBatch, ExternalTimeBatch, ExpressedBatch)
 """Those whose rows come when a batch is complete."""
 
 
@@ -330,22 +329,3 @@ def begun(window: WindowSpec | None, now: int) -> dict[str, Any]:
             return {"end": now + span}
         case _:
             return {"origin": None, "due": None}
-
-
-def unheld(window: WindowSpec | None) -> str | None:
-    """The first reason why nothing here says what leaves a window."""
-    match window:
-        case Length() | LengthBatch(early=False) | Time(size=None):
-            return None
-        case TimeBatch(eager=False, forced=False, each=False, early=False):
-            return None
-        case TimeLengthBatch(eager=False, forced=False) | TimeAccumulating() | FirstLength() | FirstTime():
-            return None
-        case ExternalTime(time=time) | ExternalTimeBatch(time=time) if type(window) in _CHANGES:
-            known = time.type.kind in (Kind.INT, Kind.LONG, Kind.TIMESTAMP)
-            computed = isinstance(getattr(window, "origin", None), Expr)
-            reason = None if isinstance(time, Now) else against(time)
-            reason = reason or (None if known else f"a window by a time that is a {time.type}")
-            return reason or ("a window whose batches begin by a value" if computed else None)
-        case _:
-            return f"the window {type(window).__name__}"

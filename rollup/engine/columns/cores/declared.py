@@ -206,17 +206,7 @@ class Lines:
 
     def given(self, columns: Columns, rows: int) -> list[np.ndarray]:
         """Values and validity of each argument, for a loop."""
-        out: list[np.ndarray] = []
-        for argument in self.arguments:
-            array = evaluate(argument, columns, rows)
-            valid = np.ones(rows, bool) if not array.null_count else pc.is_valid(array).to_numpy(zero_copy_only=False)
-            if argument.type.kind not in (Kind.DOUBLE, Kind.INT, Kind.LONG):
-                out += [np.zeros(rows, np.int64), valid]  # only counted
-                continue
-            kind = np.float64 if argument.type.kind is Kind.DOUBLE else np.int64
-            filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
-            out += [filled.to_numpy(zero_copy_only=False).astype(kind, copy=False), valid]
-        return out
+        return [array for argument in self.arguments for array in arrays_of(argument, columns, rows)]
 
     def given_types(self) -> list[pa.DataType]:
         """The columns that keep the arguments of rows that will leave."""
@@ -294,6 +284,17 @@ class Lines:
         kinds = [column.type for column in self.results(self.room(1), 1)]
         found = zip(self.fold.values(slots), kinds, strict=True)
         return [pa.array([value], kind) for value, kind in found]
+
+
+def arrays_of(expr: Expr, columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values and validity of an expression, for a loop; what is no number is only counted."""
+    array = evaluate(expr, columns, rows)
+    valid = np.ones(rows, bool) if not array.null_count else pc.is_valid(array).to_numpy(zero_copy_only=False)
+    if expr.type.kind not in _NUMBERS:
+        return np.zeros(rows, np.int64), valid
+    kind = np.float64 if expr.type.kind is Kind.DOUBLE else np.int64
+    filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
+    return filled.to_numpy(zero_copy_only=False).astype(kind, copy=False), valid
 
 
 def _column(call: AggregateCall) -> pa.DataType | None:

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.changes import unheld
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import (
@@ -33,6 +32,7 @@ from rollup.engine.columns.cores.folding_loop import (
 )
 from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
+from rollup.engine.columns.cores.queueable import unheld
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints

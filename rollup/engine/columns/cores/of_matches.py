@@ -15,7 +15,8 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.matched import Matched, flat, pattern_of
 from rollup.engine.columns.cores.over_stream import over_stream
-from rollup.engine.columns.cores.queued import Queued, may_hold
+from rollup.engine.columns.cores.queueable import may_hold
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.expressions import Field

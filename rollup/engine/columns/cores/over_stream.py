@@ -6,7 +6,8 @@ from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.moving import moving
 from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
-from rollup.engine.columns.cores.queued import aggregates, may_hold, queued
+from rollup.engine.columns.cores.queueable import may_hold
+from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.rows.windows.timed import Time

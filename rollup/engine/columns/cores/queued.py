@@ -25,19 +25,19 @@ from rollup.engine.columns.cores.changes import (
     begun,
     changes_of,
     released_of,
-    unheld,
 )
+from rollup.engine.columns.cores.conditions import Condition, condition_of
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import DIFFERENT, Folded, shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import Made, Moves, Pace, Taken
+from rollup.engine.columns.cores.queueable import unheld
 from rollup.engine.columns.evaluate import Columns, carried, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
-from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -107,8 +107,13 @@ class Queued(Folded):
 
     def start(self, now: int) -> State:
         """An empty window."""
-        state = super().start(now)
-        return State(state.tables, {"now": now, "come": 0, **begun(self.window, now)})
+        tables = {**super().start(now).tables, **({} if self.condition is None else self.condition.start())}
+        return State(tables, {"now": now, "come": 0, **begun(self.window, now)})
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        """The condition over its own content by which the window goes."""
+        return condition_of(self.window)
 
     @property
     def behind(self) -> bool:
@@ -140,8 +145,9 @@ class Queued(Folded):
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        step = self.given(state, taken)
-        return self.through(state, step, changes_of(self.window, step))
+        step, condition = self.given(state, taken), self.condition
+        moved = changes_of(self.window, step) if condition is None else condition.changes(step, state.tables)
+        return self.through(state, step, moved)
 
     def released(self, state: State, taken: Taken) -> tuple[State, Made]:
         """A batch that is due is let out, late, and no event comes."""
@@ -290,8 +296,3 @@ def whole_columns(projection: Projection, type: RowType) -> Projection:
 def aggregates(plan: Select) -> bool:
     """Whether a statement over one stream has aggregates."""
     return isinstance(plan.inputs[0], StreamInput) and (bool(plan.levels) or plan.grouping is not None)
-
-
-def may_hold(window: WindowSpec | None) -> bool:
-    """Whether rows leave such a window in the order in which they came."""
-    return unheld(window) is None

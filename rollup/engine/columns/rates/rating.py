@@ -8,7 +8,8 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queued import Queued, may_hold, queued
+from rollup.engine.columns.cores.queueable import may_hold
+from rollup.engine.columns.cores.queued import Queued, queued
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
@@ -16,6 +17,7 @@ from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
@@ -65,7 +67,11 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
             pass
     waits = mode == "default" or (ordered and mode in ("last", "all"))
     lazy = waits and isinstance(core, Folded) and bool(core.calls)
-    if lazy and isinstance(core, Queued) and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating)):
+    if (
+        lazy
+        and isinstance(core, Queued)
+        and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating | Expressed))
+    ):
         return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
     if lazy and isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
         return "aggregates of several windows, or of one by time, that an output works out"

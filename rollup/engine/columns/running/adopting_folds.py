@@ -61,9 +61,9 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     state, window = core.start(now), kept[INPUTS][0][0]
     if isinstance(core, Moving):
         found = rows_of(core.window, window or (), now)
-        stamped, come, notes = Held(found, len(found))
+        stamped, come, notes, group = Held(found, len(found))
     else:
-        stamped, come, notes = held_by(core.window, window, now)
+        stamped, come, notes, group = held_by(core.window, window, now)
     if not core.behind:
         test = predicate(core.where)
         stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
@@ -78,6 +78,8 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
     scalars = {**state.scalars, **notes, "come": come}
+    if core.condition is not None and group is not None:
+        tables |= core.condition.table(group)
     if isinstance(core, Moving):
         tables |= core.having(parts_having(core.window, window, [row for row, _ in stamped]))
         scalars["due"] = core.due(State(tables, scalars))

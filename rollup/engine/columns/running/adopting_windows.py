@@ -9,9 +9,11 @@ import numpy as np
 
 from rollup.engine.columns.cores.changes import IN_BATCHES
 from rollup.engine.columns.groups import Ints
+from rollup.engine.folding import Group
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
@@ -25,6 +27,8 @@ class Held(NamedTuple):
     stamped: Stamped
     come: int
     notes: Mapping[str, Any] = {}
+    group: Group | None = None
+    """The aggregates over the content, of a window by a condition."""
 
 
 def held_by(window: WindowSpec | None, snapshot: Any, now: int) -> Held:
@@ -72,6 +76,16 @@ def _of_first_time(snapshot: Any, now: int) -> Held:
     return _in_order(rows, now)._replace(notes={"end": end})
 
 
+def _of_condition(snapshot: Any, now: int) -> Held:
+    stamped, group = snapshot
+    return _of_time(stamped, now)._replace(group=group)
+
+
+def _of_batches_by_condition(snapshot: Any, now: int) -> Held:
+    (_, last), (stamped, group) = snapshot
+    return Held([*((row, now) for row in last), *((row, at) for row, at in stamped)], len(last), {}, group)
+
+
 _READ: Mapping[type, Callable[[Any, int], Held]] = {
     Time: _of_time,
     ExternalTime: _of_time,
@@ -80,6 +94,8 @@ _READ: Mapping[type, Callable[[Any, int], Held]] = {
     TimeLengthBatch: _of_time_length,
     TimeAccumulating: _of_accumulating,
     FirstTime: _of_first_time,
+    Expressed: _of_condition,
+    ExpressedBatch: _of_batches_by_condition,
 }
 
 

@@ -1,0 +1,39 @@
+"""Which windows let rows out in the order in which they came, so that a queue holds them."""
+
+from __future__ import annotations
+
+from rollup.engine.columns.cores.conditions import condition_of
+from rollup.engine.columns.cores.covering import against
+from rollup.engine.expressions import Now
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+from rollup.engine.types import Kind
+
+
+def unheld(window: WindowSpec | None) -> str | None:
+    """The first reason why no queue holds the rows of a window."""
+    match window:
+        case Length() | LengthBatch(early=False) | Time(size=None):
+            return None
+        case TimeBatch(eager=False, forced=False, each=False, early=False):
+            return None
+        case TimeLengthBatch(eager=False, forced=False) | TimeAccumulating() | FirstLength() | FirstTime():
+            return None
+        case ExternalTimeBatchTimeout():
+            return "batches by a time that rows carry that also the clock lets out"
+        case ExternalTimeBatch(origin=origin) if origin is not None and not isinstance(origin, int):
+            return "batches whose raster begins by a value"
+        case ExternalTime(time=time) | ExternalTimeBatch(time=time):
+            known = time.type.kind in (Kind.INT, Kind.LONG, Kind.TIMESTAMP)
+            reason = None if isinstance(time, Now) else against(time)
+            return reason or (None if known else f"a window by a time that is a {time.type}")
+        case _:
+            condition = condition_of(window)
+            return f"the window {type(window).__name__}" if condition is None else condition.against()
+
+
+def may_hold(window: WindowSpec | None) -> bool:
+    """Whether a queue holds the rows of a window."""
+    return unheld(window) is None
