@@ -62,7 +62,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if context is not None:
         return in_context(plan, context, stream)
     if plan.lookups:
-        return recalling(plan, stream)
+        return recalling(plan, stream, ordered, rated)
     if plan.rate.limited:
         return rated(plan, stream, ordered)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)

@@ -8,7 +8,7 @@ window matter only to such look-ups and to one who looks at them, also `content`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
@@ -38,6 +38,7 @@ from rollup.engine.state import State
 from rollup.engine.types import LONG, DataType, RowType
 
 _WINDOWS = (Length, LengthBatch, Time, TimeBatch, KeepAll)
+Making = Callable[[Select, RowType, bool], Core | str]
 _EVER = 2**62
 _OF_KEYS = """
 def core(size, codes, keys, count, oldest, before, alive):
@@ -110,7 +111,7 @@ class Recalling:
     are kept here, since `main` keeps none.
     """
 
-    main: FilterProject | Folded
+    main: Core
     plan: Select
     filter: Filter
     recalled: tuple[Recalled, ...]
@@ -174,7 +175,8 @@ class Recalling:
         if content is not None and window is not None:
             content = self._kept(content, window, taken, columns)
         after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
-        return after, replace(output, event=taken.placed(output.event))
+        ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
+        return after, replace(output, event=taken.placed(output.event), ticks=ticks)
 
     def _shifted(self, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
         """What is read of the events so many before those taken, and what is to be kept for those to come."""
@@ -266,13 +268,15 @@ def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
     return RowType(stream.name, {**stream.fields, **further})
 
 
-def recalling(plan: Select, stream: RowType) -> Recalling | str:
-    """The core of a statement with look-ups of earlier events, or the first reason against it."""
+def recalling(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str:
+    """The core of a statement with look-ups of earlier events, or the first reason against it. `rated` makes that of one with an
+    output rate, whose rows may be `ordered`.
+    """
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest:
         return "an input that is not a plain stream"
-    if plan.rate.limited:
-        return "earlier events with an output rate"
+    if plan.rate.limited and input.window is not None and (ordered or not _at_once(plan)):
+        return "earlier events of rows that wait for an output, over a window that they may leave before"
     recalled = list[Recalled]()
     for lookup in plan.lookups:
         found = _recalled(lookup)
@@ -289,7 +293,8 @@ def recalling(plan: Select, stream: RowType) -> Recalling | str:
         )
     bare = replace(input, filter=Filter(input.filter.stream), prior=0, window=None if window else input.window)
     read = _reading(plan, len(stream.fields), stream)
-    main = _main(replace(read, inputs=(bare,)), _reached(stream, recalled))
+    wider, type = replace(read, inputs=(bare,)), _reached(stream, recalled)
+    main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
     return main if isinstance(main, str) else Recalling(main, read, input.filter, tuple(recalled), window, stream)
 
 
@@ -317,6 +322,12 @@ def _steady(window: WindowSpec | None) -> bool:
             return not (against(key) or wide(key)) and key.type.kind in KEYS
         case _:
             return False
+
+
+def _at_once(plan: Select) -> bool:
+    """Whether what a row recalls is read when it comes, though an output shows it later."""
+    grouped = plan.grouping is not None or plan.total
+    return grouped and plan.rate.mode in ("last", "all", "first")
 
 
 def _main(plan: Select, type: RowType) -> FilterProject | Folded | str:

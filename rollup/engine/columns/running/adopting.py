@@ -63,7 +63,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Rated() | Firsts():
             return rated_state(core, component.root.instances[name], stream)
         case Recalling():
-            return recalling_state(core, component.root.instances[name].snapshot(), now), held
+            return recalling_state(core, component.root.instances[name], now), held
         case Leveled():
             return leveled_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Queued():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,12 +32,14 @@ Waiting = tuple[Any, int, Sequence[Any] | None]
 """A row that waits: the key of its group, its sign, its values where it fulfils `having`."""
 
 
-def rated_state(core: Rated | Firsts, instance: Instance, stream: RowType) -> tuple[State, pa.Table]:
-    """The state, and the rows of the window."""
+def rated_state(
+    core: Rated | Firsts, instance: Instance, stream: RowType, wider: Callable[[Any], Any] = lambda kept: kept
+) -> tuple[State, pa.Table]:
+    """The state, and the rows of the window; in snapshots these are made `wider`."""
     assert isinstance(instance, SelectInstance)
-    before = instance.snapshot()
+    before = wider(instance.snapshot())
     instance.outputs.settle()
-    kept = instance.snapshot()
+    kept = wider(instance.snapshot())
     outputs, now = kept[KEPT][1], instance.runner.now
     if isinstance(core, Firsts):
         return _firsts(core, kept, outputs, stream, now)

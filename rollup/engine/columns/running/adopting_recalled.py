@@ -11,15 +11,20 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import field
+from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, rows_of, table_of
+from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.row import Row
+from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 
-def recalling_state(core: Recalling, kept: Any, now: int) -> State:
+def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     """What was read of the last events, and the rows of the window with what came before each."""
+    kept = instance.snapshot()
     window, recent, known = kept[INPUTS][0]
     reached = _Reaching(core, dict(known))
     content: list[tuple[int, Row]] = []
@@ -28,7 +33,7 @@ def recalling_state(core: Recalling, kept: Any, now: int) -> State:
     schema = core.schemas[1]
     rows = table_of([row for _, row in content], core.reached)
     held = pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=schema)
-    return core.state(_main(core, kept, reached, now), _earlier(core, recent, content, now), held, now)
+    return core.state(_main(core, instance, reached, now), _earlier(core, recent, content, now), held, now)
 
 
 class _Reaching:
@@ -52,14 +57,18 @@ class _Reaching:
         return list(map(self.rows, window)) if isinstance(window, list | tuple) else window
 
 
-def _main(core: Recalling, kept: Any, reached: _Reaching, now: int) -> State:
-    (window, *rest), *others = kept[INPUTS]
-    wider = [[[reached.rows(window), *rest], *others], *kept[INPUTS + 1 :]]
+def _main(core: Recalling, instance: Instance, reached: _Reaching, now: int) -> State:
+    def wider(kept: Any) -> Any:
+        (window, *rest), *others = kept[INPUTS]
+        return [[[reached.rows(window), *rest], *others], *kept[INPUTS + 1 :]]
+
     match core.main:
+        case Rated() | Firsts():
+            return rated_state(core.main, instance, core.reached, wider)[0]
         case Queued():
-            return queued_state(core.main, wider, core.reached, now)
+            return queued_state(core.main, wider(instance.snapshot()), core.reached, now)
         case Folded():
-            return folded_state(core.main, wider, core.reached, now)[0]
+            return folded_state(core.main, wider(instance.snapshot()), core.reached, now)[0]
         case _:
             return core.main.start(now)
 

@@ -31,11 +31,10 @@ from rollup.engine.timers import Phase, edge
 
 def phase(core: Core) -> Phase:
     """When, at one instant, what the clock brings of a core comes."""
-    return (
-        Phase.OUTPUT
-        if isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
-        else Phase.WINDOW
-    )
+    if isinstance(core, Recalling | OfMatches):
+        return phase(core.main)
+    ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
+    return Phase.OUTPUT if ticks else Phase.WINDOW
 
 
 def dues(core: Core, state: State) -> dict[Phase, int | None]:
@@ -43,6 +42,8 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
     match core:
         case Delayed():
             return dues(core.core, inner_of(core, state))
+        case Recalling(window=None) | OfMatches():
+            return dues(core.main, state.held()["main"])
         case Rated() | Firsts():
             outputs = {Phase.OUTPUT: state.scalars["due"]} if isinstance(core, Rated) else {}
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), **outputs}
@@ -57,8 +58,6 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
-        case Recalling(window=None) | OfMatches():
-            return _due(core.main, state.held()["main"])
         case Recalling():
             return _leaves(core.window, state.tables["content"])
         case Queued(dated=True):

@@ -62,10 +62,8 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
-        case Delayed():
-            return _clocked(core.core)
-        case Recalling() | OfMatches():
-            inner = core.main
+        case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
+            return _clocked(inner)
         case Leveled():
             inner = core.levels[0]
         case Partitioned():

@@ -27,7 +27,7 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
-from rollup.engine.columns.running.showing import content
+from rollup.engine.columns.running.showing import content, settled
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
@@ -194,7 +194,7 @@ class ColumnInstance(Instance):
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
-        state = self.core.settled(self.state) if isinstance(self.core, Rated) else self.state
+        state = settled(self.core, self.state)
         tables = {name: pack(table) for name, table in state.tables.items()}
         return ["columns", dict(state.scalars), tables, pack(self.window)]
 

@@ -31,13 +31,24 @@ from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 
 
+def settled(core: Core, state: State) -> State:
+    """The state of a core, with what its last output showed worked out."""
+    match core:
+        case Rated():
+            return core.settled(state)
+        case Recalling(main=Rated() as main):
+            return state.instead({"main": main.settled(state.held()["main"])})
+        case _:
+            return state
+
+
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
         case Delayed():
             return content(core.core, plan, state.held()["core"], held)
         case Rated() | Firsts():
-            inner = (core.settled(state) if isinstance(core, Rated) else state).held()
+            inner = settled(core, state).held()
             shown = inner.get("shown", inner["core"])
             if type(core.core) is Folded and core.core.by_group:
                 return _by_group(core.core, plan, shown, inner["core"])
