@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.index import FilterIndex
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.deliveries.item import RESET, Chunk, Emit, EmitEach, Item
-from rollup.engine.rows.patterns.algebra import Pattern
+from rollup.engine.rows.patterns.algebra import FilterNode, Pattern, nodes
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
 from rollup.engine.rows.patterns.sequence import Sequencer
@@ -300,14 +300,17 @@ class Scope:
 
 
 class PatternInput:
-    """A pattern; each match is a delivery of its own."""
+    """A pattern; each match is selected by itself. The matches of one event leave together where its stream stands in the
+    pattern more than once, else each is a delivery of its own."""
 
     due = None
 
-    def __init__(self, pattern: Pattern, runner: Runner, order: Order, emit: Emit) -> None:
+    def __init__(self, pattern: Pattern, runner: Runner, order: Order, emit: EmitEach) -> None:
         self._scope: Any = Scope(runner.environment, runner.timers)
         self._emit, self._runner = emit, runner
         self._matcher = Matcher(pattern, self._scope, order, self._matched)
+        self._times = Counter(node.stream for node in nodes(pattern.root) if isinstance(node, FilterNode))
+        self._together = False
 
     def start(self) -> None:
         """Begin to look."""
@@ -322,14 +325,22 @@ class PatternInput:
             self._matcher.age(row.values[-1])
             entries = self._scope.indexes[stream].matches(row)
             if entries:
-                self._matcher.receive([entry.input for entry in entries], row, row.values[-1])
+                self._receive(stream, [entry.input for entry in entries], row)
+
+    def _receive(self, stream: str, inputs: list[int], row: Row) -> None:
+        self._together = self._times[stream] > 1
+        try:
+            self._matcher.receive(inputs, row, row.values[-1])
+        finally:
+            self._together = False
 
     def fire(self, now: int) -> None:
         """The matcher has timers of its own."""
 
     def _matched(self, matches: list[Match]) -> None:
-        for match, time in zip(matches, self._matcher.times, strict=True):
-            self._emit([Item(match, False, time)])
+        chunks = [[Item(match, False, time)] for match, time in zip(matches, self._matcher.times, strict=True)]
+        for together in [chunks] if self._together else [[chunk] for chunk in chunks]:
+            self._emit(together)
 
     def snapshot(self) -> Any:
         return self._matcher.snapshot()

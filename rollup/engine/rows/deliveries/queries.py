@@ -104,7 +104,7 @@ class Query:
             case JoinSpec():
                 return JoinInput(self.spec.input, self._runner, self._emit_each, stored)
             case Pattern():
-                return PatternInput(self.spec.input, self._runner, self.order, self._emit)
+                return PatternInput(self.spec.input, self._runner, self.order, self._emit_each)
             case SequenceSpec():
                 return SequenceInput(self.spec.input, self._runner, self._emit)
 

@@ -39,39 +39,47 @@ class Rates:
         return None if self._spec.span is None or self._spec.mode == "first" else self._edge
 
     def offer(self, rows: Sequence[Selected]) -> None:
-        """Rows that would leave."""
-        if self._spec.events is None and self._spec.mode == "first":
-            self._first_of_span(rows)
-        elif self._spec.events is None:
-            self._waiting += rows
-        elif self._spec.mode == "first":
-            self._first_of_events(rows)
-        else:
-            self._whole_events(rows)
+        """Rows that would leave together; those of them whose turn it is leave together."""
+        found = self._ready(rows)
+        if found:
+            self._leave(found)
 
-    def _first_of_events(self, rows: Sequence[Selected]) -> None:
+    def _ready(self, rows: Sequence[Selected]) -> list[Selected]:
+        if self._spec.events is None and self._spec.mode == "first":
+            return self._first_of_span(rows)
+        if self._spec.events is None:
+            self._waiting += rows
+            return []
+        return self._first_of_events(rows) if self._spec.mode == "first" else self._whole_events(rows)
+
+    def _first_of_events(self, rows: Sequence[Selected]) -> list[Selected]:
+        found = list[Selected]()
         for made in rows:
             key = made.key if self._spec.grouped else None
             count = self._counts.get(key, 0)
             self._counts[key] = (count + 1) % (self._spec.events or 1)
             if count == 0:
-                self._leave([made])
+                found.append(made)
+        return found
 
-    def _whole_events(self, rows: Sequence[Selected]) -> None:
+    def _whole_events(self, rows: Sequence[Selected]) -> list[Selected]:
+        found = list[Selected]()
         for made in rows:
             self._waiting.append(made)
             if len(self._waiting) >= (self._spec.events or 1):
-                self._leave(self._picked())
+                found += self._picked()
                 self._waiting = []
+        return found
 
-    def _first_of_span(self, rows: Sequence[Selected]) -> None:
+    def _first_of_span(self, rows: Sequence[Selected]) -> list[Selected]:
         """A row leaves when the last one that left, of its group, is as old as the span."""
-        now = self._runner.now
+        now, found = self._runner.now, list[Selected]()
         for made in rows:
             key = made.key if self._spec.grouped else None
             if key not in self._given or now - self._given[key] >= (self._spec.span or 0):
                 self._given[key] = now
-                self._leave([made])
+                found.append(made)
+        return found
 
     def _picked(self) -> list[Selected]:
         if self._spec.mode != "last":

@@ -58,9 +58,15 @@ class Arguments:
         """An expression over the row."""
         return bind(self.call.arguments[place], Scope([Input((self.row.name,), self.row)]))
 
+    def told(self, place: int) -> Expr:
+        """An expression that tells rows apart, so none that is the same of all."""
+        if isinstance(self.call.arguments[place], tree.Constant):
+            raise self.problem(place, "is an attribute, not a constant")
+        return self.value(place)
+
     def values(self, start: int) -> tuple[Expr, ...]:
-        """The expressions from one place on."""
-        return tuple(self.value(place) for place in range(start, len(self.call.arguments)))
+        """The expressions from one place on that tell rows apart."""
+        return tuple(self.told(place) for place in range(start, len(self.call.arguments)))
 
     def share(self, place: int) -> float:
         """A number above 0, at most 1."""
@@ -98,7 +104,7 @@ def _sorted(given: Arguments) -> WindowSpec:
                 raise PlanError(f"sort knows no order {node.value!r}", hint="'asc' or 'desc'").at(*node.place)
             down[-1] = node.value == "desc"
         else:
-            by.append(given.value(place))
+            by.append(given.told(place))
             ordered(by[-1].type, node, f"argument {place + 1} of sort")
             down.append(False)
     return Sorted(given.count(0), tuple(by), tuple(down), "newest", lazy=True)
@@ -157,7 +163,7 @@ def _cron(given: Arguments) -> WindowSpec:
 
 def _session(given: Arguments) -> WindowSpec:
     """`session(gap[, key[, latency]])`."""
-    keys = given.values(1)[:1]
+    keys = (given.told(1),) if len(given.call.arguments) > 1 else ()
     if any(not isinstance(key, Field) or key.type != STRING for key in keys):
         raise PlanError(f"the key of {given.call.name} is a string attribute").at(*given.call.place)
     gap, latency = given.number(0), given.given(2) or 0
