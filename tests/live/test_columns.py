@@ -103,6 +103,30 @@ COVERED = {
     "range": "select s.price as x, t.price as y from S#unique(symbol, volume) as s, R#length(4) as t where s.price > t.price",
     "lost pairs": "select rstream s.symbol as s, t.volume as v from S#time(30 msec) as s, R#time(30 msec) as t "
     "where s.symbol = t.symbol order by t.volume limit 3",
+    "pair groups": "select s.symbol as k, sum(t.price) as x, count(*) as n from S(volume > 0)#time(20 msec) as s, R#length(4) as t "
+    "where s.symbol = t.symbol group by s.symbol",
+    "pair total": "select irstream sum(s.price) as x, avg(t.volume) as m from S#unique(symbol) as s, R#time(25 msec) as t "
+    "where s.symbol = t.symbol and s.price > t.volume having count(*) != 2",
+    "pair rows": "select irstream s.price as p, t.symbol as t, sum(t.price) as x from S#length(3) as s, R#time(15 msec) as t "
+    "where s.symbol = t.symbol group by t.symbol",
+    "latest total": "select sum(t.price) as x, count(*) as n from S(volume > 0) as s unidirectional, R#length(4) as t "
+    "where s.symbol = t.symbol",
+    "latest groups": "select irstream t.volume as v, sum(t.price) as x from S as s unidirectional, R#length(4) as t group by t.volume",
+    "latest rows": "select s.price as p, count(*) as n from S as s unidirectional left outer join R#length(4) as t "
+    "on s.symbol = t.symbol",
+    "pair groups last": "select irstream s.symbol as k, count(*) as n from S#time(20 msec) as s, R#time(20 msec) as t "
+    "where s.symbol = t.symbol group by s.symbol output last every 20 msec",
+    "pair groups all": "select s.symbol as k, sum(t.price) as x from S#length(3) as s, R#time(20 msec) as t "
+    "where s.symbol = t.symbol group by s.symbol having count(*) > 1 output all every 3 events",
+    "pair total last": "select irstream sum(t.price) as x from S#time(30 msec) as s, R#unique(symbol) as t "
+    "where s.symbol = t.symbol output last every 15 msec",
+    "pairs every": "select irstream s.volume as v, t.price as y from S#time(20 msec) as s full outer join R#time(15 msec) as t "
+    "on s.symbol = t.symbol output every 15 msec",
+    "latest last": "select t.symbol as k, sum(t.price) as x from S as s unidirectional, R#length(4) as t group by t.symbol "
+    "output last every 20 msec",
+    "latest total all": "select sum(t.price) as x from S as s unidirectional, R#length(4) as t output all every 3 events",
+    "pairs into U": "insert into U select s.symbol as symbol, sum(t.price) as a from S#length(3) as s, S#unique(symbol) as t "
+    "where s.symbol = t.symbol group by s.symbol",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
     "snapshots": "context C select symbol, sum(price) as s from S(price > 20) output snapshot every 10 msec",
@@ -439,6 +463,11 @@ SEVERAL = [
     ["pairs", "two", "both", "a"],
     ["two", "removed"],
     ["latest", "latest or none", "removed"],
+    ["pair groups", "pair total", "removed"],
+    ["pair rows", "latest total", "latest groups", "latest rows"],
+    ["pair groups last", "pair groups all", "removed"],
+    ["pair total last", "pairs every"],
+    ["latest last", "latest total all", "pairs into U", "of U"],
     ["all with all", "removed"],
     ["timed with timed", "itself"],
     ["last two", "range", "lost pairs", "removed"],

@@ -11,7 +11,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import joined
+from rollup.engine.columns.cores.folded_joins import FoldedJoin, over_join
 from rollup.engine.columns.cores.leveled import Leveled, leveled
 from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.of_matches import of_matches
@@ -22,7 +22,7 @@ from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import of_arrivals
 from rollup.engine.columns.finishing import against_finishing, unfinished
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.rating import after_of, rated
+from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
@@ -51,7 +51,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
     if plan.join is not None or len(plan.inputs) != 1:
-        return "a join in a context" if context is not None else joined(plan, reads)
+        return "a join in a context" if context is not None else _joining(plan, reads, ordered)
     if context is None and isinstance(input := plan.inputs[0], PatternInput):
         if input.window is None and not plan.levels and plan.grouping is None:
             return matched(plan, reads)
@@ -68,6 +68,11 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 
+def _joining(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Core | str:
+    """The core of a join, or the first reason against it."""
+    return rated_join(plan, reads, ordered) if plan.rate.limited else over_join(plan, reads)
+
+
 def _delayed(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> Core | str:
     """The core of a statement that shows nothing before something is over, or the first reason against it."""
     after = after_of(plan.rate)
@@ -76,7 +81,7 @@ def _delayed(plan: Select, reads: Mapping[str, RowType], context: Context | None
     core = core_of(replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both"), reads, context)
     if isinstance(core, str):
         return core
-    if not isinstance(core, FilterProject | Folded | Leveled | Recalling):
+    if isinstance(core, FoldedJoin) or not isinstance(core, FilterProject | Folded | Leveled | Recalling):
         return "output after, over several streams or in a context"
     return Delayed(core, after, plan.emitted)
 

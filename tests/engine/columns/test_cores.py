@@ -353,6 +353,48 @@ JOINS = [
     "and a.price > b.price order by a.price desc, b.price limit 2",
     "select irstream distinct a.id as i from S#length(2) as a left outer join S#unique(id, flag) as b on a.id = b.id",
 ]
+FOLDED_JOINS = [
+    "select a.symbol as k, sum(b.price) as s, count(*) as n from S(volume<2)#length(4) as a, S(volume>=1)#length(3) as b "
+    "where a.symbol = b.symbol group by a.symbol",
+    "select irstream sum(a.price) as s, avg(b.volume) as m, count(b.flag) as n from S#time(20 msec) as a, S#unique(symbol) as b "
+    "where a.symbol = b.symbol and a.id > b.volume having count(*) != 2",
+    "select irstream a.symbol as k, b.volume as v, count(*) as n, stddev(a.price) as d from S(volume>0)#time(30 msec) as a, "
+    "S#length(3) as b where a.symbol = b.symbol group by a.symbol, b.volume having count(*) > 1",
+    "select irstream a.price as p, b.symbol as t, sum(b.price) as s from S(flag)#length(3) as a, S#time(25 msec) as b "
+    "where a.id = b.id group by b.symbol",
+    "select a.id as i, count(*) as n from S#lastevent as a, S(volume>0)#length(3) as b",
+    "select a.symbol as k, sum(b.price) as p, count(*) as n from S(volume>=2) as a unidirectional, S(volume<4)#length(4) as b "
+    "where a.symbol = b.symbol group by a.symbol",
+    "select irstream b.id as i, avg(b.price) as p from S as a unidirectional, S(volume<4)#unique(id) as b group by b.id",
+    "select irstream sum(b.price) as p, count(*) as n from S as a unidirectional, S(volume<4)#length(3) as b "
+    "where a.symbol = b.symbol",
+    "select a.id as i, b.id as j, sum(b.price) as p from S as a unidirectional left outer join S(volume<4)#time(20 msec) as b "
+    "on a.symbol = b.symbol where a.volume > 0",
+    "select distinct a.symbol as k, avg(b.price) as s from S#time(20 msec) as a, S#time(20 msec) as b "
+    "where a.symbol = b.symbol group by a.symbol order by avg(b.price) desc",
+]
+RATED_JOINS = [
+    "select a.symbol as k, count(*) as n from S(volume<2)#time(20 msec) as a, S(volume>=1)#time(20 msec) as b "
+    "where a.symbol = b.symbol group by a.symbol output last every 20 msec",
+    "select irstream a.symbol as k, sum(b.price) as s from S#time(20 msec) as a, S#length(4) as b where a.symbol = b.symbol "
+    "group by a.symbol having count(*) > 1 output all every 30 msec",
+    "select irstream sum(b.price) as s, count(*) as n from S#time(20 msec) as a, S#unique(id) as b where a.symbol = b.symbol "
+    "output last every 10 msec",
+    "select a.price as p, b.price as q from S#time(20 msec) as a, S#length(4) as b where a.symbol = b.symbol and a.price > b.price "
+    "output every 20 msec",
+    "select irstream a.price as p, b.price as q from S#time(20 msec) as a full outer join S#time(30 msec) as b "
+    "on a.symbol = b.symbol output every 10 msec",
+    "select irstream a.symbol as k, count(*) as n from S#length(3) as a, S#length(4) as b where a.symbol = b.symbol "
+    "group by a.symbol output last every 3 events",
+    "select irstream a.id as i, b.id as j from S#length(2) as a, S#length(3) as b where a.symbol = b.symbol "
+    "output last every 4 events",
+    "select b.symbol as k, sum(b.price) as s from S as a unidirectional, S(volume<4)#length(3) as b group by b.symbol "
+    "output last every 20 msec",
+    "select sum(b.price) as s from S as a unidirectional, S(volume<4)#length(3) as b where a.symbol = b.symbol "
+    "output all every 3 events",
+    "select a.id as i, b.price as q from S#length(3) as a, S#time(20 msec) as b where a.symbol = b.symbol "
+    "output every 20 msec order by b.price limit 3",
+]
 RATES_LEAVING = [
     "select irstream symbol, price from S#length(3) output every 3 events",
     "select irstream symbol, price from S(price > 3)#time(30 msec) having volume > 0 output all every 20 msec",
@@ -650,6 +692,8 @@ COVERED = [
     *ASKING,
     *EARLIER,
     *JOINS,
+    *FOLDED_JOINS,
+    *RATED_JOINS,
     *RATES,
     *HELD,
     *RATES_LEAVING,
@@ -1004,8 +1048,37 @@ REFUSED = {
     "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (
         "a limit over a window of keys"
     ),
-    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
-        "aggregates, look-ups or an output rate over a join"
+    "select max(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "the aggregate max",
+    "select sum(a.price) as s from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
+        "aggregates over an outer join"
+    ),
+    "select count(distinct a.volume) as n from S#length(2) as a, S#length(3) as b where a.id = b.id": (
+        "an aggregate over a join that goes by more than sums"
+    ),
+    "select a.id, count(*) as n from S#length(2) as a full outer join S#length(3) as b on a.id = b.id group by a.id": (
+        "aggregates over an outer join"
+    ),
+    "select count(*) as n from S#length(2) as a full outer join S as b unidirectional on a.id = b.id": (
+        "aggregates over an outer join"
+    ),
+    "select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id group by a.id output last every 3 events": (
+        "groups without aggregates over a join"
+    ),
+    "select prior(1, a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "look-ups beside a join",
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output every 3 events": (
+        "aggregates over a join that an output works out"
+    ),
+    "select a.price as s from S#length(2) as a, S#length(3) as b where a.id = b.id output first every 3 events": (
+        "output first over a join"
+    ),
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output snapshot every 1 sec": (
+        "output snapshot over a join"
+    ),
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output after 2 events": (
+        "output after, over several streams or in a context"
+    ),
+    "select a.price as s from S#length(2) as a, S#length(3) as b where a.id = b.id output after 2 events every 3 events": (
+        "output after something, at, or when, over a join"
     ),
     "select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
         "a join of more than two"

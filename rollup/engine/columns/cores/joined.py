@@ -255,14 +255,14 @@ class Joined:
 
 
 def joined(plan: Select, reads: Mapping[str, RowType]) -> Joined | str:
-    """The core of a join of streams with those fields, or the first reason against it."""
-    if plan.levels or plan.grouping is not None or plan.lookups or plan.rate.limited:
-        return "aggregates, look-ups or an output rate over a join"
+    """The core of a join, without aggregates, of streams with those fields, or the first reason against it."""
+    if plan.lookups:
+        return "look-ups beside a join"
     found = join_of(plan, reads, plan.projection.columns)
     if isinstance(found, str):
         return found
     join, chosen, places = found
-    columns = tuple(_flat(each, places) for each in plan.projection.columns)
+    columns = tuple(flat(each, places) for each in plan.projection.columns)
     return first(map(against, columns)) or Joined(join, chosen, columns, plan.emitted)
 
 
@@ -298,7 +298,7 @@ def join_of(
         )
         for number, input in enumerate(plan.inputs)
     ]
-    test, choice = (_all([_flat(each, places) for each in parts]) for parts in (rest, chosen))
+    test, choice = (_all([flat(each, places) for each in parts]) for parts in (rest, chosen))
     reason = first(filtered(each.filter) for each in sides) or first(map(against, (test, choice)))
     moving = [spec.only in (None, place) for place in range(2)]
     whole = [side.kind in kinds for kinds in WHOLE]
@@ -333,8 +333,8 @@ def _all(parts: Sequence[Expr]) -> Expr | None:
     return None if not parts else parts[0] if len(parts) == 1 else All(tuple(parts))
 
 
-def _flat(expr: Expr, places: Places) -> Expr:
+def flat(expr: Expr, places: Places) -> Expr:
     """An expression over the fields that are kept of both sides."""
     if isinstance(expr, Field):
         return Field(0, places[expr.input, expr.index], expr.type)
-    return inside(expr, lambda inner: _flat(inner, places))
+    return inside(expr, lambda inner: flat(inner, places))

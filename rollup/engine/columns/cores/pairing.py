@@ -130,7 +130,7 @@ def paired(
     given = [keys]
     for old, code, move in zip(olds, codes, moves, strict=True):
         given += [old, code, move.came, move.gone, move.ends]
-    made = _room(4 * len(moves[0].came) + 1024, rules)
+    made = _room(16 * len(moves[0].came) + 1024, rules)  # what is not written costs nothing
     n = loop(_text(rules))(*given, right_first, *made)
     if n > most:
         return None

@@ -81,8 +81,13 @@ class Queued(Folded):
 
     def text_of(self, listed: bool) -> str:
         """The text of the loop; `listed`: as in `Changes`."""
-        shape = self.by_group, bool(self.keys), self.emitted != "new"
+        shape = self.by_group, self.keyed, self.emitted != "new"
         return _text(self.lines, shape, (listed, self.behind, self.forgets))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether there is more than one group."""
+        return bool(self.keys)
 
     @cached_property
     def _schemas(self) -> tuple[pa.Schema, pa.Schema]:
@@ -133,7 +138,10 @@ class Queued(Folded):
 
     def inside(self, state: State) -> pa.Table:
         """The rows that count, with their groups and what the aggregates are of."""
-        held = self._seen(state.tables["content"].slice(0, state.scalars["come"]))
+        return self.counting(self._seen(state.tables["content"].slice(0, state.scalars["come"])))
+
+    def counting(self, held: pa.Table) -> pa.Table:
+        """The groups of some rows, and what the aggregates are of."""
         given = self.lines.given([column.combine_chunks() for column in held.columns[2:]], held.num_rows)
         names = [f"given{i}" for i in range(len(given))]
         return pa.table([held.column("group"), *map(pa.array, given)], names=["group", *names])
@@ -210,7 +218,7 @@ class Queued(Folded):
     ) -> tuple[Ints, Ints, Ints, np.ndarray, list[pa.Array]]:
         """The rows that the changes make: change, group, row of the content, sign, results."""
         both, moved = self.emitted != "new", int(sum(map(np.sum, changes.counts(old))))
-        room = (1 + both) * (moved if self.keys or not self.by_group else len(changes.at))
+        room = (1 + both) * (moved if self.keyed or not self.by_group else len(changes.at))
         change, group, source = (np.empty(room, np.int64) for _ in range(3))
         sign, made = np.ones(room, np.int8), self.lines.room(room)
         given = self.lines.arranged(self.lines.given(fields, len(codes)), codes)

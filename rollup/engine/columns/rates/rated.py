@@ -17,6 +17,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.changes import by_time
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, Taken, projected
 from rollup.engine.columns.cores.queued import Queued
@@ -213,7 +214,8 @@ class Rated:
         if pacing.clock.runs:
             interval = made.interval
             if interval is None:
-                timed = made.at if made.event is None else np.where(made.event == TIMER, made.at - 1, made.at)
+                first = made.event is not None and not isinstance(self.core, FoldedJoin)  # what the clock lets out
+                timed = np.where(made.event == TIMER, made.at - 1, made.at) if first else made.at
                 interval = np.searchsorted(ticks, timed, "right")
             return Due(ticks, np.full(len(ticks), TIMER), interval), counts
         leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)

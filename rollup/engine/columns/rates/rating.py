@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import folded_join
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
@@ -22,17 +26,52 @@ from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
 
+def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rated | Firsts | str:
+    """The core of a join with a rate, or the first reason against it; `ordered` as in `rated`."""
+    mode = plan.rate.mode
+    core = folded_join(
+        _unrated(plan), reads, mode in ("last", "all") and (plan.grouped or plan.total or plan.grouping is not None)
+    )
+    if isinstance(core, str):
+        return core
+    if mode in ("first", "snapshot"):
+        return f"output {mode} over a join"
+    if core.calls and (mode == "default" or ordered):
+        return "aggregates over a join that an output works out"
+    found = _rated(plan, core, core.type, ordered)
+    if isinstance(found, str):
+        return found
+    if (
+        not isinstance(found, Rated)
+        or found.pacing.after != After()
+        or not (found.pacing.limit or found.pacing.clock.span)
+    ):
+        return "output after something, at, or when, over a join"
+    (stream, *_) = reads.values()
+    return replace(found, kinds=_kinds(stream))
+
+
 def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     """The core of a statement over one stream with a rate, or the first reason against it; `ordered`: the rows of an output
     are put in order, for which changes wait until then as they are.
     """
+    core = over_stream(_unrated(plan), stream)
+    return core if isinstance(core, str) else _rated(plan, core, stream, ordered)
+
+
+def _unrated(plan: Select) -> Select:
+    """The statement whose rows wait for outputs."""
+    return replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both")
+
+
+def _kinds(stream: RowType) -> tuple[pa.DataType, ...]:
+    return tuple(carried(kind) for kind in stream.fields.values())
+
+
+def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     pacing = _pacing(plan.rate)
     if isinstance(pacing, str):
         return pacing
-    inner = replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both")
-    core = over_stream(inner, stream)
-    if isinstance(core, str):
-        return core
     total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
     grouped = isinstance(core, Folded) and bool(core.keys)
     mode = plan.rate.mode
@@ -75,10 +114,9 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
         return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
     if lazy and isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
         return "aggregates of several windows, or of one by time, that an output works out"
-    kinds = tuple(carried(kind) for kind in stream.fields.values())
     plain = not plan.grouped and (isinstance(core, FilterProject) or not (core.calls or core.by_group))
     drops = plain and (mode == "default" or (ordered and mode == "all"))
-    return Rated(core, kinds, shows, pacing, total, lazy, drops, plan.emitted)
+    return Rated(core, _kinds(stream), shows, pacing, total, lazy, drops, plan.emitted)
 
 
 def _pacing(rate: Rate) -> Pacing | str:

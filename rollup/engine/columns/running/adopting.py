@@ -15,6 +15,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.matched import Matched
@@ -36,6 +37,7 @@ from rollup.engine.columns.running.adopting_folds import (
     queued_state,
     table_of,
 )
+from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
@@ -66,12 +68,14 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return recalling_state(core, component.root.instances[name], now), held
         case Leveled():
             return leveled_state(core, component.root.instances[name].snapshot(), stream, now), held
+        case FoldedJoin():
+            return folded_join_state(core, component.root.instances[name].snapshot(), now), held
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():
             return folded_state(core, component.root.instances[name].snapshot(), stream, now)
         case Joined():
-            return _joined(core, component.root.instances[name].snapshot(), now), held
+            return joined_state(core.join, component.root.instances[name].snapshot(), now), held
         case Asking():
             plan = component.statements[name].plan
             assert isinstance(plan, Select)
@@ -111,20 +115,6 @@ def _stamped(
     pairs = sorted(pairs, key=lambda each: each[0].id)
     columns = table_of([row for row, _ in pairs], type).columns
     return [column.combine_chunks() for column in columns], np.array([at for _, at in pairs], np.int64)
-
-
-def _joined(core: Joined, kept: Any, now: int) -> State:
-    """The rows of both windows; when they came matters where time lets them out."""
-    tables = list[pa.Table]()
-    for side, input in zip(core.join.sides, kept[INPUTS], strict=True):
-        window: Sequence[Any] = input[0] or ()
-        stamped = window if side.timed else [(row, now) for row in window]
-        stamped = sorted(stamped, key=lambda each: each[0].id)
-        rows = table_of([row for row, _ in stamped], side.type)
-        columns = [column.combine_chunks() for column in rows.columns]
-        times = np.array([at for _, at in stamped], np.int64)
-        tables.append(side.rows(columns, times, np.arange(len(stamped))))
-    return core.join.holding(tables, now)
 
 
 def _matched(core: Matched, kept: Any, now: int) -> State:

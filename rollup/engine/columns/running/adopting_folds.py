@@ -40,7 +40,7 @@ def folded_state(
     rows = table_of([row for row, _ in stamped], stream)
     groups = groups_of(core, kept[KEPT][0], wanted)
     state = core.start(now)
-    table = _groups_table(core, groups, state.tables["groups"].schema)
+    table = groups_table(core, groups, state.tables["groups"].schema)
     keys = table.column("key").combine_chunks()
     fields = [column.combine_chunks() for column in rows.columns]
     numbers, _ = core.numbered(keys, fields, rows.num_rows)
@@ -71,10 +71,10 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     content, groups = (state.tables[name].schema for name in ("content", "groups"))
     fields = [column.combine_chunks() for column in table_of([row for row, _ in stamped], stream).columns]
     found = groups_of(core, kept[KEPT][0], wanted) if core.calls else [(_key(core, key), [], 0) for key in wanted]
-    table = _groups_table(core, found, groups)
+    table = groups_table(core, found, groups)
     numbers, keys = core.numbered(table.column("key").combine_chunks(), fields, len(stamped))
     fresh = [(key, core.lines.fold.start(), 0) for key in keys.to_pylist()[len(found) :]]  # of rows that wait
-    table = _groups_table(core, [*found, *fresh], groups)
+    table = groups_table(core, [*found, *fresh], groups)
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
     scalars = {**state.scalars, **notes, "come": come}
@@ -98,7 +98,7 @@ def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:
     return core.holding(states)
 
 
-def _groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.Table:
+def groups_table(core: Folded, groups: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Groups as the state has them."""
     columns: list[list[Any]] = [[key for key, _, _ in groups], [count for _, _, count in groups]]
     columns += core.lines.slots_in([values for _, values, _ in groups])

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.counts import After, Counts
@@ -15,6 +16,7 @@ from rollup.engine.columns.rates.firsts import UNITS, Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, queued_state, table_of
+from rollup.engine.columns.running.adopting_joins import folded_join_state
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
@@ -77,6 +79,8 @@ def _waits(after: After, outputs: Any) -> int | None:
 def _inner(
     core: FilterProject | Folded, kept: Any, stream: RowType, now: int, wanted: Sequence[Any]
 ) -> tuple[State, pa.Table]:
+    if isinstance(core, FoldedJoin):
+        return folded_join_state(core, kept, now, wanted), table_of((), stream)
     if isinstance(core, Queued):
         return queued_state(core, kept, stream, now, wanted), table_of((), stream)
     if isinstance(core, Folded):

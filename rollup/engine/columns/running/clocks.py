@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -60,6 +61,8 @@ def _due(core: Core, state: State) -> int | None:
     match core:
         case Recalling():
             return _leaves(core.window, state.tables["content"])
+        case FoldedJoin():
+            return core.join.due(state)
         case Queued(dated=True):
             return state.scalars["due"]
         case Leveled():
@@ -94,6 +97,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
+        case Rated(core=FoldedJoin()) if _is_due(state, now) is not (phase is Phase.OUTPUT):
+            return _before_windows(core, state, now, nothing)
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Rated(core=Queued(dated=True)):
@@ -120,6 +125,19 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return _of_partitions(core, state, now - span, nothing)
         case _:
             return core.step(state, nothing)
+
+
+def _is_due(state: State, now: int) -> bool:
+    """Whether an output is due."""
+    due: int | None = state.scalars["due"]
+    return due is not None and due <= now
+
+
+def _before_windows(core: Rated, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
+    """An output of a join that is due comes before the windows let rows out, and then not again at its own turn."""
+    ticks = [now] if _is_due(state, now) else []
+    state = _gone_on(core, state, now) if ticks else state
+    return core.shown(state, replace(nothing, now=state.scalars["now"]), np.array(ticks, np.int64))
 
 
 def _gone_on(core: Rated, state: State, now: int) -> State:

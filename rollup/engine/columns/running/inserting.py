@@ -12,6 +12,7 @@ from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -75,7 +76,10 @@ def _clocked(core: Core) -> bool:
     if not isinstance(inner, Folded):
         return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
-    timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
+    if isinstance(inner, FoldedJoin):
+        timed = any(side.timed for side in inner.join.sides)
+    else:
+        timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
     return (timed and (inner.by_group or leaving)) or isinstance(inner.window, BY_CLOCK)
 
 

@@ -1,0 +1,220 @@
+"""Aggregates over a join: its pairs come and leave, in any order, as rows of a window do.
+
+State: the rows of both windows; `groups` as of a window. The pairs themselves are not kept: `content` is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.declared import Lines
+from rollup.engine.columns.cores.folded import GroupedShape, shape_of, shifted, unfolded
+from rollup.engine.columns.cores.joined import Found, Join, Joined, Places, flat, join_of, joined
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.moving import Moves
+from rollup.engine.columns.cores.projecting import Made, Pace, Taken
+from rollup.engine.columns.cores.projecting import Moves as Counted
+from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.rewriting import rewritten
+from rollup.engine.columns.evaluate import flags, passing
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.plans import Filter, Select, StreamInput
+from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.windows.counted import KeepAll
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+
+@dataclass(frozen=True)
+class Whole(Taken):
+    """All events of a batch, of which each side takes its own."""
+
+    batch: Batch | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldedJoin(Queued):
+    """A row a group, one in all, or (as all rows of this may be) one a pair, of the pairs that fulfil `chosen`; `apart`: of what
+    a change brings alone, as nothing is kept of pairs that one input brings about. `plan`: the statement over the pairs.
+    """
+
+    join: Join
+    chosen: Expr | None
+    apart: bool
+    plan: Select
+
+    def _new_text(self, paced: int) -> str:
+        return self.text_of(True)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether there is more than one group."""
+        return bool(self.keys) or self.apart
+
+    @property
+    def oldest_first(self) -> bool:
+        """Pairs leave in any order."""
+        return False
+
+    @property
+    def dated(self) -> bool:
+        """The clock lets rows out of the windows."""
+        return True
+
+    def start(self, now: int) -> State:
+        """Two empty windows."""
+        state = super().start(now)
+        return State({**state.tables, **self.join.start(now).tables}, {"now": now})
+
+    def taken(self, state: State, batch: Batch) -> Taken:
+        """Every event."""
+        now = max(state.scalars["now"], batch.now)
+        return Whole(batch.columns, batch.times, np.arange(batch.rows), now, True, batch)
+
+    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+        """The rows before they are projected."""
+        assert isinstance(taken, Whole) and taken.batch is not None
+        return self._of_pairs(state, taken, *self.join.step(state, taken.batch))
+
+    def released(self, state: State, taken: Taken) -> tuple[State, Made]:
+        """What is due leaves, late, and no event comes."""
+        assert isinstance(taken, Whole) and taken.batch is not None
+        return self._of_pairs(state, taken, *self.join.late(state, taken.batch))
+
+    def _of_pairs(self, state: State, taken: Taken, windows: State, found: Found) -> tuple[State, Made]:
+        found = self._chosen(found)
+        fresh = np.diff(found.change, prepend=-1) != 0
+        changes, number = found.change[fresh], np.cumsum(fresh) - 1
+        codes, keys, counts, slots = self._grouped(state.tables["groups"], found, number)
+        moves, fields = _moves(found, number, changes), list(found.columns)
+        change, group, source, sign, made = self._looped(0, moves, codes, fields, counts, slots)
+        columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in fields]
+        made = Made(
+            taken, moves.at[change], moves.event[change], [*columns, *made], sign if self.emitted != "new" else None, group,
+            codes=codes, moves=Counted(moves.at, moves.event, *moves.counts(0), change),
+        )  # fmt: skip
+        tables = {**state.tables, **windows.tables}
+        if len(changes):
+            groups = pa.table([keys, *map(pa.array, (counts, *slots))], schema=self._schemas[1])
+            last = pa.array(np.unique(codes[number == len(changes) - 1]))
+            tables["groups"] = groups.take(last) if self.apart else groups
+        return State(tables, windows.scalars), made
+
+    def _grouped(self, groups: pa.Table, found: Found, number: Ints) -> tuple[Ints, pa.Array, Ints, list[np.ndarray]]:
+        """The group of each pair, which is of the change of that `number`; the keys of all groups, their rows and slots."""
+        codes, keys = self.numbered(whole(groups.column("key")), found.columns, len(number))
+        if self.apart:
+            each, codes = np.unique(number * len(keys) + codes, return_inverse=True)
+            keys, groups = keys.take(pa.array(each % len(keys))), groups.slice(0, 0)
+        counts = np.zeros(len(keys), np.int64)
+        counts[: groups.num_rows] = groups.column("rows").to_numpy()
+        return codes, keys, counts, self.lines.grown(groups.columns[2:], len(keys))
+
+    def _chosen(self, found: Found) -> Found:
+        mask = passing(self.chosen, found.columns, len(found.change))
+        if mask is None:
+            return found
+        columns, kept = [column.filter(mask) for column in found.columns], flags(mask, len(mask))
+        return Found(found.at, found.event, found.change[kept], found.sign[kept], columns)
+
+    def waiting(self, state: State) -> pa.Table:
+        """The pairs that there are, with their groups."""
+        fields, rows = self.join.held(state)
+        nothing = np.zeros(rows, np.int64)
+        shown = self._chosen(Found(nothing, nothing, nothing, nothing, fields))
+        known = whole(state.tables["groups"].column("key"))
+        codes, _ = self.numbered(known, shown.columns, len(shown.change))
+        names = [f"field{i}" for i in range(len(fields))]
+        return pa.table([pa.array(shown.change), pa.array(codes), *shown.columns], names=["time", "group", *names])
+
+    def inside(self, state: State) -> pa.Table:
+        """The same."""
+        return self.counting(self.waiting(state))
+
+
+def _moves(found: Found, number: Ints, changes: Ints) -> Moves:
+    """The pairs as rows that come and leave; `number`: the change of each, of those that make or unmake any."""
+    comes = found.sign > 0
+    entering, leaving = np.flatnonzero(comes), np.flatnonzero(~comes)
+    come, gone = (np.cumsum(np.bincount(number[each], minlength=len(changes))) for each in (entering, leaving))
+    return Moves(found.at[changes], found.event[changes], come, gone, entering, leaving, np.empty(0, np.int64))
+
+
+def over_join(plan: Select, reads: Mapping[str, RowType]) -> Joined | FoldedJoin | str:
+    """The core of a join without an output rate, or the first reason against it."""
+    return folded_join(plan, reads, False) if plan.levels or plan.grouping is not None else joined(plan, reads)
+
+
+def folded_join(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> FoldedJoin | str:
+    """The core of aggregates over a join, or the first reason against it; `adds_up`: what one input alone brings about counts
+    on between its events.
+    """
+    if plan.lookups:
+        return "look-ups beside a join"
+    unasked = replace(plan, projection=replace(plan.projection, having=None))  # it is of the groups
+    found = join_of(unasked, reads, _used(plan))
+    if isinstance(found, str):
+        return found
+    join, chosen, places = found
+    inner = _over_pairs(plan, places)
+    shape = shape_of(inner) if _levels(plan) else ((), (), False)
+    if isinstance(shape, str):
+        return shape
+    (input,), alone = inner.inputs, plan.join is not None and plan.join.only is not None
+    assert isinstance(input, StreamInput)
+    reason = unfolded(inner, input, shape, "rows") or _against(join, shape, alone)
+    if reason is not None:
+        return reason
+    keys, calls, by_group = shape
+    kinds = [list(reads[side.filter.stream].fields.values()) for side in join.sides]
+    type = RowType("pairs", {f"field{at}": kinds[place][index] for (place, index), at in places.items()})
+    columns = shifted(inner.projection, 0 if by_group else len(places))
+    return FoldedJoin(
+        input.filter, None, input.window, keys, calls, by_group, columns, len(places), plan.emitted,
+        type=type, join=join, chosen=chosen, apart=alone and not adds_up, plan=inner,
+    )  # fmt: skip
+
+
+def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:
+    """The first reason against groups of pairs; `alone`: one input brings them about."""
+    keys, calls, _ = shape
+    if keys and not calls:
+        return "groups without aggregates over a join"
+    if Lines(calls).held:
+        return "an aggregate over a join that goes by more than sums"
+    # A row that was alone does not leave when it gets a partner, so that groups are left by rows that they have not.
+    outer = any(
+        whole and not (alone and moves) for whole, moves in zip(join.rules.whole, join.rules.moving, strict=True)
+    )
+    return "aggregates over an outer join" if outer and calls else None
+
+
+def _used(plan: Select) -> list[Expr]:
+    """What of a statement reads the pairs."""
+    projection = plan.projection
+    found = [*projection.columns, *([] if projection.having is None else [projection.having])]
+    for level in _levels(plan):
+        found += level.keys
+        for call in level.calls:
+            found += [*call.args, *([] if call.where is None else [call.where])]
+    return found
+
+
+def _levels(plan: Select) -> list[Level]:
+    """The keys and calls of a statement."""
+    grouping = plan.grouping
+    return [*plan.levels, *([] if grouping is None else [Level(grouping.dimensions, grouping.calls), *grouping.own])]
+
+
+def _over_pairs(plan: Select, places: Places) -> Select:
+    """The statement over the pairs, whose fields stand there, as one over a stream."""
+    pairs = (StreamInput(Filter(""), KeepAll()),)
+    return rewritten(
+        replace(plan, inputs=pairs, join=None, where=None, unbounded=False), lambda expr: flat(expr, places)
+    )
