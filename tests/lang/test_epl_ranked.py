@@ -1,5 +1,6 @@
 """`minby`, `maxby` and `sorted` by one value and by several, up and down, nulls among them, beside a comparison two by two."""
 
+import sys
 from functools import cmp_to_key
 
 import pytest
@@ -45,3 +46,50 @@ def test_rows_are_ranked_as_a_comparison_of_each_with_each_ranks_them(by, down, 
         up = sorted(held, key=cmp_to_key(lambda one, other: compared(one[1], other[1], down)))
         turned = sorted(held, key=cmp_to_key(lambda one, other: compared(other[1], one[1], down)))
         assert (row["low"], row["high"], list(row["every"])) == (up[0][0], turned[0][0], [k for k, _ in up])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["maxby(a).n", "minby(a desc).n", "maxby(a, n desc).n", "nth(a, 2)", "last(a, 3)", "first(a)", "median(a)", "max(a)",
+     "prev(3, a)", "prevtail(a)", "prevcount(a)"],
+)  # fmt: skip
+def test_an_event_calls_no_more_the_longer_the_window_is(value):
+    def calls(length):
+        engine = Engine()
+        engine.deploy("create schema S(n int, a double)")
+        engine.deploy(f"select {value} as v from S#length({length})", "windowed")
+        engine.listen("windowed", lambda new, old: None)
+        rows = [{"n": n, "a": float(n * 7919 % 1000)} for n in range(length + 220)]
+        engine.send("S", rows[:-200])
+        counted = 0
+
+        def count(frame, event, argument):
+            nonlocal counted
+            counted += 1
+
+        sys.setprofile(count)
+        try:
+            engine.send("S", rows[-200:])
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    assert calls(1500) < 2 * calls(100)
+
+
+@given(rows=st.lists(st.one_of(st.none(), st.floats(width=16)), min_size=1, max_size=12), cut=st.integers(0, 12))
+def test_what_is_no_number_is_above_all_numbers_and_ranks_outlive_a_restart(rows, cut):
+    engine, said = Engine(), []
+    engine.deploy("create schema S(n int, a double)")
+    engine.deploy("select minby(a).n as low, maxby(a).n as high from S#length(4)", "ranked")
+    for begin, part in ((0, rows[:cut]), (cut, rows[cut:])):
+        engine = Engine.restored(engine.snapshot())
+        engine.listen("ranked", lambda new, old: said.extend((row["low"], row["high"]) for row in new))
+        engine.send("S", [{"n": begin + place, "a": value} for place, value in enumerate(part)])
+
+    def rank(n):
+        value = rows[n]
+        return (0, 0) if value is None else (2, 0) if value != value else (1, value)
+
+    windows = [range(max(0, n - 3), n + 1) for n in range(len(rows))]
+    assert said == [(min(window, key=rank), max(window, key=rank)) for window in windows]

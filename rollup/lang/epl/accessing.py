@@ -6,11 +6,13 @@ A row is known by its identity, so that this row leaves and not an equal one. `x
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DataType, Kind
+from rollup.lang.epl.ranks import Ranks, in_order
 
 IDENTITY = Operator(
     "identity", lambda *rows: rows[0] and rows[0].id if len(rows) == 1 else tuple(r and r.id for r in rows), False
@@ -21,64 +23,19 @@ KEY = Operator("key", lambda *values: values, False)
 
 
 def _at(rows: dict[Any, Any], place: int) -> Any:
-    values = list(rows.values())
-    return values[place] if -len(values) <= place < len(values) else None
+    values = iter(rows.values()) if place >= 0 else reversed(rows.values())
+    return next(islice(values, place if place >= 0 else -1 - place, None), None)
 
 
-class _Down:
-    """A value that sorts the other way round."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Down) -> bool:
-        return other.value < self.value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Down) and other.value == self.value
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-
-def _ranked(rows: dict[Any, Any], down: Sequence[bool]) -> list[Any]:
-    """The rows in their order; of equal keys the one that came first is first."""
-    key, reverse = _by(down)
-    return [row for _, row in sorted(rows.values(), key=key, reverse=reverse)]
-
-
-def _foremost(rows: dict[Any, Any], down: Sequence[bool]) -> Any:
-    """The first row of that order, found without putting the others in theirs."""
-    if not rows:
-        return None
-    key, reverse = _by(down)
-    return (max if reverse else min)(rows.values(), key=key)[1]
-
-
-def _by(down: Sequence[bool]) -> tuple[Callable[[Any], Any], bool]:
-    """What entries are compared by, and whether the greatest is first: only of several ways each value needs its own."""
-    reverse = all(down)
-    if len(down) == 1:
-        return lambda entry: _least(entry[0][0]), reverse
-    ways = [False] * len(down) if reverse else down
-    return lambda entry: _order(entry[0], ways), reverse
-
-
-def _order(key: Sequence[Any], down: Sequence[bool]) -> tuple[Any, ...]:
-    """What a key is sorted by, one value after the other."""
-    return tuple(_Down(_least(value)) if d else _least(value) for value, d in zip(key, down, strict=True))
-
-
-def _least(value: Any) -> tuple[bool, Any]:
-    """A value among others, null before all."""
-    return value is not None, value
+def _ranks(known: Any, down: Sequence[bool]) -> Ranks:
+    """The rows of a slot; a state that is restored holds them as a list."""
+    return known if isinstance(known, Ranks) else Ranks(down, known)
 
 
 def _ever(best: Any, key: tuple[Any, ...], row: Any, most: bool, down: Sequence[bool]) -> Any:
     # Of one key that is null nothing is known: the next row takes its place.
     if best is not None and best[0] != (None,):
-        before, now = _order(best[0], down), _order(key, down)
+        before, now = in_order(best[0], down), in_order(key, down)
         if not (before < now if most else now < before):
             return best
     return (key, row)
@@ -97,13 +54,13 @@ def _let_go(rows: dict[Any, Any], key: Any) -> None:
             del rows[key]
 
 
-def _held(rows: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: value for key, (value, _) in rows.items()}
+def _held_at(rows: dict[Any, Any], place: int) -> Any:
+    found = _at(rows, place)
+    return None if found is None else found[0]
 
 
 LINES: dict[str, Callable[..., Any]] = {
-    "value_at": _at, "ranked": _ranked, "foremost": _foremost, "best_ever": _ever,
-    "hold": _hold, "let_go": _let_go, "held": _held,
+    "value_at": _at, "held_at": _held_at, "ranks": _ranks, "best_ever": _ever, "hold": _hold, "let_go": _let_go,
 }  # fmt: skip
 """The functions that these declarations' lines call."""
 _ROWS = {"rows": "{}"}
@@ -120,12 +77,13 @@ def _list(types: Sequence[DataType]) -> DataType:
 
 def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     """`first`, `last`, `nth` at a place, or `window`; `joined`: of one stream of a join, each row of it once."""
-    rows, at = "held({rows})" if joined else "{rows}", None
+    at = None
     if name == "window":
-        value, result = f"list({rows}.values()) or None", _list
+        each = "[each for each, _ in {rows}.values()]" if joined else "list({rows}.values())"
+        value, result = f"{each} or None", _list
     else:
         at = place if name == "first" else -1 - place
-        value, result = f"value_at({rows}, {at})", _second
+        value, result = f"{'held_at' if joined else 'value_at'}({{rows}}, {at})", _second
     if joined:
         enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
         return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2), objects=LINES)
@@ -141,10 +99,10 @@ LEAVING = Aggregate(
 RANKED = ("sorted", "minby", "maxby", "minbyever", "maxbyever")
 
 
-def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
+def ranked(name: str, down: Sequence[bool]) -> Aggregate:
     """`sorted`, `minby`, `maxby` and those that never let go; `y` is the key, `z` the row.
 
-    `joined`: of the rows of one stream of a join, each row of it once.
+    Of one stream of a join each row is there once.
     """
     if name.endswith("ever"):
         best = f"best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}, {tuple(down)!r})"
@@ -154,12 +112,14 @@ def ranked(name: str, down: Sequence[bool], joined: bool = False) -> Aggregate:
             name, {"best": "None"}, enter, None, value, _third, skips=False, arguments=(3, 3), objects=LINES
         )
     order = tuple(not d if name == "maxby" else d for d in down)
-    among = f"({'held({rows})' if joined else '{rows}'}, {order!r})"
-    value = f"ranked{among} or None" if name == "sorted" else f"foremost{among}"
-    result = _third_list if name == "sorted" else _third
-    enter = "hold({rows}, {x}, ({y}, {z}))" if joined else "{rows}[{x}] = ({y}, {z})"
-    leave = "let_go({rows}, {x})" if joined else _LEAVE
-    return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES)
+    rows = f"ranks({{rows}}, {order!r})"
+    value, result = (f"{rows}.all() or None", _third_list) if name == "sorted" else (f"{rows}.first()", _third)
+    enter, leave = (
+        f"{{rows}} = {rows}; {{rows}}.enter({{x}}, {{y}}, {{z}})",
+        f"{{rows}} = {rows}; {{rows}}.leave({{x}})",
+    )
+    start = {"rows": f"ranks((), {order!r})"}
+    return Aggregate(name, start, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES)
 
 
 def _third(types: Sequence[DataType]) -> DataType:

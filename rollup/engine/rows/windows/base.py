@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Protocol, overload
 
 from rollup.core.errors import QueryError
 from rollup.engine.compiling import compiled, row_key
@@ -113,6 +114,10 @@ class Kept(Window):
         """Oldest first."""
         return iter(self.rows.values())
 
+    def previous(self, row: Row) -> Sequence[Row]:
+        """The rows as they are while nothing comes or leaves."""
+        return _InOrder(self.rows)
+
     def remove(self, row: Row) -> None:
         """Nothing is delivered."""
         self.rows.pop(row.id, None)
@@ -136,6 +141,35 @@ class Kept(Window):
     def restore(self, state: Any) -> None:
         """The rows."""
         self.rows = OrderedDict((row.id, row) for row in state)
+
+
+class _InOrder(Sequence[Row]):
+    """Rows by their places, without a copy of them: to a place it is as far as from the nearer end."""
+
+    def __init__(self, rows: OrderedDict[int, Row]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())
+
+    def __reversed__(self) -> Iterator[Row]:
+        return reversed(self._rows.values())
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        before = index if index >= 0 else len(self) + index
+        if not 0 <= before < len(self):
+            raise IndexError(index)
+        behind = len(self) - 1 - before
+        return next(islice(iter(self), before, None) if before < behind else islice(reversed(self), behind, None))
 
 
 def value_of(expr: Expr, host: Host) -> Key:

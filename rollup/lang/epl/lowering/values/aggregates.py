@@ -199,7 +199,7 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem(f"`{render(node)}` sorts by properties of one stream", node)
     row = scope.row(inputs[0])
     identity = Call(IDENTITY, (row,), ANY) if joined else _identity(scope)
-    return AggregateCall(ranked(name, down, joined), (identity, Call(KEY, keys, ANY), row), where=where)
+    return AggregateCall(ranked(name, down), (identity, Call(KEY, keys, ANY), row), where=where)
 
 
 def number_of(kind: DataType) -> DataType:
