@@ -33,6 +33,8 @@ _LEAST = 256
 _TOGETHER = 1 << 16
 """So many events of a table are one batch, so that what they deliver together stays bounded."""
 _TOLD_TOGETHER = 1000
+_AGAIN = 64
+"""After so many events that are told one by one it is asked whether a pipeline has begun."""
 _SEVERAL = 8
 """So many events are told sooner through a pipeline than one by one."""
 
@@ -206,11 +208,22 @@ class Engine:
                 some, pipeline = islice(timed, AT_A_TIME), self._pipelines.of(stream) if several else None
                 with uncollected():
                     if pipeline is None or not self._through(pipeline, some):
-                        runner.send_each(stream, some, _TOLD_TOGETHER, self._tell)
+                        self._told_each(stream, some)
             if times is not None and len(times):
                 runner.advance_span(int(times[-1]))
         finally:
             self._tell()
+
+    def _told_each(self, stream: str, events: Iterable[tuple[Sequence[Any], int | None]]) -> None:
+        """At most `AT_A_TIME` events one by one; through a pipeline where one begins with an event or by the clock."""
+        runner, some = self._component.runner, iter(events)
+        for _ in range(0, AT_A_TIME, _AGAIN):
+            pipeline = self._pipelines.begun(stream)
+            if pipeline is None:
+                runner.send_each(stream, islice(some, _AGAIN), _TOLD_TOGETHER, self._tell)
+            elif self._through(pipeline, some):
+                return
+        runner.send_each(stream, some, _TOLD_TOGETHER, self._tell)
 
     def _through(self, pipeline: Pipeline, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         """Events through a pipeline; False: the rest of them has to go another way."""

@@ -387,6 +387,53 @@ def test_what_has_none_goes_one_by_one(why: str, events: list[dict[str, Any]]) -
     assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
 
 
+PARTITIONS = {
+    "from an event on": "create context C start S(v > 40) as s end after 20 msec; "
+    "context C select context.s.k as b, k, sum(v) as t, count(*) as c from S",
+    "told at the end": "create context C start @now end after 25 msec; "
+    "context C select k, sum(v) as t from S(n >= 0) group by k output snapshot when terminated",
+    "a window of some": "create context C start S(v > 40) as s end after 50 msec; "
+    "context C select irstream k, v from S(k = context.s.k)#length(2) where v > 3",
+    "until an event": "create context C start S(v > 40) end S(v < 3); context C select max(v) as m from S#length(3)",
+    "several at once": "create context C initiated by S(v > 40) as s terminated after 20 msec; "
+    "context C select context.s.v as b, count(*) as c from S(n >= 1) output last every 10 msec",
+    "over time": "create context C start S(v > 6) end after 30 msec; context C select sum(v) as s from S#time(10 msec)",
+    "several of one": "create context C start @now end after 30 msec; context C select k from S; context C select v from S(n = 1)",
+    "what may be refused": "create context C start S(v > 6) as s end after 30 msec; "
+    "context C select n.compareTo(1) as c, count(*) as t from S",
+}
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("again", [1, 3, 64])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_partitions_that_begin_and_end_in_a_batch_hear_what_they_hear_one_by_one(
+    name: str, again: int, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rollup.live.engine._AGAIN", again)
+        whole, single = _engine(PARTITIONS[name]), _engine(PARTITIONS[name])
+        now = 0
+        for _ in range(data.draw(st.integers(1, 3))):
+            events = data.draw(_EVENTS)
+            at = [now := now + data.draw(st.sampled_from([0, 1, 1, 30])) for _ in events]
+            assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
+            assert _left(whole) == _left(single)
+
+
+def test_the_only_partition_that_hears_a_stream_has_a_pipeline() -> None:
+    engine = _engine(PARTITIONS["told at the end"])
+    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
+    assert pipelines.of("S") is not None
+    assert pipelines.begun("S") is not None
+    engine = _engine(PARTITIONS["from an event on"])
+    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
+    assert pipelines.begun("S") is None
+    engine.send("S", {"k": "a", "n": 1, "v": 50.0})
+    assert pipelines.begun("S") is not None
+
+
 @pytest.mark.parametrize("window", ["", "#length(3)"])
 def test_events_inside_others_are_those_that_are_selected(window: str) -> None:
     engine = Engine(columns=None)

@@ -81,6 +81,10 @@ class Node:
         self._environment = self.environment(properties)
         self._listening = Listening(self._runner)
         self._starts: list[Watch] = []
+        distinct = self.level.distinct if isinstance(self.level, Lived) else ()
+        self._distinct = compiled_key(distinct) if distinct else None
+        self._asked = self.environment({}) if distinct else self._environment
+        """Where what tells partitions apart is asked for; its properties are those of the one that may begin."""
         self._ended_by: Row | None = None
         self._count = 0
         self._heard: dict[str, int] = {}
@@ -211,9 +215,9 @@ class Node:
                 watch.stop()
         properties = {"startTime": self._runner.now, **match}
         key: Any = self._count
-        if level.distinct:
-            e = self.environment(properties)
-            key = compiled_key(level.distinct)((), (), e)
+        if self._distinct is not None:
+            self._asked.context = properties
+            key = self._distinct((), (), self._asked)
             if key in self.children:
                 return
         self._count += 1

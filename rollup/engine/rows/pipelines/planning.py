@@ -45,8 +45,9 @@ def alone(component: Component, stream: str) -> Planned | None:
         return None
     (entry,) = index.entries
     match entry.receiver if entry.input == 0 else None:
-        case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, component):
-            return _select(instance, component)
+        case SelectInstance() as instance if type(instance) is SelectInstance and instance.alive:
+            narrowed = bool(entry.equals) or entry.test is not None
+            return _select(instance, component) if here(instance, component) else _in_partition(instance, narrowed)
         case MergeInstance() as instance if here(instance, component):
             return _merge(instance, component)
         case _:
@@ -74,6 +75,19 @@ def _select(instance: SelectInstance, component: Component) -> Planned | None:
     told, tapes = found
     take = inserting(instance, change, told, tape)
     return Planned(take, _filtered(input), (tape, *tapes), (told.store,), clocked=told.clocked)
+
+
+def _in_partition(instance: SelectInstance, narrowed: bool) -> Planned | None:
+    """A select in the only partition that hears the stream; whether some events do not concern it."""
+    plan, tape = instance.plan, Tape(instance.name)
+    (input, *others) = plan.inputs
+    if others or not isinstance(input, StreamInput) or input.unnest or plan.target is not None or plan.into is not None:
+        return None
+    if straight(instance):
+        return Planned(of_stream(instance, follow(instance, tape)), narrowed, (tape,))
+    if _gathers(instance) and plain(input):
+        return Planned(of_stream(instance, gather(instance)), narrowed, (tape,), clocked=True)
+    return None
 
 
 def _merge(instance: MergeInstance, component: Component) -> Planned | None:

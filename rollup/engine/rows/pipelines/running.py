@@ -11,6 +11,7 @@ from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import planned
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
 
 
@@ -30,6 +31,14 @@ class Pipelines:
             known = self._known[stream] = (stamp, self._made(stream))
         pipeline = known[1]
         return None if pipeline is not None and pipeline.behind else pipeline
+
+    def begun(self, stream: str) -> Pipeline | None:
+        """The pipeline of a stream, where the only one that hears it now is in a partition: such a one begins with an event."""
+        index = self._component.runner.indexes[stream]
+        if len(index) != 1:
+            return None
+        receiver = index.entries[0].receiver
+        return self.of(stream) if isinstance(receiver, SelectInstance) and receiver.partition.context else None
 
     def _made(self, stream: str) -> Pipeline | None:
         plan = planned(self._component, stream)

@@ -82,9 +82,9 @@ def gather(instance: SelectInstance) -> Follow:
         if passing is not None:
             came, left = passing(came, True), passing(left, False)
         if came or left:
-            began = outputs.due is not None
+            due = outputs.due
             take(came, left)
-            if not began:
+            if outputs.due != due:
                 instance.ask_timers()
         return ()
 
