@@ -25,7 +25,7 @@ from rollup.engine.rows.plans import Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.select import compare
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
-from rollup.engine.types import RowType
+from rollup.engine.types import Kind, RowType
 
 _SORT = """
 def core(ranks, begins, places):
@@ -61,7 +61,9 @@ def against_finishing(plan: Select) -> str | None:
     by_key = any(
         isinstance(each, StreamInput) and isinstance(each.window, Unique | Grouped | Sorted) for each in plan.inputs
     )
+    lists = any(kind.kind is Kind.LIST for kind in plan.type.fields.values())
     reasons = (
+        (finish.distinct and lists, "distinct rows with lists"),
         (plan.into is not None or bool(plan.own_inputs), "order by, limit or distinct beside a sub-query"),
         (single, "order by, limit or distinct of rows that come one by one"),
         (pattern and not ordering, "limit or distinct of a pattern without order by"),

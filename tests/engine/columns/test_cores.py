@@ -298,6 +298,9 @@ EARLIER = [
     "select prev(3, flag) as f, prior(3, flag) as g from S#keepall where id > 0",
     "select prev(1, price) as p from S#length(3) order by price",
     "select istream() as a, symbol from S(price > 3)",
+    "select prevwindow(price) as w from S#length(3)",
+    "select symbol, prevwindow(symbol) as s, id, prevwindow(flag) as f, prev(1, price) as p from S(price > 3)#length(4) where volume > 0",
+    "select prevwindow(volume) as w, prevcount(id) as n from S#groupwin(symbol)#length(2) having prevcount(id) > 1 order by id",
     "select symbol, price - prior(1, price) as d from S output every 3 events",
     "select symbol, prior(2, id) as i from S(price > 3) where prior(1, volume) > 0 output last every 20 msec",
     "select prior(1, price) as p, volume from S output all every 25 msec order by prior(1, price), volume limit 3",
@@ -806,6 +809,8 @@ def _bits(value: Any) -> Any:
         return tuple(_bits(each) for each in value.values)
     if isinstance(value, dict):
         return tuple(_bits(each) for each in value.values())
+    if isinstance(value, list):
+        return tuple(map(_bits, value))
     return struct.pack("<d", value) if isinstance(value, float) else value
 
 
@@ -959,7 +964,12 @@ REFUSED = {
     "select prevtail(1, price) as p from S#length(3)": (
         "an earlier event other than a field of the one that is so many before"
     ),
-    "select prevwindow(price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select prevwindow(price) as p from S#keepall": "lists of what a window holds, other than one of at most 256 rows, of all "
+    "or of a key",
+    "select prevwindow(price) as p from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, of "
+    "all or of a key",
+    "select distinct prevwindow(price) as p from S#length(3)": "distinct rows with lists",
+    "select prevwindow(price).countOf() as p from S#length(3)": "a value of type double[]",
     "select prior(1, price) as p from S#unique(symbol)": "earlier events over the window Unique",
     "select prior(1, price) as p from S#length(3) output every 3 events": (
         "earlier events of rows that wait for an output, over a window that they may leave before"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +19,13 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queued import aggregates, queued
+from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import inside, rewritten
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Ask, Const, Expr, Field
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
@@ -35,74 +33,13 @@ from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
-from rollup.engine.types import LONG, DataType, RowType
+from rollup.engine.types import RowType
 
 _WINDOWS = (Length, LengthBatch, Time, TimeBatch, KeepAll)
 Making = Callable[[Select, RowType, bool], Core | str]
-_EVER = 2**62
-_OF_KEYS = """
-def core(size, codes, keys, count, oldest, before, alive):
-    first, last, held = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64), np.zeros(keys, np.int64)
-    follows = np.empty(len(codes), np.int64)
-    for i in range(len(codes)):
-        k = codes[i]
-        before[i] = last[k]
-        if last[k] < 0:
-            first[k] = i
-        else:
-            follows[last[k]] = i
-        last[k] = i
-        held[k] += 1
-        if held[k] > size:
-            alive[first[k]] = False
-            first[k] = follows[first[k]]
-            held[k] -= 1
-        count[i], oldest[i] = held[k], first[k]
-"""
-"""Windows of the last `size` rows of each key, over the rows of all in order."""
+_LONGEST = 256
 _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
-
-
-@dataclass(frozen=True)
-class Recalled:
-    """What is read: of the event `offset` before, of any arrival (`earlier`) or of the rows of the window (`row`); of the
-    oldest of these (`tail`); or their number (`count`).
-    """
-
-    value: Field
-    what: Literal["earlier", "row", "tail", "count"]
-    offset: int = 0
-
-    @property
-    def inside(self) -> bool:
-        """Whether the window says what is read."""
-        return self.what != "earlier"
-
-    @property
-    def type(self) -> DataType:
-        """The type of what is read."""
-        return LONG if self.what == "count" else self.value.type
-
-
-@dataclass(frozen=True)
-class Window:
-    """Where the rows of a window stand with each arrival, those held before it first: how many rows there are, the oldest
-    of them, and (by key) the one before the arrival; which of all stay.
-    """
-
-    count: Ints
-    oldest: Ints
-    before: Ints | None
-    stays: slice | Ints
-
-    def earlier(self, places: Ints, offset: int) -> Ints:
-        """The rows so many before those at some places; -1 where the window has none."""
-        if self.before is None:
-            return np.where(offset < self.count, places - offset, -1)
-        for _ in range(offset):
-            places = np.where(places < 0, -1, self.before[places])
-        return np.where(offset < self.count, places, -1)
 
 
 @dataclass(frozen=True)
@@ -118,6 +55,8 @@ class Recalling:
     window: WindowSpec | None
     type: RowType
     """The stream, without what is recalled."""
+    lists: tuple[tuple[int, Recalled], ...] = ()
+    """Columns of the result that are all values of the window, with their places; `main` has none of them."""
 
     @cached_property
     def shifted(self) -> tuple[Recalled, ...]:
@@ -164,7 +103,7 @@ class Recalling:
         taken = Taken.of(batch, state.scalars["now"], self.filter)
         earlier, content = state.tables["earlier"], state.tables.get("content")
         shifted, earlier = self._shifted(earlier, taken)
-        window = None if content is None else self._window(content, taken)
+        window = None if content is None else standing(self.window, content, taken)
         columns = [
             shifted[self.shifted.index(each)] if each in self.shifted else self._read(each, content, window, taken)
             for each in self.recalled
@@ -173,6 +112,7 @@ class Recalling:
             state.held()["main"], Batch((*taken.columns, *columns), taken.times, taken.now, batch.stream)
         )
         if content is not None and window is not None:
+            output = self._with_lists(output, content, window, taken)
             content = self._kept(content, window, taken, columns)
         after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
         ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
@@ -203,56 +143,43 @@ class Recalling:
             case _:
                 return values
 
-    def _window(self, content: pa.Table, taken: Taken) -> Window:
-        """Where the rows of the window stand with each of the events taken."""
-        held, rows = content.num_rows, len(taken.times)
-        places = np.arange(held, held + rows)
-        match self.window:
-            case Grouped(key=(key,), inner=inner):
-                return self._by_key(key, inner.size if isinstance(inner, Length) else _EVER, content, taken)
-            case Length(size):
-                count = np.minimum(places + 1, size)
-                return Window(count, places + 1 - count, None, slice(max(held + rows - size, 0), None))
-            case Time(span):
-                times = np.concatenate([content.column("time").to_numpy(), taken.times])
-                oldest = np.searchsorted(times, taken.times - span, "right")
-                stays = slice(int(np.searchsorted(times, taken.now - span, "right")), None)
-                return Window(places + 1 - oldest, oldest, None, stays)
-            case _:
-                return Window(places + 1, np.zeros(rows, np.int64), None, slice(0, None))
-
-    def _by_key(self, key: Expr, size: int, content: pa.Table, taken: Taken) -> Window:
-        """The same of windows of so many rows a key."""
-        held, total = content.num_rows, content.num_rows + len(taken.times)
-        keys = [evaluate(key, [whole(column) for column in content.columns[1:]], held)] if held else []
-        together = pa.concat_arrays([*keys, evaluate(key, taken.columns, len(taken.times))])
-        codes = together.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
-        count, oldest, before = (np.empty(total, np.int64) for _ in range(3))
-        alive = np.ones(total, bool)
-        loop(_OF_KEYS)(size, codes, int(codes.max(initial=-1)) + 1, count, oldest, before, alive)
-        return Window(count[held:], oldest[held:], before, np.flatnonzero(alive))
-
-    def _read(self, each: Recalled, content: pa.Table | None, window: Window | None, taken: Taken) -> pa.Array:
-        """What is read of the window's rows with each of the events taken."""
+    def _read(self, each: Recalled, content: pa.Table | None, window: Standing | None, taken: Taken) -> pa.Array:
+        """What is read of the window's rows with each of the events taken; lists only once it is known who shows them."""
         assert content is not None and window is not None
-        if each.what == "count":
-            return pa.array(window.count)
-        if each.what == "tail":
-            places = window.oldest
-        else:
-            places = window.earlier(np.arange(len(taken.times)) + content.num_rows, each.offset)
-        first = int(places[places >= 0].min(initial=content.num_rows))
-        arrived = evaluate(each.value, taken.columns, len(taken.times))
-        values = pa.concat_arrays([*content.column(f"field{each.value.index}").slice(first).chunks, arrived])
-        return values.take(pa.array(places - first, mask=places < 0))
+        match each.what:
+            case "count":
+                return pa.array(window.count)
+            case "window":
+                return pa.nulls(len(taken.times))
+            case "tail":
+                return _values(each, content, taken, window.oldest)
+            case _:
+                return _values(each, content, taken, window.earlier(each.offset))
 
-    def _kept(self, content: pa.Table, window: Window, taken: Taken, columns: Sequence[pa.Array]) -> pa.Table:
+    def _with_lists(self, output: Output, content: pa.Table, window: Standing, taken: Taken) -> Output:
+        """The rows of a step with the columns that are all values of the window, of the event that each row is."""
+        columns = list(output.columns)
+        for place, each in self.lists:
+            rows, begins = window.newest(output.event)
+            values = _values(each, content, taken, rows)
+            columns.insert(place, pa.ListArray.from_arrays(pa.array(begins, pa.int32()), values))
+        return replace(output, columns=tuple(columns))
+
+    def _kept(self, content: pa.Table, window: Standing, taken: Taken, columns: Sequence[pa.Array]) -> pa.Table:
         """The rows that are in the window then."""
         fields = [pa.array(taken.times), *map(plain, (*taken.columns, *columns))]
         content = pa.concat_tables([content, pa.table(fields, schema=content.schema)])
         stays = window.stays
         content = content[stays] if isinstance(stays, slice) else content.take(pa.array(stays))
         return content.combine_chunks() if content.column(0).num_chunks > _PIECES else content
+
+
+def _values(each: Recalled, content: pa.Table, taken: Taken, places: Ints) -> pa.Array:
+    """The values of rows at some places among those of the window, behind which the events taken stand; of -1 null."""
+    first = int(places[places >= 0].min(initial=content.num_rows))
+    arrived = evaluate(each.value, taken.columns, len(taken.times))
+    values = pa.concat_arrays([*content.column(f"field{each.value.index}").slice(first).chunks, plain(arrived)])
+    return values.take(pa.array(places - first, mask=places < 0))
 
 
 def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
@@ -293,9 +220,16 @@ def recalling(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Re
         )
     bare = replace(input, filter=Filter(input.filter.stream), prior=0, window=None if window else input.window)
     read = _reading(plan, len(stream.fields), stream)
-    wider, type = replace(read, inputs=(bare,)), _reached(stream, recalled)
+    lists = _lists(read, recalled, len(stream.fields))
+    if lists and not _short(window):
+        return f"lists of what a window holds, other than one of at most {_LONGEST} rows, of all or of a key"
+    without = tuple(each for place, each in enumerate(read.projection.columns) if place not in dict(lists))
+    shown = replace(read.projection, columns=without)
+    wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
     main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
-    return main if isinstance(main, str) else Recalling(main, read, input.filter, tuple(recalled), window, stream)
+    return (
+        main if isinstance(main, str) else Recalling(main, read, input.filter, tuple(recalled), window, stream, lists)
+    )
 
 
 def _recalled(lookup: Lookup) -> Recalled | str:
@@ -305,7 +239,7 @@ def _recalled(lookup: Lookup) -> Recalled | str:
             return Recalled(value, "earlier", offset)
         case Previous(input=0, what="row", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
             return Recalled(value, "row", offset)
-        case Previous(input=0, what="count" | "tail" as what, value=Field() as value, offset=None):
+        case Previous(input=0, what="count" | "tail" | "window" as what, value=Field() as value, offset=None):
             return Recalled(value, what)
         case Earlier() | Previous():
             return "an earlier event other than a field of the one that is so many before"
@@ -322,6 +256,19 @@ def _steady(window: WindowSpec | None) -> bool:
             return not (against(key) or wide(key)) and key.type.kind in KEYS
         case _:
             return False
+
+
+def _lists(plan: Select, recalled: Sequence[Recalled], width: int) -> tuple[tuple[int, Recalled], ...]:
+    """The columns that are all values of a window, with their places."""
+    read = [each.index - width if isinstance(each, Field) else -1 for each in plan.projection.columns]
+    found = [(place, recalled[number]) for place, number in enumerate(read) if number >= 0]
+    return tuple((place, each) for place, each in found if each.what == "window")
+
+
+def _short(window: WindowSpec | None) -> bool:
+    """Whether a list of what a window holds cannot be long."""
+    inner = window.inner if isinstance(window, Grouped) else window
+    return isinstance(inner, Length) and inner.size <= _LONGEST
 
 
 def _at_once(plan: Select) -> bool:

@@ -19,7 +19,8 @@ from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.cores.recalling import Recalled, Recalling
+from rollup.engine.columns.cores.recalled import Recalled
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
@@ -115,6 +116,8 @@ def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
         return len(values)
     if each.what == "tail":
         return values[0]
+    if each.what == "window":
+        return list(values[::-1])
     return values[-1 - each.offset] if each.offset < len(values) else None
 
 
