@@ -75,6 +75,24 @@ JOINS = [
     "select count(*) as n from A as a unidirectional, B#sort(2, v desc) as b, B#unique(k) as c where a.k = b.k and c.v = b.v",
     "select a.v as x, b.v as y from A#unique(k) as a left outer join B as b unidirectional on a.k = b.k",
 ]
+NAMED = """
+create window U#unique(k) as A; insert into U select * from A(v > 0);
+create window W#length(3) as A; insert into W select * from A; insert into W select k, 1 as v from B(v = 2);
+create window V#time(6 msec) as B; insert into V select * from B;
+on B(k = 'y') as b delete from W where W.v = b.v;
+on B(v = 1) as b update U set v = U.v + 1 where U.k = b.k;
+"""
+NAMED_JOINS = [
+    "select irstream u.v as x, b.v as y from U as u, B#length(3) as b where u.k = b.k",
+    "select irstream w.v as x, b.v as y from B#time(5 msec) as b full outer join W as w on w.k = b.k and w.v = b.v",
+    "select irstream u.v as x, w.v as y from U as u, W(v < 2) as w where u.k = w.k and u.v != w.v",
+    "select irstream w.k as x, v.v as y from W as w left outer join V as v on v.k = w.k",
+    "select count(*) as n, sum(w.v) as s from W as w, V as v, A#length(2) as a where w.k = v.k and a.v = v.v",
+    "select a.v as x, b.v as y from W as a, W as b where a.k = b.k",
+    "create variable int q = 1; on B as b set q = b.v; "
+    "@name('s') select w.v as x, b.v as y from W(v = q) as w, B#length(2) as b where w.k = b.k",
+    "select irstream w.v as x, b.v as y from W as w, B#length(2) as b where w.k = b.k output last every 5 msec",
+]
 STORES = """
 create table T(k string primary key, v int);
 on A(v is not null) as a merge T as t where t.k is a.k when matched then update set v = t.v + a.v
@@ -168,6 +186,36 @@ def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: An
         assert _run(text, found, restarts=False, order=_sorted) == kept
 
 
+@pytest.mark.parametrize("text", NAMED_JOINS)
+@settings(max_examples=30, deadline=None)
+@given(found=steps, first=st.lists(events, max_size=6))
+def test_pairs_of_named_windows_are_those_of_what_they_show(text: str, found: Any, first: Any) -> None:
+    kept = _run_late(text, first, found, restarts=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "pairs", lambda *_: None)
+        assert _run_late(text, first, found, restarts=False) == kept
+
+
+def _run_late(text: str, first: list[Any], found: list[Any], restarts: bool) -> list[Any]:
+    """What a statement says that begins when the named windows hold something already."""
+    engine, said = Engine(), []
+    engine.deploy(SCHEMA)
+    engine.deploy(NAMED)
+    for stream, k, v in first:
+        engine.send(stream, {"k": k, "v": v})
+    engine.deploy(text, "s")
+    engine.heard()
+    for step in found:
+        if step == "restart":
+            engine = Engine.restored(engine.snapshot()) if restarts else engine
+        elif isinstance(step, int):
+            engine.advance(engine.now + step)
+        else:
+            engine.send(step[0], {"k": step[1], "v": step[2]})
+        said += [(each.statement, each.at, _sorted(each.new), _sorted(each.old)) for each in engine.heard()]
+    return said
+
+
 def test_partners_stand_in_the_order_in_which_they_came_whatever_the_order_of_their_window() -> None:
     """Recorded of Esper; the recorded cases are compared without the order of rows."""
     case = json.loads((Path(__file__).parents[1] / "conformance/epl/join_order_of_partners.json").read_text())
@@ -178,6 +226,25 @@ def test_partners_stand_in_the_order_in_which_they_came_whatever_the_order_of_th
         engine.send(step["send"], step["data"])
         heard = [(each.new, each.old) for each in engine.heard()]
         assert heard == [(each["insert"], each["remove"]) for each in recorded["out"]]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_named_window_joined_with_itself_changes_once(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Esper says it: what comes is in both places at once."""
+    if not kept:
+        monkeypatch.setattr(select, "pairs", lambda *_: None)
+    engine = Engine()
+    engine.deploy(SCHEMA + "create window W#length(2) as A; insert into W select * from A;")
+    engine.deploy("@name('s') select irstream a.v as x, b.v as y from W as a, W as b where a.k = b.k")
+    for k, v in (("x", 1), ("x", 2), ("x", 4)):
+        engine.send("A", {"k": k, "v": v})
+    heard = [each for each in engine.heard() if each.statement == "s"]
+    pairs = [[_sorted([(row["x"], row["y"]) for row in rows]) for rows in (each.new, each.old)] for each in heard]
+    assert pairs == [
+        [[(1, 1)], []],
+        [[(1, 2), (2, 1), (2, 2)], []],
+        [[(2, 4), (4, 2), (4, 4)], [(1, 1), (1, 2), (2, 1)]],
+    ]
 
 
 @pytest.mark.parametrize("text", SEEKS)
@@ -271,20 +338,23 @@ def test_more_events_than_may_wait_are_counted_in_parts() -> None:
         "A#unique(k) as a, B#unique(v) as b where",
         "A#lastevent as a left outer join B#groupwin(k)#length(2) as b on",
         "A#time(1 sec) as a full outer join B#sort(100, v) as b on",
+        "A#time(1 sec) as a, W as b where",
+        "W as b full outer join A#length(100) as a on",
     ],
 )
 def test_a_change_of_a_join_costs_what_it_brings_and_not_what_the_windows_hold(
     join: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine()
-    engine.deploy(SCHEMA)
-    engine.deploy(f"select a.v as x from {join} a.k = b.k", "s")
+    engine.deploy(SCHEMA + "create window W#keepall as B; insert into W select * from B;")
+    engine.deploy(f"@name('s') select a.v as x from {join} a.k = b.k", "s")
     looked: list[int] = []
     monkeypatch.setattr(select.SelectInstance, "held", lambda self, number: looked.append(number) or [])
     for n in range(50):
         engine.send("B", {"k": f"k{n}", "v": n})
         engine.send("A", {"k": f"k{n}", "v": n})
-    assert [row["x"] for each in engine.heard() for row in each.new if row["x"] is not None] == list(range(50))
+    heard = [row for each in engine.heard() if each.statement == "s" for row in each.new]
+    assert [row["x"] for row in heard if row["x"] is not None] == list(range(50))
     assert looked == []
 
 

@@ -154,12 +154,12 @@ class Instance:
             self._change({number: self.inputs[number].arrive((row,)) for number in sorted(inputs, reverse=True)})
         self.ask_timers()
 
-    def followed(self, number: int, delta: Delta) -> None:
-        """A store that an input follows has changed."""
+    def followed(self, numbers: Sequence[int], delta: Delta) -> None:
+        """A store that some inputs follow has changed, which is one change."""
         if self.alive:
-            part = self.inputs[number].follow(delta)
-            if part:
-                self._change({number: part})
+            deltas = {number: part for number in numbers if (part := self.inputs[number].follow(delta))}
+            if deltas:
+                self._change(deltas)
                 self.ask_timers()
 
     def fire(self, phase: Phase, now: int) -> None:

@@ -1,4 +1,4 @@
-"""The join of windows, or of a unidirectional stream with windows, inner or, of two, outer: each window's rows by what they
+"""The join of windows, named ones among them, or of a unidirectional stream with windows, inner or, of two, outer: each window's rows by what they
 have in common with those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what
 is held. Partners stand in the order in which they came, whatever order a window has of its own.
 """
@@ -13,7 +13,7 @@ from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Call, Expr, inputs_read, lasting, walk
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.keyed import EXACT
-from rollup.engine.rows.plans import Input, StreamInput
+from rollup.engine.rows.plans import Input, StoreInput, StreamInput
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.rows.windows.base import WindowSpec
@@ -52,14 +52,20 @@ class Step(NamedTuple):
     known: Evaluate
 
 
-def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment) -> Pairs | None:
-    """The combinations of a join that can be kept so; None for another."""
+def pairs(
+    inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e: Environment, told: Callable[[str], bool]
+) -> Pairs | None:
+    """The combinations of a join that can be kept so; None for another. `told`: whether a store says of each row that it comes,
+    and that it leaves."""
     if spec is None:
         return None
     outer = any(side.kind != "inner" for side in spec.sides)
     if outer and len(inputs) > 2:
         return None
     if not all(_bare(each) if place == spec.only else _keeps(each) for place, each in enumerate(inputs)):
+        return None
+    stores = [each.store for each in inputs if isinstance(each, StoreInput)]
+    if stores and (spec.only is not None or not all(map(told, stores))):
         return None
     conditions = [side.condition for side in spec.sides if side.condition is not None]
     asked = conditions if outer else [*conditions, where]  # among what is null-extended `where` only chooses
@@ -75,6 +81,8 @@ def pairs(inputs: Sequence[Input], spec: JoinSpec | None, where: Expr | None, e:
 
 
 def _keeps(input: Input) -> bool:
+    if isinstance(input, StoreInput):
+        return input.follow and not input.prior and (input.condition is None or _lasting(input.condition))
     if not isinstance(input, StreamInput):
         return False
     return isinstance(input.window, _IN_BATCHES) or _row_by_row(input.window)

@@ -40,7 +40,7 @@ class SelectInstance(Instance):
         self._width = len(plan.inputs)
         self._where = predicate(plan.where) if plan.where is not None else None
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
-        self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment)
+        self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment, lambda name: self.store(name).told)
         self.seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
         """The combinations of a join of events with the rows of a store; None where it is no such join."""
         self.kind = self._kind()
@@ -127,10 +127,10 @@ class SelectInstance(Instance):
             if self._timed or self.clocked:
                 self.ask_timers()
 
-    def followed(self, number: int, delta: Delta) -> None:
-        """A store that an input follows has changed."""
+    def followed(self, numbers: Sequence[int], delta: Delta) -> None:
+        """A store that some inputs follow has changed."""
         if self._sole is None:
-            super().followed(number, delta)
+            super().followed(numbers, delta)
         elif self.alive and (part := self._sole.follow(delta)):
             self._moved(part)
             if self.clocked:
@@ -196,8 +196,10 @@ class SelectInstance(Instance):
         return self.kind.update(new, old)
 
     def fill(self, number: int, rows: Sequence[Row]) -> None:
-        """What a store held counts for the aggregates; in a join it is looked at when it is needed."""
-        if self._join is None and number < self._width:
+        """What a store held counts for the aggregates; in a join it is kept, or looked at when it is needed."""
+        if self._pairs is not None and number < self._width:
+            self._pairs.fill(number, sorted(rows, key=lambda row: row.id))
+        elif self._join is None and number < self._width:
             self.kind.fill(self._passing([(row,) for row in rows]))
 
     def _rows(self, deltas: dict[int, Delta]) -> tuple[Sequence[Rows], Sequence[Rows]]:

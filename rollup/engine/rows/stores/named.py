@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rollup.core.errors import QueryError
@@ -83,6 +85,11 @@ class Store(Instance, ABC):
     def shown(self) -> Sequence[Row]:
         """The rows that joins and sub-queries find: those that have come and not left."""
         return self.content()
+
+    @property
+    def told(self) -> bool:
+        """Whether what it shows is what it has told those who follow that came, without what it has told that left."""
+        return False
 
     def asked(self, filtered: bool) -> Sequence[Row]:
         """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
@@ -194,6 +201,10 @@ class NamedWindow(Store):
         left = {row.id: row for delta in self._untold for row in delta.old if row.id not in came}
         return [*left.values(), *(row for row in rows if row.id not in came and row.id not in left)]
 
+    @property
+    def told(self) -> bool:
+        return self.window.told
+
     def asked(self, filtered: bool) -> Sequence[Row]:
         return [*self.window.shown(), *self.content()] if filtered and self.window.in_batches else self.content()
 
@@ -297,8 +308,8 @@ class NamedWindow(Store):
     def _tell(self) -> None:
         if self._untold:
             delta = self.told_now()
-            for consumer, number in list(self.consumers):
-                consumer.followed(number, delta)
+            for consumer, places in groupby(list(self.consumers), itemgetter(0)):
+                consumer.followed([number for _, number in places], delta)
 
     def tell_later(self, delta: Delta) -> None:
         """Consumers do not know of a change until `told_now`."""
