@@ -45,6 +45,8 @@ COVERED = {
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
+    "numbers": "select irstream datapoints as n, average as a, stddev as d from S#length(4)#uni(price) where datapoints > 2",
+    "line": "select slope as p, YIntercept as s from S#time(30 msec)#linest(price, volume)",
     "only some": "select symbol, sum(price, filter: volume > 1) as s, min(price, filter: volume < 3) as m, "
     "count(*, filter: price > 20) as n from S#time(30 msec) group by symbol",
     "levels": "select symbol, volume, sum(price) as s, count(*) as n from S#length(3) group by rollup(symbol, volume)",

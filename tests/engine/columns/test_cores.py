@@ -97,6 +97,14 @@ WINDOWS = [
     "group by symbol",
     "select symbol, avg(price, filter: price > 30) as a, count(*, filter: volume > 1) as n from S group by symbol",
 ]
+NUMBERS = [
+    "select datapoints, total, average, stddev, stddevpa, variance from S#length(4)#uni(price)",
+    "select irstream * from S(volume > 0)#time(30 msec)#uni(volume) where datapoints > 1",
+    "select correlation as c from S#length(5)#correl(price, volume) having correlation > 0",
+    "select irstream slope, YIntercept, XVariance, YStandardDeviationPop, sumXY, n from S#length(6)#linest(price, volume)",
+    "select average * 2 as a from S#keepall#weighted_avg(price, volume)",
+    "select rstream average from S#time(25 msec)#weighted_avg(price, volume)",
+]
 KEYED_WINDOWS = [
     "select symbol, avg(price) as a from S#groupwin(symbol)#length(2) group by symbol",
     "select sum(price) as s, count(*) as n from S(volume > 0)#groupwin(id)#length(3)",
@@ -685,6 +693,7 @@ COVERED = [
     *KEYED_WINDOWS,
     *FILTERS,
     *WINDOWS,
+    *NUMBERS,
     *MOVING,
     *SEVERAL_WINDOWS,
     *KEPT,

@@ -8,8 +8,15 @@ from dataclasses import replace
 from rollup.core.descriptions import descendants
 from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.plans import Arriving, Select
+from rollup.engine.rows.plans import Arriving, Select, StreamInput
+from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.combined import Derived
+from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import BOOL
+
+_HELD = KeepAll, Length, Time
 
 
 def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -46,6 +53,35 @@ def of_arrivals(plan: Select) -> Select:
     having = None if projection.having is None else known(projection.having)
     columns, order = (tuple(map(known, each)) for each in (projection.columns, projection.order))
     return replace(plan, projection=replace(projection, columns=columns, order=order, having=having), lookups=())
+
+
+def of_numbers(plan: Select) -> Select:
+    """A statement over the row of numbers about a window as one of a total over that window, where those are the same."""
+    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
+    if not isinstance(window, Derived) or window.quiet or window.key or not isinstance(window.inner, _HELD):
+        return plan
+    bare = len(plan.inputs) == 1 and not (
+        plan.own_inputs or plan.lookups or plan.levels or plan.grouping or plan.grouped
+    )
+    if not bare or plan.rate != Rate():
+        return plan
+    columns = window.columns
+
+    def number(expr: Expr) -> Expr:
+        return columns[expr.index] if isinstance(expr, Field) else inside(expr, number)
+
+    read = rewritten(plan, number)
+    conditions = [each for each in (read.where, read.projection.having) if each is not None]
+    having = All(tuple(conditions)) if conditions else None
+    shown = replace(read.projection, columns=columns, whole=False) if plan.projection.whole else read.projection
+    return replace(
+        read,
+        inputs=(replace(plan.inputs[0], window=window.inner),),
+        where=None,
+        levels=(Level((), window.calls),),
+        total=True,
+        projection=replace(shown, having=having),
+    )
 
 
 def rewritten(plan: Select, change: Callable[[Expr], Expr]) -> Select:

@@ -34,6 +34,7 @@ from rollup.engine.columns.running.adopting_folds import (
     RUNNING,
     folded_state,
     leveled_state,
+    of_totals,
     queued_state,
     table_of,
 )
@@ -73,7 +74,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():
-            return folded_state(core, component.root.instances[name].snapshot(), stream, now)
+            kept = of_totals(component.statements[name].plan, component.root.instances[name].snapshot())
+            return folded_state(core, kept, stream, now)
         case Joined():
             return joined_state(core.join, component.root.instances[name].snapshot(), now), held
         case Asking():

@@ -16,6 +16,8 @@ from rollup.engine.columns.evaluate import evaluate, field
 from rollup.engine.columns.running.adopting_windows import Held, held_by, parts_having, rows_of
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
+from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -54,6 +56,16 @@ def folded_state(
         "groups": table,
     }
     return State(tables, {"now": now}), rows
+
+
+def of_totals(plan: object, kept: Any) -> Any:
+    """What is kept of a statement over numbers about a window, as of one of totals over that window."""
+    match plan:
+        case Select(inputs=(StreamInput(window=Derived()),)):
+            (inner, group, *_), *rest = kept[INPUTS][0]
+            return [[[inner, *rest]], kept[MATCHERS], [[[[(), group, len(inner)]]]]]
+        case _:
+            return kept
 
 
 def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:

@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.cores.rewriting import of_arrivals
+from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, unfinished
 from rollup.engine.columns.rates.delayed import Delayed
@@ -70,7 +70,7 @@ class ColumnInstance(Instance):
             plan,
             core,
             tuple(reads),
-            of_arrivals(unfinished(plan, reads)),
+            of_numbers(of_arrivals(unfinished(plan, reads))),
         )
         division = core.division if isinstance(core, Partitioned) else None
         self._finishing = Finishing.of(plan.finish)

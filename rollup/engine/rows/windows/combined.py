@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollup.engine.compiling import compiled_row
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.row import NOTHING, Delta, Row
@@ -162,13 +163,13 @@ class _Union(_Several):
 class Derived:
     """One row of values computed from the content of a window: a new one whenever the content changes, the old leaves.
 
-    `calls` give the values in order; `finish` makes the row's values of them, and `key`, the same for all rows, follows.
+    The `columns` read the values of the `calls`, and `key`, the same for all rows, follows.
     `quiet`: while the first value is the same as before there is no change.
     """
 
     inner: WindowSpec
     calls: tuple[AggregateCall, ...]
-    finish: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple
+    columns: tuple[Expr, ...]
     key: tuple[Expr, ...] = ()
     quiet: bool = False
 
@@ -179,7 +180,8 @@ class Derived:
 
 class _Derived(Window):
     def __init__(self, spec: Derived, host: Host) -> None:
-        self._inner, self._fold, self._host, self._finish = spec.inner.build(host), Fold(spec.calls), host, spec.finish
+        self._inner, self._fold, self._host = spec.inner.build(host), Fold(spec.calls), host
+        self._columns = compiled_row(spec.columns)
         self._group, self._quiet = self._fold.start(), spec.quiet
         self._key, self._shared = key_of(spec.key, host), tuple[Any, ...]()
         self._last: Row | None = None
@@ -211,7 +213,8 @@ class _Derived(Window):
         return Delta([made], [before])
 
     def _made(self) -> Row:
-        return self._host.row((*self._finish(self._fold.values(self._group)), *self._shared))
+        values = self._columns((), self._fold.values(self._group), self._host.environment)
+        return self._host.row((*values, *self._shared))
 
     def content(self) -> Iterable[Row]:
         return [self._last or self._made()]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine import reals
 from rollup.engine.aggregates import known as agg
-from rollup.engine.expressions import All, Call, Expr, Field
+from rollup.engine.expressions import All, Call, Case, Coalesce, Const, Expr, Field, Slot
 from rollup.engine.folding import AggregateCall
+from rollup.engine.operators import Operator
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.types import BOOL, DOUBLE, LONG, Kind, RowType
@@ -20,61 +21,87 @@ from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.streams import View
 
-_Values = tuple[Any, ...]
+_NAN = Const(math.nan, DOUBLE)
+_ZERO = Const(0.0, DOUBLE)
+_ROOT = Operator("root", reals.root, numpy="np.sqrt({0})")
 
 
-def _ratio(above: float, below: float) -> float:
-    return above / below if below else math.nan
+def _binary(operator: Operator) -> Callable[[Expr, Expr], Expr]:
+    return lambda a, b: Call(operator, (a, b), DOUBLE)
 
 
-def _root(value: float) -> float:
-    return math.nan if math.isnan(value) else math.sqrt(max(0.0, value))
+_times, _minus, _over = map(_binary, (op.MULTIPLY, op.SUBTRACT, op.DIVIDE_IEEE))
+
+
+def _if(operator: Operator, a: Expr, b: Expr, then: Expr, otherwise: Expr) -> Expr:
+    return Case(((Call(operator, (a, b), BOOL), then),), otherwise, DOUBLE)
+
+
+def _ratio(above: Expr, below: Expr) -> Expr:
+    return _if(op.EQUAL, below, _ZERO, _NAN, _over(above, below))
+
+
+def _root(value: Expr) -> Expr:
+    """Of what rounding has taken below 0 it is 0."""
+    return _if(op.LESS, value, _ZERO, _ZERO, Call(_ROOT, (value,), DOUBLE))
+
+
+def _slot(place: int) -> Expr:
+    """The value of a sum, 0 without points."""
+    return Coalesce((Slot(place, DOUBLE), _ZERO), DOUBLE)
 
 
 class _Points:
-    """Sums over points. The squares are of the distances from the mean."""
+    """Sums over points: their number is the value of the first call. The squares are of the distances from the mean."""
 
-    def __init__(self, values: _Values) -> None:
-        self.n, self.x, self.y, self.xx, self.yy, self.xy = (value or 0 for value in values)
-        n = self.n or 1
-        self.squares = self.xx - self.x * self.x / n
-        self.squares_y = self.yy - self.y * self.y / n
-        self.products = self.xy - self.x * self.y / n
+    def __init__(self, x: Expr, xx: Expr, y: Expr = _ZERO, yy: Expr = _ZERO, xy: Expr = _ZERO) -> None:
+        self.x, self.y, self.xx, self.yy, self.xy = x, y, xx, yy, xy
+        self.n = Call(op.TO_DOUBLE, (Slot(0, LONG),), DOUBLE)
+        some = _if(op.EQUAL, self.n, _ZERO, Const(1.0, DOUBLE), self.n)
+        self.squares, self.squares_y, self.products = (
+            _minus(whole, _over(_times(a, b), some)) for whole, a, b in ((xx, x, x), (yy, y, y), (xy, x, y))
+        )
 
-    def spread(self, squares: float) -> tuple[float, float, float]:
+    def spread(self, squares: Expr) -> tuple[Expr, Expr, Expr]:
         """Of one coordinate: the deviation of a population, that of a sample, and its variance."""
-        variance = squares / (self.n - 1) if self.n > 1 else math.nan
+        one = Const(1.0, DOUBLE)
+        variance = _if(op.GREATER, self.n, one, _over(squares, _minus(self.n, one)), _NAN)
         return _root(_ratio(squares, self.n)), _root(variance), variance
 
 
-def _uni(values: _Values) -> _Values:
-    n, x, xx = values
-    points = _Points((n, x, 0, xx, 0, 0))
+def _uni() -> list[Expr]:
+    x, xx = _slot(1), _slot(2)
+    points = _Points(x, xx)
     population, sample, variance = points.spread(points.squares)
-    return n, float(x or 0), sample, population, variance, _ratio(points.x, points.n)
+    return [Slot(0, LONG), x, sample, population, variance, _ratio(x, points.n)]
 
 
-def _weighted(values: _Values) -> _Values:
-    return (_ratio(values[0] or 0.0, values[1] or 0.0),)
+def _weighted() -> list[Expr]:
+    return [_ratio(_slot(0), _slot(1))]
 
 
-def _linest(values: _Values) -> _Values:
-    p = _Points(values)
+def _two_coordinates() -> _Points:
+    x, y, xx, yy, xy = map(_slot, range(1, 6))
+    return _Points(x, xx, y, yy, xy)
+
+
+def _linest() -> list[Expr]:
+    p = _two_coordinates()
     slope = _ratio(p.products, p.squares)
     sides = [
-        (_ratio(total, p.n), population, sample, float(total), variance)
+        (_ratio(total, p.n), population, sample, total, variance)
         for total, (population, sample, variance) in ((p.x, p.spread(p.squares)), (p.y, p.spread(p.squares_y)))
     ]
-    above = _ratio(p.y, p.n) - slope * _ratio(p.x, p.n)
-    sums = (float(each) for each in (p.x, p.xx, p.xy, p.y, p.yy))
-    return (slope, above, *sides[0], *sides[1], p.n, p.n, *sums)
+    above = _minus(_ratio(p.y, p.n), _times(slope, _ratio(p.x, p.n)))
+    return [slope, above, *sides[0], *sides[1], Slot(0, LONG), Slot(0, LONG), p.x, p.xx, p.xy, p.y, p.yy]
 
 
-def _correl(values: _Values) -> _Values:
-    p = _Points(values)
-    if not p.n or not p.squares or not p.squares_y:
-        return (math.nan,)
-    return (p.products / math.sqrt(p.squares * p.squares_y),)
+def _correl() -> list[Expr]:
+    p = _two_coordinates()
+    found = _over(p.products, Call(_ROOT, (_times(p.squares, p.squares_y),), DOUBLE))
+    for each in (p.squares_y, p.squares, p.n):
+        found = _if(op.EQUAL, each, _ZERO, _NAN, found)
+    return [found]
 
 
 _SIDE = ("Average", "StandardDeviationPop", "StandardDeviationSample", "Sum", "Variance")
@@ -89,14 +116,14 @@ _FIELDS: dict[str, list[str]] = {
     "correl": ["correlation"],
 }  # fmt: skip
 _COUNTS = ("size", "datapoints", "dataPoints", "n")
-DERIVED: dict[str, Callable[[_Values], _Values]] = {
-    "size": tuple,
+DERIVED: dict[str, Callable[[], list[Expr]]] = {
+    "size": lambda: [Slot(0, LONG)],
     "uni": _uni,
     "weighted_avg": _weighted,
     "linest": _linest,
     "correl": _correl,
 }
-"""By name: the values of the row out of those of the aggregate calls."""
+"""By name: the values of the row, which read those of the aggregate calls."""
 
 
 def derived_window(
@@ -120,9 +147,9 @@ def derived_window(
     for node, field in zip((*given, *keys), (*newest, *key), strict=True):
         fields[node.name] = field.type
     calls = _calls(name, numbers)
-    n, finish = len(calls), DERIVED[name]
+    shown = [*DERIVED[name](), *(Slot(len(calls) + place, field.type) for place, field in enumerate(newest))]
     calls += [AggregateCall(agg.LAST_EVER, (field,)) for field in newest]
-    made = Derived(inner, tuple(calls), lambda v: (*finish(v[:n]), *v[n:]), tuple(key), quiet=name == "size")
+    made = Derived(inner, tuple(calls), tuple(shown), tuple(key), quiet=name == "size")
     return made, RowType(name, fields)
 
 
