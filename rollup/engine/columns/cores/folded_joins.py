@@ -23,12 +23,28 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import flags, passing
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.state import State
 from rollup.engine.types import RowType
+
+_MOVES = """
+def core(change, sign, changes, entering, leaving, come, gone):
+    n, e, l = 0, 0, 0
+    for i in range(len(change)):
+        if n == 0 or change[i] != changes[n - 1]:
+            changes[n], n = change[i], n + 1
+        if sign[i] > 0:
+            entering[e], e = i, e + 1
+        else:
+            leaving[l], l = i, l + 1
+        come[n - 1], gone[n - 1] = e, l
+    return n, e, l
+"""
+"""Which of some pairs come and which leave; of each change that has any how many have by then."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +105,8 @@ class FoldedJoin(Queued):
 
     def _of_pairs(self, state: State, taken: Taken, windows: State, found: Found) -> tuple[State, Made]:
         found = self._chosen(found)
-        fresh = np.diff(found.change, prepend=-1) != 0
-        changes, number = found.change[fresh], np.cumsum(fresh) - 1
-        codes, keys, counts, slots = self._grouped(state.tables["groups"], found, number)
-        moves, fields = _moves(found, number, changes), list(found.columns)
+        codes, keys, counts, slots = self._grouped(state.tables["groups"], found)
+        moves, fields = _moves(found), list(found.columns)
         change, group, source, sign, made = self._looped(0, moves, codes, fields, counts, slots)
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in fields]
         made = Made(
@@ -100,17 +114,17 @@ class FoldedJoin(Queued):
             codes=codes, moves=Counted(moves.at, moves.event, *moves.counts(0), change),
         )  # fmt: skip
         tables = {**state.tables, **windows.tables}
-        if len(changes):
+        if len(found.change):
             groups = pa.table([keys, *map(pa.array, (counts, *slots))], schema=self._schemas[1])
-            last = pa.array(np.unique(codes[number == len(changes) - 1]))
-            tables["groups"] = groups.take(last) if self.apart else groups
+            last = np.unique(codes[found.change == found.change[-1]]) if self.apart else None
+            tables["groups"] = groups if last is None else groups.take(pa.array(last))
         return State(tables, windows.scalars), made
 
-    def _grouped(self, groups: pa.Table, found: Found, number: Ints) -> tuple[Ints, pa.Array, Ints, list[np.ndarray]]:
-        """The group of each pair, which is of the change of that `number`; the keys of all groups, their rows and slots."""
-        codes, keys = self.numbered(whole(groups.column("key")), found.columns, len(number))
+    def _grouped(self, groups: pa.Table, found: Found) -> tuple[Ints, pa.Array, Ints, list[np.ndarray]]:
+        """The group of each pair; the keys of all groups, their rows and slots."""
+        codes, keys = self.numbered(whole(groups.column("key")), found.columns, len(found.change))
         if self.apart:
-            each, codes = np.unique(number * len(keys) + codes, return_inverse=True)
+            each, codes = np.unique(found.change * len(keys) + codes, return_inverse=True)
             keys, groups = keys.take(pa.array(each % len(keys))), groups.slice(0, 0)
         counts = np.zeros(len(keys), np.int64)
         counts[: groups.num_rows] = groups.column("rows").to_numpy()
@@ -138,12 +152,12 @@ class FoldedJoin(Queued):
         return self.counting(self.waiting(state))
 
 
-def _moves(found: Found, number: Ints, changes: Ints) -> Moves:
-    """The pairs as rows that come and leave; `number`: the change of each, of those that make or unmake any."""
-    comes = found.sign > 0
-    entering, leaving = np.flatnonzero(comes), np.flatnonzero(~comes)
-    come, gone = (np.cumsum(np.bincount(number[each], minlength=len(changes))) for each in (entering, leaving))
-    return Moves(found.at[changes], found.event[changes], come, gone, entering, leaving, np.empty(0, np.int64))
+def _moves(found: Found) -> Moves:
+    """The pairs as rows that come and leave, with the changes that make or unmake any."""
+    changes, entering, leaving, come, gone = (np.empty(len(found.change), np.int64) for _ in range(5))
+    n, comes, leaves = loop(_MOVES)(found.change, found.sign, changes, entering, leaving, come, gone)
+    at, event = found.at[changes[:n]], found.event[changes[:n]]
+    return Moves(at, event, come[:n], gone[:n], entering[:comes], leaving[:leaves], np.empty(0, np.int64))
 
 
 def over_join(plan: Select, reads: Mapping[str, RowType]) -> Joined | FoldedJoin | str:
