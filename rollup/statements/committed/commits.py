@@ -34,7 +34,7 @@ FOLDER = "_statements"
 """Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
-FORMAT = 1
+FORMAT = 2
 """How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
 _FORMAT = "format"
@@ -160,24 +160,26 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
 
     >>> saved_in(pa.table({"component": [""], "name": ["format"], "content": [b"0"]}))
     Traceback (most recent call last):
-    ValueError: it is of format 0, and this version of rollup reads 1
+    ValueError: it is of format 0, and this version of rollup reads 2
     """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
-    for row in rows.to_pylist():
-        component, name, content = row["component"], row["name"], row["content"]
+    kept = [(row["component"], row["name"], row["content"]) for row in rows.to_pylist()]
+    format = next((int(content) for _, name, content in kept if name == _FORMAT), 1)
+    if format != FORMAT:
+        raise ValueError(f"it is of format {format}, and this version of rollup reads {FORMAT}")
+    for component, name, content in kept:
+        if name == _FORMAT:
+            continue
         if name == _ID:
             id = content.decode()
-        elif name == _FORMAT:
-            if int(content) != FORMAT:
-                raise ValueError(f"it is of format {int(content)}, and this version of rollup reads {FORMAT}")
         elif name == _TEXTS:
             texts |= _unpacked(unpack(content))
         elif name == _GIVEN:
             given[component] = unpack(content)
         elif name == _SCALARS:
-            kept = _unpacked(unpack(content))
-            scalars[component], texts[component] = kept["scalars"], kept["text"]
+            found = _unpacked(unpack(content))
+            scalars[component], texts[component] = found["scalars"], found["text"]
         else:
             tables.setdefault(component, {})[name.removeprefix(_TABLE)] = unpack(content)
     states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
