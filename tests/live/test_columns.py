@@ -442,6 +442,13 @@ COVERED = {
     "some of time batch": "select irstream symbol, price from S#time_batch(20 msec) where volume > 1",
     "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
     "output every 3 events",
+    "clock earlier": "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
+    "while earlier": "select symbol, prior(2, price) as p, sum(prior(1, price)) as s from S#expr(sum(price) < 90) group by symbol",
+    "until earlier": "select irstream symbol, prior(1, price) as p from S#expr_batch(max(price) > 50, false)",
+    "accumulated earlier": "select irstream symbol, prior(1, price) as p from S#time_accum(15 msec) where prior(1, volume) > 0",
+    "full or late earlier": "select irstream symbol, sum(prior(1, price)) as s from S#time_length_batch(15 msec, 3) "
+    "group by symbol",
+    "earlier for a time": "select symbol, prior(1, price) as p from S#firsttime(25 msec)",
     "some earlier": "select irstream symbol, prior(1, price) as p from S#length(3) where prior(1, volume) > 1",
     "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
@@ -568,6 +575,8 @@ SEVERAL = [
     ["while", "while few", "while rising"],
     ["while levels", "until", "until before", "removed"],
     ["until some", "until last", "while every 3"],
+    ["clock earlier", "while earlier", "until earlier"],
+    ["accumulated earlier", "full or late earlier", "earlier for a time", "removed"],
     ["some of length", "some groups of length", "some of batch"],
     ["some of time batch", "some each", "some last", "some earlier"],
     ["ever of each"],

@@ -632,13 +632,20 @@ BY_CONDITION = [
     "newest_event.id is not null) group by symbol having count(*) > 1",
     "select irstream symbol from S#expr(not (min(price) / 2 > 3 and current_count * 2 - 1 > 4) and "
     "(newest_event.volume * 2 < 8 or expired_count < 2))",
-    "select irstream symbol, price, sum(price) as s from S(volume > 0)#expr(not (avg(volume) > 3 or first(price) is null))",
+    "select irstream symbol, price, sum(price) as s from S(volume > 0)#expr(not (avg(volume) > 3 or min(price) is null))",
     "select sum(price) as s from S#expr_batch(current_count >= 3)",
     "select irstream symbol, price from S#expr_batch(sum(price) > 100, false)",
     "select irstream * from S#expr_batch(newest_event.id != oldest_event.id, false) where price > 3",
     "select symbol, count(*) as n from S#expr_batch(avg(price) > 40 or expired_count > 2 or median(price) < 3 or "
     "count(distinct volume) > 2) group by symbol",
     "select irstream sum(price) as s from S#expr_batch(newest_event.volume / oldest_event.volume > 1)",
+]
+EARLIER_IN_ORDER = [
+    "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
+    "select symbol, sum(prior(1, price)) as s from S#expr(sum(price) < 100) where prior(2, volume) > 1 group by symbol",
+    "select prior(1, price) as p, symbol from S#firstlength(3)",
+    "select irstream prior(2, price) as p, sum(volume) as s from S#time_length_batch(20 msec, 3)",
+    "select symbol, prior(1, price) as p, sum(price) as s from S#ext_timed_batch(current_timestamp, 10 msec) group by symbol",
 ]
 BEHIND = [
     "select irstream symbol, prior(1, price) as p from S#length_batch(3) where prior(1, volume) > 1",
@@ -687,6 +694,7 @@ RATES_IN_ORDER = [
 COVERED = [
     *IN_ORDER,
     *BY_CONDITION,
+    *EARLIER_IN_ORDER,
     *BEHIND,
     *RATES_IN_ORDER,
     *FINISHED,
@@ -945,6 +953,7 @@ REFUSED = {
     "select sum(id) from S#length(3)": "sum of long",
     "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
+    "select prior(1, price) as p from S#ext_timed(id, 3 msec)": "earlier events over a window by a time that rows carry",
     "select sum(price) from S#expr(symbol = 'a')": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr(sum(id) < 3)": "sum of long",
     "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",

@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
+from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import inside, rewritten
@@ -29,13 +31,12 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped
-from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_WINDOWS = (Length, LengthBatch, Time, TimeBatch, KeepAll)
 Making = Callable[[Select, RowType, bool], Core | str]
 _LONGEST = 256
 _PIECES = 64
@@ -280,8 +281,10 @@ def _at_once(plan: Select) -> bool:
 def _main(plan: Select, type: RowType) -> FilterProject | Folded | str:
     """What reads earlier events as further fields. Where a row stands for itself, the window keeps the rows."""
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    if window is not None and not isinstance(window, _WINDOWS):
+    if not isinstance(window, KeepAll | None) and not may_hold(window):
         return f"earlier events over the window {window.__class__.__name__}"
+    if time_in(window) is not None:
+        return "earlier events over a window by a time that rows carry"  # one that it refuses has come before those behind it
     each = plan.grouping is None and not plan.total
     return queued(plan, type) if window is not None and each else over_stream(plan, type)
 

@@ -37,7 +37,10 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
 
 def _time(core: Core) -> Expr | None:
     """The time that a window needs of each row."""
-    inner = core
-    while isinstance(inner, Rated | Firsts | Delayed):
-        inner = inner.core
-    return time_in(inner.window) if isinstance(inner, Queued | Leveled) else None
+    match core:
+        case Rated() | Firsts() | Delayed():
+            return _time(core.core)
+        case Queued() | Leveled():
+            return time_in(core.window)
+        case _:
+            return None
