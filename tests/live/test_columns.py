@@ -349,6 +349,8 @@ COVERED = {
     "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
     "ends of batch": "select symbol, last(price, 1) as l from S#length_batch(3) group by symbol",
     "ends of sort": "select first(price) as f, last(price) as l from S#sort(3, volume desc)",
+    "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
+    "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
     "medians": "select irstream symbol, median(price) as m, median(volume) as n from S#length(4) group by symbol",
     "median in time": "select median(price) as m, avedev(price) as a from S#time(30 msec) having count(*) != 2",
     "distances": "select symbol, avedev(price) as a, stddev(price) as d from S#length(5) group by symbol "
@@ -457,7 +459,7 @@ UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
     "T at last": "select window(v) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
-    "last": "select nth(price, 1) as m, last(symbol) as v from S#length(2)",
+    "last": "select leaving() as m, last(symbol) as v from S#length(2)",
     "ever in window": "select symbol, maxever(price) as m from S#length(2) group by symbol",
     "counted ever": "select irstream symbol, countever(*) as n from S#length(2) group by symbol",
     "removed": "select irstream symbol from S#length(1) where volume > -100 or current_timestamp < 0",
@@ -561,6 +563,7 @@ SEVERAL = [
     ["either", "either in time", "any of three", "last"],
     ["most ever", "firsts ever", "ever in window"],
     ["ends", "ends in time", "ends of batch", "ends of sort"],
+    ["places", "places in time", "removed"],
     ["medians", "median in time", "removed"],
     ["distances", "distances of batch", "counted ever"],
     ["kinds", "kinds in time", "kinds of keys", "removed"],
@@ -792,12 +795,15 @@ def test_a_statement_on_rows_that_inserts_later_makes_the_events_of_its_stream_c
     engines = [_deployed(["grouped", "a"], 1), _deployed(["grouped", "a"], None)]
     for engine in engines:
         engine.send("S", _events(3))
-        engine.deploy("insert into S select symbol, nth(p, 1) as price, 7 as volume from T#length(2)", "x")
+        engine.deploy("insert into S select symbol, maxever(p) as price, 7 as volume from T#length(2)", "x")
         engine.send("T", {"symbol": "a", "p": 2.0})
         engine.send("S", _events(2))
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate nth"
+    assert (
+        reasons["grouped"]
+        == "`S`, into which a statement inserts, with `x` on rows: the aggregate maxever over a window"
+    )
 
 
 def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:

@@ -87,9 +87,8 @@ def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     if joined:
         enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
         return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2), objects=LINES)
-    enter = f"if {{y}} is not None: {_ENTER}" if name == "nth" else _ENTER
-    at = None if name == "nth" else at
-    return Aggregate(name, _ROWS, enter, _LEAVE, value, result, skips=False, arguments=(2, 2), objects=LINES, at=at)
+    skips = name == "nth"
+    return Aggregate(name, _ROWS, _ENTER, _LEAVE, value, result, skips=skips, arguments=(2, 2), objects=LINES, at=at)
 
 
 LEAVING = Aggregate(

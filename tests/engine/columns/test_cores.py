@@ -96,6 +96,10 @@ WINDOWS = [
     "select irstream symbol, count(*, filter: price is null) as n, sum(volume, filter: volume > 1) as s from S#unique(symbol) "
     "group by symbol",
     "select symbol, avg(price, filter: price > 30) as a, count(*, filter: volume > 1) as n from S group by symbol",
+    "select symbol, nth(price, 1) as p, nth(volume, 0) as v, last(price, 1) as l, nth(price, 0, filter: flag) as f from S#length(4) "
+    "group by symbol",
+    "select irstream nth(id, 1) as i, nth(price, 2) as p from S#time(30 msec) having nth(id, 0) > 1",
+    "select symbol, nth(price, 1) as p from S#unique(symbol, volume) group by symbol",
 ]
 NUMBERS = [
     "select datapoints, total, average, stddev, stddevpa, variance from S#length(4)#uni(price)",
@@ -939,7 +943,7 @@ REFUSED = {
     "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
     "select sum(price) from S#groupwin(symbol)#time(10)": "the window Grouped",
     "select symbol, max(price) from S group by symbol": "the aggregate max",
-    "select symbol, nth(price, 1) from S#length(3) group by symbol": "the aggregate nth",
+    "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
     "select symbol, maxever(price) from S#length(3) group by symbol": "the aggregate maxever over a window",
     "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
     "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",

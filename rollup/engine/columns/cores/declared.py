@@ -35,7 +35,7 @@ _NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
 def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
     """The first reason why a call cannot be part of a loop over what is held."""
     name, args = call.aggregate.name, arguments_of(call)
-    if call.where is not None and (call.aggregate.at is not None or name in EVER):
+    if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_MOMENTS, *_COUNTS) or held == "nothing"):
         return f"{name} of different values"
@@ -100,7 +100,7 @@ class Lines:
         """What a loop holds for a call."""
         name, at = call.aggregate.name, self._at(call)
         if call.aggregate.at is not None:
-            return Queue()
+            return Queue(at if call.aggregate.skips else None)
         if at is None:
             return None
         if call.distinct:
@@ -247,7 +247,7 @@ class Lines:
             place = begin + len(call.aggregate.slots) if call.distinct else begin
             for row, (number, value, exists) in enumerate(zip(numbers, values, there, strict=True)):
                 inside: Any = groups[number][place]
-                if call.aggregate.at is not None:
+                if call.aggregate.at is not None and not (call.aggregate.skips and not exists):
                     inside[row] = value if exists else None
                 elif exists and call.distinct:
                     enter_distinct(inside, value)

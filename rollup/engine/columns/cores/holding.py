@@ -96,44 +96,59 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Queue:
-    """The rows of a group in the order in which they came, be their values null."""
+    """The rows of a group in the order in which they came, be their values null; or those that have a value of `of`."""
+
+    of: int | None = None
+
+    @property
+    def _name(self) -> str:
+        return "queue" if self.of is None else f"queue{self.of}"
+
+    def _asked(self, row: str, lines: list[str]) -> list[str]:
+        """Lines for a row that stands in the queue."""
+        return lines if self.of is None else [f"if v{self.of}[{row}]:", *(f"    {line}" for line in lines)]
 
     def begin(self) -> list[str]:
         """Empty queues."""
-        ends = [f"queue_{end} = np.full(len(rows), -1, np.int64)" for end in ("front", "back")]
-        return [*ends, *(f"queue_{way} = np.full(len(codes), -1, np.int64)" for way in ("next", "prev"))]
+        q = self._name
+        ends = [f"{q}_{end} = np.full(len(rows), -1, np.int64)" for end in ("front", "back")]
+        return [*ends, *(f"{q}_{way} = np.full(len(codes), -1, np.int64)" for way in ("next", "prev"))]
 
     def enter(self, row: str) -> list[str]:
         """A row is the last."""
-        return [
-            f"queue_prev[{row}], queue_next[{row}] = queue_back[k], -1",
-            "if queue_back[k] < 0:",
-            f"    queue_front[k] = {row}",
+        q = self._name
+        lines = [
+            f"{q}_prev[{row}], {q}_next[{row}] = {q}_back[k], -1",
+            f"if {q}_back[k] < 0:",
+            f"    {q}_front[k] = {row}",
             "else:",
-            f"    queue_next[queue_back[k]] = {row}",
-            f"queue_back[k] = {row}",
+            f"    {q}_next[{q}_back[k]] = {row}",
+            f"{q}_back[k] = {row}",
         ]
+        return self._asked(row, lines)
 
     def leave(self, row: str) -> list[str]:
         """A row leaves, wherever it stands."""
-        return [
-            f"if queue_prev[{row}] < 0:",
-            f"    queue_front[k] = queue_next[{row}]",
+        q = self._name
+        lines = [
+            f"if {q}_prev[{row}] < 0:",
+            f"    {q}_front[k] = {q}_next[{row}]",
             "else:",
-            f"    queue_next[queue_prev[{row}]] = queue_next[{row}]",
-            f"if queue_next[{row}] < 0:",
-            f"    queue_back[k] = queue_prev[{row}]",
+            f"    {q}_next[{q}_prev[{row}]] = {q}_next[{row}]",
+            f"if {q}_next[{row}] < 0:",
+            f"    {q}_back[k] = {q}_prev[{row}]",
             "else:",
-            f"    queue_prev[queue_next[{row}]] = queue_prev[{row}]",
+            f"    {q}_prev[{q}_next[{row}]] = {q}_prev[{row}]",
         ]
+        return self._asked(row, lines)
 
     def value(self, call: int, row: str, at: int, place: int) -> list[str]:
         """The value of the row at a place, counted from the front or, below 0, from the back."""
-        end, way = ("front", "next") if place >= 0 else ("back", "prev")
+        q, (end, way) = self._name, ("front", "next") if place >= 0 else ("back", "prev")
         steps = place if place >= 0 else -1 - place
-        walk = [f"for _ in range({steps}):", "    if s >= 0:", f"        s = queue_{way}[s]"] if steps else []
+        walk = [f"for _ in range({steps}):", "    if s >= 0:", f"        s = {q}_{way}[s]"] if steps else []
         return [
-            f"s = queue_{end}[k]",
+            f"s = {q}_{end}[k]",
             *walk,
             f"ok{call}[{row}] = s >= 0 and v{at}[s]",
             f"if ok{call}[{row}]:",
