@@ -19,6 +19,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of, steps_of
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
+from rollup.engine.timers import edge
 
 UNITS = ("seen", "count", "since", "left")
 """The columns of the table `units`."""
@@ -70,6 +71,11 @@ class Firsts:
         made = replace(made, sign=None) if self.grouped else made  # what leaves may begin an interval, and comes then
         found = made.output(self.core.projection).emitted(self.emitted)
         return self.state(core, opening, units), found
+
+    def opened(self, state: State, now: int) -> State:
+        """The clock has reached an instant that begins an interval; nothing leaves a window by it."""
+        due = edge(state.scalars["due"], self.span, now)
+        return State(state.tables, {**state.scalars, "opened": True, "due": due})
 
     def _of_changes(self, made: Made, opening: Opening, now: int, late: int | None) -> tuple[Ints, Opening]:
         """The rows of the changes that begin an interval."""

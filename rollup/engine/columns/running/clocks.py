@@ -46,8 +46,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
         case Recalling(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
         case Rated() | Firsts():
-            outputs = {Phase.OUTPUT: state.scalars["due"]} if isinstance(core, Rated) else {}
-            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), **outputs}
+            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case _:
             return {phase(core): _due(core, state)}
 
@@ -101,6 +100,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return _before_windows(core, state, now, nothing)
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
+        case Firsts() if phase is Phase.OUTPUT:
+            return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
