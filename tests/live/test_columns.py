@@ -453,6 +453,18 @@ COVERED = {
     "earlier for a time": "select symbol, prior(1, price) as p from S#firsttime(25 msec)",
     "some earlier": "select irstream symbol, prior(1, price) as p from S#length(3) where prior(1, volume) > 1",
     "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
+    "each key in time": "select irstream symbol, price from S#groupwin(symbol)#time(20 msec)",
+    "groups of keys in time": "select symbol, avg(price) as a, max(volume) as m from S#groupwin(symbol)#time(25 msec) group by symbol",
+    "total of each in time": "select irstream count(*) as n from S(volume > 0)#groupwin(volume, symbol)#time(20 msec)",
+    "keys in time last": "select volume, count(*) as n from S#groupwin(price)#time(20 msec) group by volume "
+    "output last every 3 events",
+    "keys in time first": "select sum(volume) as n from S#groupwin(symbol)#time(20 msec) output first every 2 events",
+    "batch of each": "select irstream symbol, price from S#groupwin(symbol)#length_batch(2)",
+    "batch groups of each": "select irstream symbol, sum(price) as s from S#groupwin(symbol)#length_batch(3) group by symbol",
+    "batch totals of each": "select first(price) as f, count(*) as n from S(volume > 0)#groupwin(symbol)#length_batch(2)",
+    "batch of each last": "select volume, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by volume "
+    "output last every 3 events",
+    "batch of each into T": "insert into T select symbol, price as p, volume as v from S#groupwin(symbol)#length_batch(2)",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
 UNCOVERED = {
@@ -561,6 +573,10 @@ SEVERAL = [
     ["newest of few", "best in time", "few best in time"],
     ["firsts in time", "levels of several"],
     ["either", "either in time", "any of three", "last"],
+    ["each key in time", "groups of keys in time", "total of each in time"],
+    ["keys in time last", "keys in time first", "removed"],
+    ["batch of each", "batch groups of each", "batch totals of each", "last"],
+    ["batch of each last", "batch of each into T", "of T"],
     ["most ever", "firsts ever", "ever in window"],
     ["ends", "ends in time", "ends of batch", "ends of sort"],
     ["places", "places in time", "removed"],

@@ -168,6 +168,21 @@ SEVERAL_WINDOWS = [
     "select irstream sum(price) as s from S#unique(symbol)#time(25 msec) output all every 20 msec",
     "select irstream symbol, price from S#unique(symbol)#time(25 msec) retain-union output last every 2 events",
 ]
+BY_KEY = [
+    "select irstream symbol, price from S#groupwin(symbol)#time(25 msec)",
+    "select symbol, avg(price) as a, max(volume) as m from S(volume > 0)#groupwin(symbol)#time(30 msec) group by symbol",
+    "select irstream sum(price) as s, count(*) as n from S#groupwin(symbol, id)#time(25 msec) having count(*) != 2",
+    "select rstream symbol, price, sum(price) as s from S#groupwin(id)#time(40 msec) group by symbol",
+    "select irstream symbol, price from S#groupwin(price)#time(25 msec) output every 3 events",
+    "select symbol, count(*) as n from S#groupwin(symbol)#time(30 msec) group by symbol output last every 3 events",
+    "select count(*) as n from S#groupwin(symbol)#time(30 msec) output first every 3 events",
+    "select symbol, sum(price) as a from S#groupwin(symbol)#length_batch(2) group by symbol",
+    "select irstream symbol, price from S#groupwin(symbol)#length_batch(3)",
+    "select irstream symbol, flag, sum(price) as s, max(price) as m from S#groupwin(flag)#length_batch(2) group by symbol, flag",
+    "select irstream first(price) as f, last(price) as l, count(*) as n from S(volume > 0)#groupwin(symbol)#length_batch(2)",
+    "select symbol, price from S#groupwin(symbol, id)#length_batch(2) output every 3 events",
+    "select symbol, sum(price) as s from S#groupwin(id)#length_batch(2) group by symbol output last every 20 msec",
+]
 KEPT = [
     "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
     "select symbol, price, min(volume) as x, max(volume) as y, sum(price) as s from S#length(3)",
@@ -707,6 +722,7 @@ COVERED = [
     *WINDOWS,
     *NUMBERS,
     *MOVING,
+    *BY_KEY,
     *SEVERAL_WINDOWS,
     *KEPT,
     *LEAVING,
@@ -941,7 +957,13 @@ REFUSED = {
         "order by, limit or distinct in a context"
     ),
     "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
-    "select sum(price) from S#groupwin(symbol)#time(10)": "the window Grouped",
+    "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
+    "select symbol from S#groupwin(symbol)#time(10) output last every 20 msec": (
+        "outputs by the clock, which are before what leaves a window of time for each key"
+    ),
+    "select sum(price) from S#groupwin(symbol)#length_batch(3) output every 20 msec": (
+        "aggregates of batches that an output works out"
+    ),
     "select symbol, max(price) from S group by symbol": "the aggregate max",
     "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
     "select symbol, maxever(price) from S#length(3) group by symbol": "the aggregate maxever over a window",

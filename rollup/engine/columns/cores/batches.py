@@ -17,7 +17,7 @@ from rollup.engine.state import State
 
 Values = list[tuple[Any, ...]]
 TIMER = -1
-"""The event of rows that no event brought about but the clock."""
+"""The event of rows that no event brought about but the clock; less, of a delivery before the last one at that instant."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _moves(found: Found) -> Moves:
     changes, entering, leaving, come, gone = (np.empty(len(found.change), np.int64) for _ in range(5))
     n, comes, leaves = loop(_MOVES)(found.change, found.sign, changes, entering, leaving, come, gone)
     at, event = found.at[changes[:n]], found.event[changes[:n]]
-    return Moves(at, event, come[:n], gone[:n], entering[:comes], leaving[:leaves], np.empty(0, np.int64))
+    return Moves(at, event, come[:n], gone[:n], entering[:comes], leaving[:leaves], np.empty(0, np.int64), 0)
 
 
 def over_join(plan: Select, reads: Mapping[str, RowType]) -> Joined | FoldedJoin | str:

@@ -226,6 +226,14 @@ def ordered(values: pa.Array) -> Ints:
         ranks = np.where(bits < 0, bits ^ LONG_MAX, bits)  # the bits of doubles are ordered but for the negative ones
     elif pa.types.is_integer(kind) and (missing is None or kind.bit_width < 64):
         ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
+    elif pa.types.is_string(kind):
+        encoded = values.dictionary_encode()
+        places = pc.rank(encoded.dictionary, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
+        ranks = (
+            pa.array(places).take(encoded.indices.fill_null(0)).to_numpy().copy()
+            if len(places)
+            else np.zeros(len(values), np.int64)
+        )
     else:
         ranks = pc.rank(values, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
     if missing is not None:

@@ -1,7 +1,8 @@
 """Statements over a window that lets rows out in any order: a loop of the window says which rows come and leave with each
 change, and one that all windows share makes the rows of the statement.
 
-State: as of a window that lets rows out in order; of a union of windows also `parts`, which of them have each row.
+State: as of a window that lets rows out in order; of a union of windows also `parts`, which of them have each row; where a
+change of a key comes by the order in which the keys did, `keys`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch
-from rollup.engine.columns.cores.changes import Changes, Moved
+from rollup.engine.columns.cores.batches import TIMER, Batch
+from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
 from rollup.engine.columns.cores.folded import shape_of, shifted, unfolded
-from rollup.engine.columns.cores.keys import RowCodes, ordered
-from rollup.engine.columns.cores.moving_windows import NEVER, Part, Parts, parts_of
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.marks import Marks, ranks
+from rollup.engine.columns.cores.moving_loop import NEVER, Part, Parts
+from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.queued import Queued, aggregates, whole_columns
-from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.evaluate import arrow, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
@@ -42,6 +45,7 @@ class Moves(Changes):
     entering: Ints
     leaving: Ints
     staying: Ints
+    inside: int
 
     @property
     def listed(self) -> tuple[Ints, ...]:
@@ -54,7 +58,7 @@ class Moves(Changes):
 
     def stays(self, old: int) -> tuple[Ints, int]:
         """The rows that stay, and how many these are."""
-        return self.staying, len(self.staying)
+        return self.staying, self.inside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,15 @@ class Moving(Queued):
         return False
 
     @property
+    def batches(self) -> bool:
+        """Whether rows come when a batch is complete."""
+        return self.parts.batches
+
+    @cached_property
+    def _numbered(self) -> list[Marks]:
+        return [Marks() for _ in self.parts.parts]
+
+    @property
     def dated(self) -> bool:
         """When a row leaves next by itself is noted."""
         return True
@@ -83,11 +96,17 @@ class Moving(Queued):
     def start(self, now: int) -> State:
         """An empty window."""
         state = super().start(now)
-        return State({**state.tables, **self.having(np.empty(0, np.int64))}, state.scalars)
+        keys = [pa.array([], arrow(key.type)) for key in self.parts.parts[0].keys]
+        return State({**state.tables, **self.having(np.empty(0, np.int64)), **self.came(keys)}, state.scalars)
 
     def having(self, bits: Ints) -> dict[str, pa.Table]:
         """The table of the parts that have each row, where these may be some of them."""
         return {"parts": pa.table({"bits": bits})} if self.parts.together == "any" else {}
+
+    def came(self, keys: Sequence[pa.Array]) -> dict[str, pa.Table]:
+        """The table of the keys that ever came, in order, where that matters."""
+        names = [f"key{i}" for i in range(len(keys))]
+        return {"keys": pa.table(list(keys), names=names)} if self.parts.each_apart else {}
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
@@ -100,60 +119,90 @@ class Moving(Queued):
     def _moved(self, state: State, taken: Taken, since: int) -> tuple[State, Made]:
         """A step; what had been due before `since` leaves then."""
         step = self.given(state, taken)
-        kept = np.full(len(step.times), self.parts.bits, np.int64)
+        kept = np.full(len(step.times), self.parts.bits, np.uint16)
         if "parts" in state.tables:
-            kept[: state.scalars["come"]] = state.tables["parts"].column("bits").to_numpy()
-        moves, due = self._moves(step.times, step.fields, kept, (step.held, taken.now, since))
-        return self.through(state, step, Moved(moves, {"due": due}, self.having(kept[moves.staying])))
+            kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
+        numbers = [self._numbers(*each, state, step) for each in zip(self.parts.parts, self._numbered, strict=True)]
+        moves, due = self._moves(step, kept, since, numbers)
+        tables = {**self.having(kept[moves.staying].astype(np.int64)), **self._came(state, step, numbers[0])}
+        after, made = self.through(state, step, Moved(moves, {"due": due}, tables))
+        for marks, each in zip(self._numbered, numbers, strict=True):
+            marks.keep(after.tables["content"], each[moves.staying])
+        return after, made
 
     def due(self, state: State) -> int | None:
         """When a row leaves next by itself."""
         nothing = Batch.nothing([column.type for column in state.tables["content"].columns[2:]], state.scalars["now"])
         return self.made(state, self.taken(state, nothing))[0].scalars["due"]
 
-    def _moves(
-        self, times: Ints, fields: Sequence[pa.Array], kept: Ints, clock: tuple[int, int, int]
-    ) -> tuple[Moves, int | None]:
-        """The changes, and when a row leaves next by itself; `kept` is changed. `clock`: rows held, now, since when."""
-        total = len(times)
+    def _numbers(self, part: Part, marks: Marks, state: State, step: Step) -> Ints:
+        """The numbers by which a part tells rows apart."""
+        if not part.keys:
+            return np.zeros(len(step.times), np.int64)
+        ever = [whole(each) for each in state.tables["keys"].columns] if self.parts.each_apart else None
+        return marks.of(state.tables["content"], lambda begin: _values(part.keys, step, begin), ever)
+
+    def _came(self, state: State, step: Step, numbers: Ints) -> dict[str, pa.Table]:
+        """The keys that ever came, with those of the arrivals."""
+        if not self.parts.each_apart:
+            return {}
+        known = state.tables["keys"]
+        different, places = np.unique(numbers, return_index=True)
+        fresh = pa.array(places[different >= known.num_rows])
+        more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
+        return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
+
+    def _moves(self, step: Step, kept: np.ndarray, since: int, numbers: Sequence[Ints]) -> tuple[Moves, int | None]:
+        """The changes, and when a row leaves next by itself; `kept` is changed."""
+        total = len(step.times)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone = (np.empty(2 * total, np.int64) for _ in range(4))
-        given = [each for part in self.parts.parts for each in _given(part, fields, total)]
-        n, comes, leaves, due = loop(self._moving)(
-            *clock, times, *given, kept, entering, leaving, at, event, come, gone
-        )  # fmt: skip
-        moves = Moves(at[:n], event[:n], come[:n], gone[:n], entering[:comes], leaving[:leaves], np.flatnonzero(kept))
-        return moves, None if due == NEVER else int(due)
+        parts = zip(self.parts.parts, self._numbered, numbers, strict=True)
+        given = [each for part, marks, own in parts for each in _given(part, own, marks.room, step)]
+        n, comes, leaves, due = loop(self._moving, self.parts.before)(
+            step.held,
+            step.taken.now,
+            since,
+            step.times,
+            step.old,
+            *given,
+            kept,
+            entering,
+            leaving,
+            at,
+            event,
+            come,
+            gone,
+        )
+        came = np.concatenate([np.arange(step.old), entering[:comes]])
+        came = came[kept[came] > 0]
+        waiting = kept > 0
+        waiting[came] = False
+        events = _apart(at[:n], event[:n]) if self.parts.each_apart else event[:n]
+        changes = (at[:n], events, come[:n], gone[:n], entering[:comes], leaving[:leaves])
+        stays = np.concatenate([came, np.flatnonzero(waiting)])
+        return Moves(*changes, stays, len(came)), None if due == NEVER else int(due)
 
 
-def _given(part: Part, fields: Sequence[pa.Array], rows: int) -> list[int | Ints]:
+def _apart(at: Ints, event: Ints) -> Ints:
+    """The events with those of the clock at one instant numbered, up to TIMER, since each is a change."""
+    clock = event < 0
+    last = np.flatnonzero(np.diff(2 * at + clock, append=at[-1:] * 2 + 2) != 0)
+    places = np.arange(len(at))
+    return np.where(clock, TIMER + places - last[np.searchsorted(last, places)], event)
+
+
+def _values(exprs: Sequence[Expr], step: Step, begin: int) -> list[pa.Array]:
+    """The values of expressions over the rows from one on."""
+    fields = [each[begin:] for each in step.fields]
+    return [evaluate(expr, fields, len(step.times) - begin) for expr in exprs]
+
+
+def _given(part: Part, marks: Ints, room: int, step: Step) -> list[int | np.ndarray]:
     """What the loop is given of a part: its numbers, and what it tells rows apart by."""
-    found: list[int | Ints] = [number for _, number in part.numbers]
-    if part.keys:
-        found.append(_marks([evaluate(key, fields, rows) for key in part.keys]))
-    if part.by:
-        found.append(_ranks([evaluate(by, fields, rows) for by in part.by], part.descending))
-    return found
-
-
-def _marks(keys: Sequence[pa.Array]) -> Ints:
-    """Numbers below that of the rows which are equal where all keys are."""
-    keys = [pa.array(ordered(key)) if pa.types.is_floating(key.type) else key for key in keys]
-    if len(keys) == 1:
-        return keys[0].dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
-    return RowCodes().codes(pa.StructArray.from_arrays(keys, [f"key{i}" for i in range(len(keys))]))[0]
-
-
-def _ranks(values: Sequence[pa.Array], descending: Sequence[bool]) -> Ints:
-    """Numbers in the order of some values: of the first, among equal ones of the second, and so on."""
-    ranks = [~places if down else places for places, down in zip(map(ordered, values), descending, strict=True)]
-    if len(ranks) == 1:
-        return ranks[0]
-    order = np.lexsort(ranks[::-1])
-    changes = np.any([np.diff(each[order], prepend=each[order[:1]]) != 0 for each in ranks], axis=0)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.cumsum(changes)
-    return found
+    found: list[int | np.ndarray] = [number for _, number in part.numbers]
+    found += [marks, room] if part.keys else []
+    return [*found, *([ranks(_values(part.by, step, 0), part.descending)] if part.by else [])]
 
 
 def moving(plan: Select, type: RowType) -> Moving | str:

@@ -1,65 +1,36 @@
-"""Windows that let rows out in any order, as lines of one loop over the arrivals: which rows come with each change, and
-which leave.
-
-A window is a part of the loop, several are parts of an intersection or a union. Part `{p}` is told of the arrival `i` at
-`t`, puts what it lets out behind `leaving`, and knows of a row whether it still is in the part: `kept` has a bit for each.
-The rows that the window held before arrive again first, and nothing leaves then.
-"""
+"""Windows that let rows out in any order: the lines of each as a part of the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
-from rollup.engine.columns.loops import block
-from rollup.engine.expressions import Expr
+from rollup.engine.columns.cores.moving_loop import Lines, Part, Parts
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
-from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Ranked, Sorted
 from rollup.engine.rows.windows.timed import Time
 
-NEVER = 2**63 - 1
-"""The instant at which a window is due that no clock moves."""
-_TEMPLATE = """
-{functions}def core(old, now, since, times, {given}kept, entering, leaving, at, event, come, gone):
-    total, n, e, l, due = len(times), 0, 0, 0, {never}
-{begin}
-    for i in range(total + 1):
-{clock}
-        if i == total:
-            break
-        t, first, taken = times[i], l, True
-{enter}
-        if i < old:
-            continue
-        if taken:
-            entering[e], e = i, e + 1
-        if taken or l > first:
-            at[n], event[n], come[n], gone[n], n = t, i - old, e, l, n + 1
-    return n, e, l, due
-"""
-_CLOCK = """
-while i >= old:
-    due = {never}
-{due}
-    if due > (times[i] if i < total else now):
-        break
-    due, first = max(due, since), l
-{fire}
-    if l > first:
-        at[n], event[n], come[n], gone[n], n = due, -1, e, l, n + 1
-"""
-_PLACING = '''def put(placed, held, rank, i, late):
+_PLACING = '''@compiled
+def before(rank, row, other, late):
+    """Whether a row stands before another that has come later: it is less by the first number that differs, or all are equal."""
+    for place in range(rank.shape[1]):
+        if rank[row, place] != rank[other, place]:
+            return rank[row, place] < rank[other, place]
+    return late
+
+
+@compiled
+def put(placed, held, rank, i, late):
     """A row among those that are in order; of equal ones it is the first, or the last if `late`."""
     first, last = 0, held
-    if held > 0 and (rank[placed[held - 1]] < rank[i] or (late and rank[placed[held - 1]] == rank[i])):
+    if held > 0 and before(rank, placed[held - 1], i, late):
         first = held
     while first < last:
         middle = (first + last) // 2
-        if rank[placed[middle]] < rank[i] or (late and rank[placed[middle]] == rank[i]):
+        if before(rank, placed[middle], i, late):
             first = middle + 1
         else:
             last = middle
@@ -78,23 +49,11 @@ def drop(placed, held, row):
         placed[k] = placed[k + 1]
 
 
-@compiled
 '''
+_HEAP = """import heapq
 
 
-@dataclass(frozen=True)
-class Lines:
-    """What a window does: at the `begin`; when a row comes (`enter`); when another part has taken `row` out (`remove`); when it
-    is `due`; and what it lets out then (`fire`). `refuses`: it may not take a row in.
-    """
-
-    begin: str = ""
-    enter: str = ""
-    remove: str = ""
-    due: str = ""
-    fire: str = ""
-    refuses: bool = False
-    functions: str = ""
+"""
 
 
 _ALL = Lines()
@@ -126,7 +85,7 @@ while head{p} < i and times[head{p}] + span{p} <= due:
 """,
 )
 _UNIQUE = Lines(
-    begin="place{p} = np.full(total + 1, -1, np.int64)",
+    begin="place{p} = np.full(room{p}, -1, np.int64)",
     enter="""
 known = place{p}[mark{p}[i]]
 if known >= 0 and kept[known] & bit{p}:
@@ -147,7 +106,7 @@ else:
 )
 _KEYED = Lines(
     begin="""
-front{p}, back{p}, held{p} = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
+front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
 follows{p} = np.zeros(total + 1, np.int64)
 """,
     enter="""
@@ -181,7 +140,7 @@ if held{p} > size{p}:
 drop(placed{p}, held{p}, row)
 held{p} -= 1
 """,
-    functions=_PLACING,
+    before=_PLACING,
 )
 _RANKED = Lines(
     begin=f"{_SORTED.begin}\n{_UNIQUE.begin}",
@@ -195,30 +154,88 @@ place{{p}}[mark{{p}}[i]] = i
 {_SORTED.enter.strip()}
 """,
     remove=_SORTED.remove,
-    functions=_PLACING,
+    before=_PLACING,
 )
-
-
-@dataclass(frozen=True)
-class Part:
-    """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`), an order (`rank`)."""
-
-    lines: Lines
-    numbers: tuple[tuple[str, int], ...] = ()
-    keys: tuple[Expr, ...] = ()
-    by: tuple[Expr, ...] = ()
-    descending: tuple[bool, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """The parameters of the loop that are of this part."""
-        return [*(name for name, _ in self.numbers), *(["mark"] if self.keys else []), *(["rank"] if self.by else [])]
+_IN_TIME_BY_KEY = Lines(
+    begin="""
+front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
+follows{p} = np.zeros(total + 1, np.int64)
+heap{p} = [(times[0], mark{p}[0]) for _ in range(0)]
+""",
+    enter="""
+m = mark{p}[i]
+if held{p}[m] == 0:
+    front{p}[m] = i
+    heapq.heappush(heap{p}, (times[i] + span{p}, m))
+else:
+    follows{p}[back{p}[m]] = i
+back{p}[m] = i
+held{p}[m] += 1
+""",
+    due="""
+if len(heap{p}) > 0:
+    due = min(due, heap{p}[0][0])
+""",
+    fire="""
+m = heapq.heappop(heap{p})[1]
+while held{p}[m] > 0 and times[front{p}[m]] + span{p} <= due:
+    leaving[l], l = front{p}[m], l + 1
+    front{p}[m] = follows{p}[front{p}[m]]
+    held{p}[m] -= 1
+if held{p}[m] > 0:
+    heapq.heappush(heap{p}, (times[front{p}[m]] + span{p}, m))
+""",
+    before=_HEAP,
+    alone=True,
+    apart=True,
+)
+"""Of what is due the key whose time has come first, and of these the one that came first ever: a change each."""
+_BATCHES_BY_KEY = Lines(
+    begin="""
+front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
+last{p}, ends{p}, gone{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
+follows{p} = np.zeros(total + 1, np.int64)
+""",
+    enter="""
+m = mark{p}[i]
+if i < inside:
+    if gone{p}[m] == 0:
+        last{p}[m] = i
+    else:
+        follows{p}[ends{p}[m]] = i
+    ends{p}[m] = i
+    gone{p}[m] += 1
+    continue
+taken = False
+if held{p}[m] == 0:
+    front{p}[m] = i
+else:
+    follows{p}[back{p}[m]] = i
+back{p}[m] = i
+held{p}[m] += 1
+if held{p}[m] == size{p}:
+    row = last{p}[m]
+    for _ in range(gone{p}[m]):
+        leaving[l], l, row = row, l + 1, follows{p}[row]
+    row = front{p}[m]
+    for _ in range(size{p}):
+        entering[e], e, row = row, e + 1, follows{p}[row]
+    last{p}[m], ends{p}[m], gone{p}[m], held{p}[m] = front{p}[m], back{p}[m], size{p}, 0
+""",
+    alone=True,
+    batches=True,
+)
+"""The rows of the last batch of each key have come, `inside` in all; the others wait."""
 
 
 def _grouped(window: Grouped) -> Part | None:
     match window.inner:
         case Length(size):
             return Part(_KEYED, (("size", size),), window.key)
+        case Time(span, None):
+            return Part(_IN_TIME_BY_KEY, (("span", span),), window.key)
+        case LengthBatch(size, early=False):
+            return Part(_BATCHES_BY_KEY, (("size", size),), window.key)
         case Unique(key, first):
             return Part(_FIRST if first else _UNIQUE, (), (*window.key, *key))
         case _:
@@ -241,102 +258,6 @@ _PARTS: dict[type, Callable[[Any], Part | None]] = {
         _RANKED, (("size", window.size), ("late", 0)), window.key, window.by, window.descending
     ),
 }
-Together = Literal["all", "any"]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Windows of which a row must be in `all`, or in `any`, to be in the window."""
-
-    parts: tuple[Part, ...]
-    together: Together = "all"
-
-    @property
-    def bits(self) -> int:
-        """What `kept` has of a row that is in each part; of several, all of which must have it, a further bit for the whole."""
-        return (1 << len(self.parts) + (self.together == "all")) - 1
-
-    @property
-    def timed(self) -> bool:
-        """Whether the clock lets rows out."""
-        return any(part.lines.due for part in self.parts)
-
-    def text(self) -> str:
-        """The text of the loop."""
-        lines = [part.lines for part in self.parts]
-        names = [f"{name}{p}" for p, part in enumerate(self.parts) for name in part.names]
-        return _TEMPLATE.format(
-            functions=next((each.functions for each in lines if each.functions), ""),
-            given="".join(f"{name}, " for name in names),
-            never=NEVER,
-            begin=block([*(f"bit{p} = {1 << p}" for p in range(len(lines))), *self._of("begin")], 1),
-            clock=block(self._clock() if self.timed else [], 2),
-            enter=block([*self._each("enter"), *self._settled(True)], 2),
-        )
-
-    def _of(self, what: str) -> list[str]:
-        """The lines of all parts, one part after the other."""
-        return [line for p in range(len(self.parts)) for line in self._lines(p, what)]
-
-    def _lines(self, p: int, what: str) -> list[str]:
-        return getattr(self.parts[p].lines, what).strip().format(p=p).splitlines()
-
-    def _clock(self) -> list[str]:
-        fire = [*self._each("fire"), *self._settled(False)]
-        text = _CLOCK.format(never=NEVER, due=block(self._of("due"), 1), fire=block(fire, 1))
-        return text.strip().splitlines()
-
-    def _each(self, what: str) -> list[str]:
-        """The lines of all parts, with where in `leaving` those of each end; of a union only for rows that the part has."""
-        found = list[str]()
-        for p in range(len(self.parts)):
-            lines = self._lines(p, what)
-            guarded = self.together == "any" and what == "enter" and lines
-            found += [f"if kept[i] & bit{p}:", *_in(lines)] if guarded else lines
-            found += [f"end{p} = l"] if len(self.parts) > 1 else []
-        return found
-
-    def _settled(self, arrival: bool) -> list[str]:
-        """The rows that parts have let out from `first` on: those that leave the window stay in `leaving`."""
-        refused = arrival and any(part.lines.refuses for part in self.parts)
-        if len(self.parts) == 1:
-            left = ["for j in range(first, l):", "    kept[leaving[j]] = 0"]
-            return [*left, *(["if not taken:", "    kept[i] = 0"] if refused else [])]
-        if self.together == "any":
-            return self._left_by_all()
-        taken_out = [*self._taken_out(), "kept[row] = 0"]
-        return [
-            *(line for p in range(len(self.parts)) for line in [self._let_out(p), f"    kept[leaving[j]] &= ~bit{p}"]),
-            *(["if not taken:", "    row = i", *_in(taken_out)] if refused else []),
-            "m = first",
-            "for j in range(first, l):",
-            "    row = leaving[j]",
-            f"    if kept[row] & {1 << len(self.parts)}:",
-            *_in(_in([*taken_out, "leaving[m], m = row, m + 1"])),
-            "l = m",
-        ]
-
-    def _let_out(self, p: int) -> str:
-        return f"for j in range({'first' if p == 0 else f'end{p - 1}'}, end{p}):"
-
-    def _taken_out(self) -> list[str]:
-        """`row` leaves the parts that it is still in."""
-        found = list[str]()
-        for p in range(len(self.parts)):
-            lines = self._lines(p, "remove")
-            found += [f"if kept[row] & bit{p}:", *_in(lines)] if lines else []
-        return found
-
-    def _left_by_all(self) -> list[str]:
-        found = ["m = first"]
-        for p in range(len(self.parts)):
-            left = ["if kept[row] == 0:", "    leaving[m], m = row, m + 1"]
-            found += [self._let_out(p), "    row = leaving[j]", f"    kept[row] &= ~bit{p}", *_in(left)]
-        return [*found, "l = m"]
-
-
-def _in(lines: Sequence[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
 
 
 def parts_of(window: WindowSpec | None) -> Parts | None:
@@ -349,7 +270,7 @@ def parts_of(window: WindowSpec | None) -> Parts | None:
         case _:
             found = [_part(window)]
     parts = tuple(part for part in found if part is not None)
-    if len(parts) != len(found):
+    if len(parts) != len(found) or (len(parts) > 1 and any(part.lines.alone for part in parts)):
         return None
     if not isinstance(window, Union):
         return Parts(parts)

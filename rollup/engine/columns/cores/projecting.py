@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.evaluate import Columns, as_double, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -95,7 +95,7 @@ class Taken:
         """The batch's events at some places among those taken, or TIMER."""
         if self.everything or not len(self.places):
             return event
-        return np.where(event >= 0, self.places[np.maximum(event, 0)], TIMER)
+        return np.where(event >= 0, self.places[np.maximum(event, 0)], event)
 
 
 @dataclass(frozen=True)

@@ -214,8 +214,9 @@ class Rated:
         if pacing.clock.runs:
             interval = made.interval
             if interval is None:
-                first = made.event is not None and not isinstance(self.core, FoldedJoin)  # what the clock lets out
-                timed = np.where(made.event == TIMER, made.at - 1, made.at) if first else made.at
+                timed = made.at
+                if made.event is not None and not isinstance(self.core, FoldedJoin):  # what the clock lets out is first
+                    timed = np.where(made.event < 0, made.at - 1, made.at)
                 interval = np.searchsorted(ticks, timed, "right")
             return Due(ticks, np.full(len(ticks), TIMER), interval), counts
         leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)

@@ -72,6 +72,8 @@ def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered:
     pacing = _pacing(plan.rate)
     if isinstance(pacing, str):
         return pacing
+    if isinstance(core, Moving) and core.parts.each_apart and pacing.clock.runs:
+        return "outputs by the clock, which are before what leaves a window of time for each key"
     total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
     grouped = isinstance(core, Folded) and bool(core.keys)
     mode = plan.rate.mode

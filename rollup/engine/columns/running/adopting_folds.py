@@ -13,7 +13,7 @@ from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
-from rollup.engine.columns.running.adopting_windows import Held, held_by, parts_having, rows_of
+from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order, parts_having
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select, StreamInput
@@ -72,8 +72,7 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     """The state of a statement over a window whose rows leave in the order in which they came; `wanted` as in `folded_state`."""
     state, window = core.start(now), kept[INPUTS][0][0]
     if isinstance(core, Moving):
-        found = rows_of(core.window, window or (), now)
-        stamped, come, notes, group = Held(found, len(found))
+        stamped, come, notes, group = held_in_any_order(core.window, window or (), now)
     else:
         stamped, come, notes, group = held_by(core.window, window, now)
     if not core.behind:
@@ -94,6 +93,10 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
         tables |= core.condition.table(group)
     if isinstance(core, Moving):
         tables |= core.having(parts_having(core.window, window, [row for row, _ in stamped]))
+        if "keys" in state.tables:
+            keys = zip(*(key for key, _ in window or ()), strict=True) if window else state.tables["keys"].columns
+            kinds = state.tables["keys"].schema.types
+            tables |= core.came([pa.array(list(each), kind) for each, kind in zip(keys, kinds, strict=True)])
         scalars["due"] = core.due(State(tables, scalars))
     return State(tables, scalars)
 

@@ -13,8 +13,9 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, rows_of, table_of
+from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, table_of
 from rollup.engine.columns.running.adopting_rates import rated_state
+from rollup.engine.columns.running.adopting_windows import rows_of
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.windows.keyed import Grouped

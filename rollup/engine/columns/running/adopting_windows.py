@@ -13,6 +13,7 @@ from rollup.engine.folding import Group
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.counted import LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.keyed import Grouped
@@ -97,6 +98,17 @@ _READ: Mapping[type, Callable[[Any, int], Held]] = {
     Expressed: _of_condition,
     ExpressedBatch: _of_batches_by_condition,
 }
+
+
+def held_in_any_order(window: WindowSpec | None, kept: Any, now: int) -> Held:
+    """The same of a window that lets rows out in any order."""
+    if isinstance(window, Grouped) and isinstance(window.inner, LengthBatch):
+        batches = sorted((last for _, (_, last) in kept if last), key=lambda last: last[-1].id)  # as they came
+        waiting = sorted((row for _, (current, _) in kept for row in current), key=lambda row: row.id)
+        come = [row for last in batches for row in last]
+        return Held([(row, now) for row in (*come, *waiting)], len(come))
+    found = rows_of(window, kept, now)
+    return Held(found, len(found))
 
 
 def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rollup.core.errors import RollupError
-from rollup.engine.columns.cores.batches import TIMER, Output
+from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.inserting import Path
 from rollup.engine.rows.runner import Delivery
@@ -52,7 +52,7 @@ class Heap:
 
     def _place(self, times: Ints, at: int, event: int, order: int) -> Place:
         """Where a delivery stands."""
-        if event == TIMER:
+        if event < 0:
             return *timer_place(times, at, self.phase), order
         if not self.path:
             return (2 * event + 1, at, self.context, order) if event in self._begins else (2 * event + 1, at, order)

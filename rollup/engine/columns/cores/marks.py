@@ -1,0 +1,66 @@
+"""Numbers by which windows tell rows apart, or put them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.keys import PairCodes, RowCodes, ordered
+from rollup.engine.columns.groups import Ints
+
+Values = Callable[[int], Sequence[pa.Array]]
+"""The values of each key, of the rows from one on."""
+_FORGOTTEN = 65_536
+"""So many keys that no row has any more may be known."""
+
+
+class Marks:
+    """Numbers of rows that are equal where all their keys are, below `room`. Those of the rows that a state holds are kept at
+    hand for the step after it.
+
+    >>> marks, held = Marks(), pa.table({"time": [1, 2]})
+    >>> marks.of(held, lambda begin: [pa.array(["b", "a", "b"])[begin:]]).tolist(), marks.room
+    ([0, 1, 0], 2)
+    """
+
+    def __init__(self) -> None:
+        self._content: pa.Table | None = None
+        self._held = np.empty(0, np.int64)
+        self._codes: RowCodes | PairCodes = RowCodes()
+        self.room = 0
+
+    def of(self, content: pa.Table, values: Values, ever: Sequence[pa.Array] | None = None) -> Ints:
+        """The number of each row that is held and of each arrival; `ever`: the keys that are numbered first, in their order."""
+        if content is not self._content or (ever is None and self.room > content.num_rows + _FORGOTTEN):
+            self._held, self.room = np.empty(0, np.int64), 0
+            kinds = [each.type for each in values(0)]
+            self._codes = PairCodes() if len(kinds) == 1 and _narrow(kinds[0]) else RowCodes()
+            if ever is not None:
+                self._numbers(ever)
+        return np.concatenate([self._held, self._numbers(values(len(self._held)))])
+
+    def keep(self, content: pa.Table, numbers: Ints) -> None:
+        """The numbers of the rows that are held after a step."""
+        self._content, self._held = content, numbers
+
+    def _numbers(self, values: Sequence[pa.Array]) -> Ints:
+        if isinstance(self._codes, PairCodes):
+            found = self._codes.codes(ordered(values[0]))[0]
+        else:
+            columns = [pa.array(ordered(each)) if pa.types.is_floating(each.type) else each for each in values]
+            found = self._codes.codes(pa.StructArray.from_arrays(columns, [str(i) for i in range(len(columns))]))[0]
+        self.room = max(self.room, int(found.max(initial=-1)) + 1)
+        return found
+
+
+def _narrow(kind: pa.DataType) -> bool:
+    """Whether the numbers in which values stand do not depend on the other values."""
+    return pa.types.is_floating(kind) or (pa.types.is_integer(kind) and kind.bit_width < 64)
+
+
+def ranks(values: Sequence[pa.Array], descending: Sequence[bool]) -> np.ndarray:
+    """A row of numbers for each row: the rows are in the order of the first, among equal ones of the second, and so on."""
+    found = [~places if down else places for places, down in zip(map(ordered, values), descending, strict=True)]
+    return found[0].reshape(-1, 1) if len(found) == 1 else np.column_stack(found)
