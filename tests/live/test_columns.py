@@ -45,6 +45,9 @@ COVERED = {
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
+    "beside": "select irstream symbol, sum(price, group_by: symbol) as s, count(*, group_by: volume) as n from S#length(4)",
+    "beside in time": "select symbol, avg(price, group_by: ()) as a, sum(volume, group_by: symbol) as s from S#time(30 msec) "
+    "having count(*, group_by: symbol) > 1",
     "numbers": "select irstream datapoints as n, average as a, stddev as d from S#length(4)#uni(price) where datapoints > 2",
     "line": "select slope as p, YIntercept as s from S#time(30 msec)#linest(price, volume)",
     "only some": "select symbol, sum(price, filter: volume > 1) as s, min(price, filter: volume < 3) as m, "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.beside import beside
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import Folded
@@ -65,6 +66,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return recalling(plan, stream, ordered, rated)
     if plan.rate.limited:
         return rated(plan, stream, ordered)
+    if len(plan.levels) > 1:
+        return beside(plan, stream)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 

@@ -101,6 +101,14 @@ WINDOWS = [
     "select irstream nth(id, 1) as i, nth(price, 2) as p from S#time(30 msec) having nth(id, 0) > 1",
     "select symbol, nth(price, 1) as p from S#unique(symbol, volume) group by symbol",
 ]
+BESIDE = [
+    "select symbol, sum(price, group_by: symbol) as s, sum(price, group_by: ()) as t, price as p from S#length(4)",
+    "select irstream symbol, count(*, group_by: (symbol, volume)) as n, max(price, group_by: volume) as m from S#time(30 msec) "
+    "where volume > 0",
+    "select symbol, avg(price, group_by: symbol) - avg(price, group_by: ()) as d from S having count(*, group_by: volume) > 1",
+    "select sum(volume, group_by: symbol) as s, count(*, group_by: id) as n, symbol from S#length_batch(3)",
+    "select irstream symbol, sum(volume, group_by: symbol) as s, count(*, group_by: ()) as n from S#unique(symbol)",
+]
 NUMBERS = [
     "select datapoints, total, average, stddev, stddevpa, variance from S#length(4)#uni(price)",
     "select irstream * from S(volume > 0)#time(30 msec)#uni(volume) where datapoints > 1",
@@ -721,6 +729,7 @@ COVERED = [
     *FILTERS,
     *WINDOWS,
     *NUMBERS,
+    *BESIDE,
     *MOVING,
     *BY_KEY,
     *SEVERAL_WINDOWS,

@@ -5,6 +5,7 @@ State: that of each level, by its number. The rows of all levels are put in orde
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,10 +30,9 @@ from rollup.engine.types import INT, RowType
 
 
 @dataclass(frozen=True)
-class Leveled:
-    """The projection sees the slots of `Grouping`: all dimensions, null where a level has not the dimension, the calls, the level."""
+class Levels(ABC):
+    """Several levels over the same events and window."""
 
-    grouping: Grouping
     levels: tuple[Folded, ...]
     projection: Projection
     emitted: Emitted
@@ -68,15 +68,26 @@ class Leveled:
         """The state of each level."""
         return list(state.held().values())
 
-    def slots(self, level: int, key: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
-        """What the projection sees of one group."""
-        known = dict(zip(self.grouping.sets[level], key, strict=True))
-        return (*map(known.get, range(len(self.grouping.dimensions))), *values, level)
-
     def _finished(self, found: Sequence[tuple[State, Made]]) -> tuple[State, Output]:
         states = [level.compacted(after)[0] for level, (after, _) in zip(self.levels, found, strict=True)]
         made = self._together([each for _, each in found])
         return self.holding(states), made.output(self.projection).emitted(self.emitted)
+
+    @abstractmethod
+    def _together(self, made: Sequence[Made]) -> Made:
+        """The rows that the projection sees, of those of each level."""
+
+
+@dataclass(frozen=True)
+class Leveled(Levels):
+    """The projection sees the slots of `Grouping`: all dimensions, null where a level has not the dimension, the calls, the level."""
+
+    grouping: Grouping
+
+    def slots(self, level: int, key: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
+        """What the projection sees of one group."""
+        known = dict(zip(self.grouping.sets[level], key, strict=True))
+        return (*map(known.get, range(len(self.grouping.dimensions))), *values, level)
 
     def _together(self, made: Sequence[Made]) -> Made:
         """The rows of all levels: change by change, of each first what comes, and of that level by level."""
@@ -125,7 +136,7 @@ def leveled(plan: Select, stream: RowType) -> Leveled | str:
             return core
         assert isinstance(core, Folded)
         levels.append(core)
-    return Leveled(grouping, tuple(levels), shifted(projection, 0), plan.emitted)
+    return Leveled(tuple(levels), shifted(projection, 0), plan.emitted, grouping)
 
 
 def _level(plan: Select, keys: tuple[Expr, ...]) -> Select:

@@ -17,7 +17,7 @@ from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -67,7 +67,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return rated_state(core, component.root.instances[name], stream)
         case Recalling():
             return recalling_state(core, component.root.instances[name], now), held
-        case Leveled():
+        case Levels():
             return leveled_state(core, component.root.instances[name].snapshot(), stream, now), held
         case FoldedJoin():
             return folded_join_state(core, component.root.instances[name].snapshot(), now), held

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
@@ -101,11 +101,12 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     return State(tables, scalars)
 
 
-def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:
+def leveled_state(core: Levels, kept: Any, stream: RowType, now: int) -> State:
     """The state of aggregates by several sets of keys: of each level as if it were alone."""
     states = list[State]()
     for level, groups in zip(core.levels, kept[KEPT][0][0], strict=True):
-        alone = [kept[INPUTS], kept[MATCHERS], [[[groups]] if level.keys else [groups]]]
+        kind = [[groups]] if level.keys or not level.by_group else [groups]
+        alone = [kept[INPUTS], kept[MATCHERS], [kind]]
         if isinstance(level, Queued):
             states.append(queued_state(level, alone, stream, now))
         else:

@@ -13,7 +13,7 @@ from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
-from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -67,7 +67,7 @@ def _clocked(core: Core) -> bool:
     match core:
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
             return _clocked(inner)
-        case Leveled():
+        case Levels():
             inner = core.levels[0]
         case Partitioned():
             inner = core.inner

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
-from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
@@ -40,7 +40,7 @@ def _time(core: Core) -> Expr | None:
     match core:
         case Rated() | Firsts() | Delayed():
             return _time(core.core)
-        case Queued() | Leveled():
+        case Queued() | Levels():
             return time_in(core.window)
         case _:
             return None

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.beside import Beside
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
@@ -69,6 +70,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _of_partitions(core, plan, state)
         case Joined():
             return core.content(state)
+        case Beside():
+            return _beside(core, plan, state)
         case Leveled():
             return [] if plan.unbounded else _levels(core, plan, state)
         case FoldedJoin():
@@ -165,8 +168,7 @@ def _key(key: Any) -> tuple[Any, ...]:
 def _waiting(core: Queued, plan: Select, state: State, now: State) -> list[tuple[Any, ...]]:
     """Of what is in the window now, or not yet out of it, with the values of a state."""
     if not core.by_group:
-        held = core.waiting(now)
-        return _by_row(core, plan, _inside(core, state), held.select(held.column_names[2:]))
+        return _by_row(core, plan, _inside(core, state), _rows(core, now))
     return _by_group(core, plan, _inside(core, state), _outside(core, now))
 
 
@@ -219,17 +221,44 @@ def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:
     return _shown(plan.projection.columns, plan.projection.having, found)
 
 
+def _beside(core: Beside, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    """The rows of the window, with the values of each level; without a window nothing is known of them."""
+    states, values = core.states(state), list[list[tuple[Any, ...]]]()
+    for level, own in zip(core.levels, states, strict=True):
+        if not isinstance(level, Queued):
+            return []
+        values.append(_values(level, _inside(level, own), _rows(level, own)))
+    first = core.levels[0]
+    assert isinstance(first, Queued)
+    rows = _tuples(_rows(first, states[0]))
+    found = [((Row(0, row),), sum(each, ())) for row, each in zip(rows, zip(*values, strict=True), strict=True)]
+    return _shown(plan.projection.columns, plan.projection.having, found)
+
+
+def _rows(core: Queued, now: State) -> pa.Table:
+    """The fields of the rows that are seen in the window."""
+    held = core.waiting(now)
+    return held.select(held.column_names[2:])
+
+
+def _tuples(held: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in held.columns), strict=True))
+
+
 def _by_row(core: Folded, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
+    pairs = zip(_tuples(held), _values(core, state, held), strict=True)
+    found = [((Row(0, row),), values) for row, values in pairs]
+    return _shown(plan.projection.columns, plan.projection.having, found)
+
+
+def _values(core: Folded, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
+    """The values that the group of each row has in a state."""
     found = list(_groups(core.lines, state.tables["groups"], 2, state.tables["content"]))
-    rows = list(zip(*(column.to_pylist() for column in held.columns), strict=True))
     fields = [column.combine_chunks() for column in held.columns]
     keys = pa.array([key for key, _ in found], state.tables["groups"].schema.field("key").type)
     numbers = core.numbered(keys, fields, held.num_rows)[0].tolist()
     groups = dict(enumerate(group for _, group in found))  # one that has come since the last output has no values yet
-    values = [
-        ((Row(0, row),), groups.get(number) or _nothing(core.lines)) for row, number in zip(rows, numbers, strict=True)
-    ]
-    return _shown(plan.projection.columns, plan.projection.having, values)
+    return [groups.get(number) or _nothing(core.lines) for number in numbers]
 
 
 def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, tuple[Any, ...]]]:
