@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, repeat
 from typing import Any, Literal
 
@@ -218,23 +219,30 @@ class Engine:
         """At most `AT_A_TIME` events one by one; through a pipeline where one begins with an event or by the clock."""
         runner, some = self._component.runner, iter(events)
         for _ in range(0, AT_A_TIME, _AGAIN):
-            pipeline = self._pipelines.begun(stream)
-            if pipeline is None:
+            if self._pipelines.begun(stream) is None:
                 runner.send_each(stream, islice(some, _AGAIN), _TOLD_TOGETHER, self._tell)
-            elif self._through(pipeline, some):
+                continue
+            self._tell()
+            pipeline = self._pipelines.begun(stream)  # whoever was told may have changed that
+            if pipeline is not None and self._through(pipeline, some):
                 return
         runner.send_each(stream, some, _TOLD_TOGETHER, self._tell)
 
     def _through(self, pipeline: Pipeline, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         """Events through a pipeline; False: the rest of them has to go another way."""
+        tell = partial(self._tell_through, pipeline)
         try:
-            return pipeline.send_each(events)
+            return pipeline.send_each(events, tell)
         finally:
-            if self._component.runner.deliveries:
-                pipeline.deliver()
-                self._tell()
-            else:
-                self._hearing.tell_tapes(*pipeline.taken())
+            tell()
+
+    def _tell_through(self, pipeline: Pipeline) -> None:
+        """What events through a pipeline have brought, after what else there is."""
+        if self._component.runner.deliveries:
+            pipeline.deliver()
+            self._tell()
+        else:
+            self._hearing.tell_tapes(*pipeline.taken())
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.

@@ -136,6 +136,9 @@ PUT_OFF = [
     "create context C initiated by B as b terminated by A(k = b.k); "
     "@name('s') context C select context.b.v as v, count(*) as n, avg(v) as m from A(v = context.b.v) "
     "output snapshot when terminated",
+    "select k, v, sum(v) as s, count(*) as n from A(v < 3) group by k, v having sum(v) > 1 output snapshot every 4 msec",
+    "create context C start @now end after 7 msec; "
+    "@name('s') context C select max(v) as m, k from A group by k output snapshot when terminated",
     "select a.v as x, b.v as y from A#time(5 msec) as a, B#time(3 msec) as b where a.k = b.k",
     "select a.v as x, b.v as y, c.v as z from A#time(4 msec) as a, B#time(3 msec) as b, A(v=1)#time(9 msec) as c "
     "where a.k = b.k and b.v = c.v",
@@ -307,7 +310,7 @@ def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str,
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"), [*((each, lazy.Gathering) for each in PUT_OFF[:5]), (PUT_OFF[5], lazy.Leaving)]
+    ("text", "kind"), [*((each, lazy.Gathering) for each in PUT_OFF[:7]), (PUT_OFF[7], lazy.Leaving)]
 )
 def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
     made: list[type[Any]] = []

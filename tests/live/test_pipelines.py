@@ -398,6 +398,10 @@ PARTITIONS = {
     "several at once": "create context C initiated by S(v > 40) as s terminated after 20 msec; "
     "context C select context.s.v as b, count(*) as c from S(n >= 1) output last every 10 msec",
     "over time": "create context C start S(v > 6) end after 30 msec; context C select sum(v) as s from S#time(10 msec)",
+    "groups every so often": "create context C start S(v > 40) end after 50 msec; "
+    "context C select k, n, v, sum(v) as t from S(n >= 0) group by k, n having count(*) > 1 output snapshot every 20 msec",
+    "a total every so often": "create context C start S(v > 40) end after 50 msec; "
+    "context C insert into Q select sum(v) as t from S(v < 50) output last every 20 msec",
     "several of one": "create context C start @now end after 30 msec; context C select k from S; context C select v from S(n = 1)",
     "what may be refused": "create context C start S(v > 6) as s end after 30 msec; "
     "context C select n.compareTo(1) as c, count(*) as t from S",
@@ -405,14 +409,15 @@ PARTITIONS = {
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
-@pytest.mark.parametrize("again", [1, 3, 64])
+@pytest.mark.parametrize(("again", "few"), [(1, 1), (3, 2), (64, 64)])
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_partitions_that_begin_and_end_in_a_batch_hear_what_they_hear_one_by_one(
-    name: str, again: int, data: st.DataObject
+    name: str, again: int, few: int, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rollup.live.engine._AGAIN", again)
+        patch.setattr("rollup.engine.rows.pipelines.running._FEW", few)
         whole, single = _engine(PARTITIONS[name]), _engine(PARTITIONS[name])
         now = 0
         for _ in range(data.draw(st.integers(1, 3))):

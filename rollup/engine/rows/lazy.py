@@ -1,7 +1,8 @@
 """Selects that put off what nobody sees of an event: what waits is done before anybody looks.
 
-A total that only its rate shows is told nothing in between: the events wait, and enter the aggregates together. A join of
-windows by time whose rows leave unheard lets them out when the next event comes, and asks for no timer.
+A total that only its rate shows is told nothing in between: the events wait, and enter the aggregates together. So it is
+with groups, all of which are shown. A join of windows by time whose rows leave unheard lets them out when the next event
+comes, and asks for no timer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.plans import Finish, Select, StreamInput
 from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.timers import Order, Phase
 from rollup.engine.types import Kind
@@ -28,6 +30,7 @@ _TOGETHER = 512
 _ENTERING = {each.enter for each in (COUNT, SUM, MIN)}
 """How the values of most aggregates enter, whatever a language makes of them."""
 _NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
+_KEYS = (*_NUMBERS, Kind.STRING, Kind.BOOL)
 _COMPARED = (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL, op.BETWEEN)
 
 
@@ -60,7 +63,7 @@ class Lazy(SelectInstance):
 
 
 class Gathering(Lazy):
-    """A total that is shown by a rate alone: events wait until one is due."""
+    """A total, or groups, shown by a rate alone: events wait until one is due."""
 
     _came: list[Row] | None = None
     """What waits; None before the first event, which makes the clock of the outputs start."""
@@ -117,15 +120,31 @@ def made_by(plan: Select) -> type[SelectInstance]:
 
 
 def _gathers(plan: Select) -> bool:
-    """Whether events only enter a total until an output is due, and nothing that they bring can be refused."""
+    """Whether events only enter a total, or groups, until an output is due, and nothing that they bring can be refused."""
     match plan:
         case Select(inputs=(StreamInput(window=None, unnest=(), prior=0),), join=None, own_inputs=(), into=None):
-            shown = plan.total and plan.finish == Finish() and plan.rate.mode in ("snapshot", "last")
-            calls = [call for level in plan.levels for call in level.calls]
-            plain = plan.rate.by_clock and not any(level.keys for level in plan.levels)
-            return shown and plain and _certain(plan.where) and all(map(_enters, calls))
+            shown = plan.finish == Finish() and plan.rate.by_clock and _certain(plan.where)
+            calls = [call for level in _levels(plan) for call in level.calls]
+            return shown and (_of_total(plan) or _of_groups(plan)) and all(map(_enters, calls))
         case _:
             return False
+
+
+def _levels(plan: Select) -> Sequence[Level]:
+    return plan.levels if plan.grouping is None else plan.grouping.levels
+
+
+def _of_total(plan: Select) -> bool:
+    """Whether it is one row in all that an output shows as it is then."""
+    return plan.total and plan.rate.mode in ("snapshot", "last") and not any(level.keys for level in plan.levels)
+
+
+def _of_groups(plan: Select) -> bool:
+    """Whether an output shows all groups, which fields tell apart, as they are then."""
+    grouping = plan.grouping
+    if grouping is None or not grouping.whole or grouping.own or plan.rate.mode != "snapshot":
+        return False
+    return all(isinstance(each, Field) and each.type.kind in _KEYS for each in grouping.dimensions)
 
 
 def _leaves_unheard(plan: Select) -> bool:

@@ -9,9 +9,20 @@ from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.lazy import Gathering
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
-from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, follow_some, gather, inserting, of_stream
+from rollup.engine.rows.pipelines.steps import (
+    Follow,
+    Take,
+    Told,
+    follow,
+    follow_some,
+    gather,
+    inserting,
+    of_stream,
+    waiting,
+)
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -44,9 +55,11 @@ def alone(component: Component, stream: str) -> Planned | None:
     if len(index) != 1 or runner.changes.get(stream):
         return None
     (entry,) = index.entries
+    narrowed = bool(entry.equals) or entry.test is not None
     match entry.receiver if entry.input == 0 else None:
+        case Gathering() as instance if instance.alive:
+            return Planned(waiting(instance), narrowed, (Tape(instance.name),), clocked=instance.plan.rate.ticks)
         case SelectInstance() as instance if type(instance) is SelectInstance and instance.alive:
-            narrowed = bool(entry.equals) or entry.test is not None
             return _select(instance, component) if here(instance, component) else _in_partition(instance, narrowed)
         case MergeInstance() as instance if here(instance, component):
             return _merge(instance, component)

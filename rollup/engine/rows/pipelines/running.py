@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rollup.engine.row import Row
@@ -13,6 +13,9 @@ from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
+
+_FEW = 64
+"""What so many events have brought becomes deliveries like others sooner than it is told by itself."""
 
 
 class Pipelines:
@@ -58,16 +61,16 @@ class Pipeline:
         self.times = plan.times
         """The instants of what is on the tapes, by place."""
 
-    def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
+    def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
-        event that was taken last."""
+        event that was taken last. `tell` is called before a timer is due, where more than a few events are on the tapes."""
         runner, take, times = self._runner, self._plan.take, self.times
         clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
         filtered, clocked, until = self._plan.filtered, self._plan.clocked, timers.quiet_until
         for values, at in events:
             if at is not None:
                 if not clock.now <= at < until:
-                    self.deliver()
+                    self.deliver() if len(times) < _FEW else tell()
                     runner.advance_span(at)
                     if not self.holds:
                         runner.send(self._stream, values)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row, Rows
+from rollup.engine.rows.lazy import Gathering
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.pergroup import PerGroup
@@ -158,6 +159,17 @@ def of_stream(instance: SelectInstance, change: Follow) -> Take:
         return through
     enter = window.enter
     return kept
+
+
+def waiting(instance: Gathering) -> Take:
+    """A select that nobody sees anything of before an output: its events wait."""
+    receive = instance.receive
+
+    def take(place: int, row: Row) -> bool:
+        receive((0,), row)
+        return True
+
+    return take
 
 
 class Told:
