@@ -148,6 +148,13 @@ COVERED = {
     "groups in time": "context C select volume, sum(price) as s, context.id as i from S#time(25 msec) where price > 1 group by volume",
     "groups of length": "context C select irstream volume, avg(price) as s from S#length(3) group by volume",
     "rows by volume": "context C select price, volume, sum(price) as s from S#groupwin(volume)#length(2) group by volume",
+    "batches in each": "context C select sum(price) as s, count(*) as n from S(price > 1)#length_batch(2)",
+    "rows of batches in each": "context C select irstream symbol, price from S#length_batch(3)",
+    "groups of batches in each": "context G select irstream context.label as l, volume, avg(price) as s from S#length_batch(2) "
+    "group by volume",
+    "batches by volume in each": "context P select context.id as i, volume, sum(price) as s "
+    "from S#groupwin(volume)#length_batch(2) group by volume",
+    "newest in each": "context C select irstream volume, max(price) as m from S#unique(volume) group by volume",
     "of two keys": "context K select context.key1 as k, context.key2 as v, sum(price) as s, count(*) as n from S(price < 50)",
     "categories": "context G select context.label as l, count(*) as n, sum(price) as s from S(price > 1)",
     "categories in time": "context G select irstream context.label as l, sum(price) as s from S#time(20 msec)",
@@ -612,6 +619,8 @@ SEVERAL = [
     ["members in time", "categories"],
     ["groups of each", "groups in time", "groups of length", "rows by volume"],
     ["of two keys", "categories", "hash", "hash ahead"],
+    ["batches in each", "rows of batches in each", "removed"],
+    ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
     ["of each into U", "of categories into U", "of U", "categories"],
 ]

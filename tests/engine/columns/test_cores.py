@@ -296,6 +296,14 @@ EACH = [
     "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
     "context C select symbol, price, sum(price) as s, min(volume) as m from S#length(2)",
     "context C select context.key1 as k, stddev(price) as d, max(price) as m from S(volume > 0)#length(3)",
+    "context C select sum(price) as s, count(*) as n from S#length_batch(3)",
+    "context C select irstream symbol, price from S(price > 10)#length_batch(2)",
+    "context C select irstream symbol, volume, max(price) as m from S#length_batch(3) group by volume",
+    "context C select price, avg(price) as a from S#length_batch(2) having avg(price) > 20",
+    "context K select context.key2 as v, first(price) as f, last(id) as l from S#length_batch(2)",
+    "context G select irstream context.label as l, sum(price) as s from S#length_batch(2)",
+    "context P select rstream context.id as i, symbol from S#groupwin(symbol)#length_batch(2)",
+    "context H select context.id as i, symbol, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by symbol",
 ]
 ASKING = [
     "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
@@ -1085,7 +1093,7 @@ REFUSED = {
         "having, groups, a row a row, or the remove stream, with an output rate in a context"
     ),
     "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
-    "context C select sum(price) as s from S#length_batch(3)": "the window LengthBatch in a context",
+    "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
     "context C select symbol, prior(1, price) as s from S": "a look-up in a context",
     "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (

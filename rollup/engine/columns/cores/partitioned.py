@@ -30,7 +30,7 @@ from rollup.engine.rows.plans import ContextValue, Emitted, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -189,9 +189,9 @@ def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None
     match window:
         case None | KeepAll() | Time(size=None):
             return window
-        case Length():
+        case Length() | LengthBatch(early=False):
             return Grouped((number,), window)
-        case Grouped(key, Length() as inner):
+        case Grouped(key, Length() | LengthBatch(early=False) as inner):
             return Grouped((number, *key), inner)
         case Unique(key, once):
             return Unique((number, *key), once)

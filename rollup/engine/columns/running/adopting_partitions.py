@@ -15,7 +15,7 @@ from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_st
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Select
-from rollup.engine.rows.windows.keyed import Grouped
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
@@ -78,16 +78,22 @@ def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
 
 def _window(core: Folded, kept: Sequence[Any]) -> list[Any]:
     """The rows of all windows, as the one window that they are has them."""
-    windows = [each[INPUTS][0][0] or () for each in kept]
+    windows = [_wider(each[INPUTS][0][0] or (), number) for number, each in enumerate(kept)]
     match core.window:
+        case Grouped(key=(_,)):
+            return [((number,), window) for number, window in enumerate(windows) if window]
         case Grouped():
-            return [((number,), [_wider(row, number) for row in window]) for number, window in enumerate(windows)]
+            return [((number, *key), inner) for number, window in enumerate(windows) for key, inner in window]
+        case Unique():
+            return [row for window in windows for row in window]
         case Time():
-            pairs = [(_wider(row, number), at) for number, window in enumerate(windows) for row, at in window]
-            return sorted(pairs, key=lambda each: each[0].id)
+            return sorted((each for window in windows for each in window), key=lambda each: each[0].id)
         case _:
             return []
 
 
-def _wider(row: Row, number: int) -> Row:
-    return Row(row.id, (*row.values, number))
+def _wider(kept: Any, number: int) -> Any:
+    """What a window keeps, each row in it with the number of its partition."""
+    if isinstance(kept, Row):
+        return Row(kept.id, (*kept.values, number))
+    return type(kept)(_wider(each, number) for each in kept) if isinstance(kept, list | tuple) else kept
