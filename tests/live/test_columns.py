@@ -44,6 +44,9 @@ COVERED = {
     "rows": "select symbol, volume, sum(price) as s from S#time(30 msec) where price > 20 group by symbol",
     "total": "select sum(price) as s, count(*) as n from S#time(25 msec)",
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
+    "sums of longs": "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a "
+    "from S#length(4) group by symbol",
+    "sums of longs in all": "select sum(cast(price * 1e17, long)) as s, avg(cast(volume, long)) as a from S",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
     "beside": "select irstream symbol, sum(price, group_by: symbol) as s, count(*, group_by: volume) as n from S#length(4)",
     "beside in time": "select symbol, avg(price, group_by: ()) as a, sum(volume, group_by: symbol) as s from S#time(30 msec) "
@@ -509,6 +512,7 @@ SEVERAL = [
     ["keyed", "time", "total", "seldom"],
     ["partitions", "a", "last"],
     ["members"],
+    ["sums of longs", "sums of longs in all", "removed"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
     ["matches of groups", "matches in time", "last matches", "removed"],

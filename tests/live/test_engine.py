@@ -212,6 +212,16 @@ def test_a_float_is_of_32_bits_however_it_is_sent() -> None:
     ]
 
 
+def test_a_sum_of_longs_wraps_as_in_esper_and_their_mean_is_of_it() -> None:
+    for columns in (None, 1):
+        engine = Engine(columns=columns)
+        engine.deploy("create schema S(v long); @name('A') select sum(v) as s, avg(v) as a from S#length(3)")
+        engine.send("S", pa.table({"v": [2**63 - 1, 2**63 - 1, 3, 5]}))
+        said = [each.new for each in engine.heard()]
+        assert said[1:3] == [[{"s": -2, "a": -1.0}], [{"s": 1, "a": 1 / 3}]]
+        assert said[3] == [{"s": -9223372036854775801, "a": -3.0744573456182584e18}]
+
+
 def test_a_request_takes_parameters_by_order_and_by_name() -> None:
     engine = Engine()
     engine.deploy(SCHEMAS + "create window W#keepall as A; insert into W select * from A")
@@ -247,11 +257,11 @@ def test_statements_of_one_shape_are_told_in_one_table_as_long_as_their_values_h
     engine.send("L", [{"v": 1}, {"v": 2**62}])
     told = [(each.statement.to_pylist(), each.rows["s"].to_pylist()) for each in found]
     assert told == [(["v", "v", "n"], [1, 2**62, 1]), (["text", "text"], ["1", str(2**62)])]
-    engine.deploy("@name('sum') select sum(v) as s from L")
+    engine.deploy("@name('twice') select v + v as s from L")
     found.clear()
     engine.send("L", [{"v": 2**62}] * 2)
     types = {each.statement[0].as_py(): each.rows.schema.types for each in found}
-    assert types["v"] == types["n"] == [pa.int64()] and types["sum"] != types["v"]
+    assert types["v"] == types["n"] == [pa.int64()] and types["twice"] != types["v"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,15 @@ def mean(total: Any, n: int) -> Any:
     return decimals.divide(total, Decimal(n)) if isinstance(total, Decimal) else total / n
 
 
+def wrapped(whole: Any) -> Any:
+    """A whole number in 64 bits: what leaves them comes in again at the other end.
+
+    >>> wrapped(2**63), wrapped(-3)
+    (-9223372036854775808, -3)
+    """
+    return whole if -(2**63) <= whole < 2**63 else (whole + 2**63) % 2**64 - 2**63
+
+
 def middle(values: Sequence[float]) -> float | None:
     """The median: of an even number of values the mean of the two in the middle."""
     if not values:
@@ -153,6 +162,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "orderable": orderable,
     "ordered_value": ordered_value,
     "mean": mean,
+    "wrapped": wrapped,
     "middle": middle,
     "mean_deviation": mean_deviation,
     "moments_without": moments_without,

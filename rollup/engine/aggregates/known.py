@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -87,6 +88,9 @@ AVG = Aggregate(
     merge=SUM.merge,
     kept=Kept((partials.SUM, partials.COUNT), _mean_kept),
 )
+SUM_OF_LONGS = replace(SUM, name="sum of longs", value="wrapped({total}) if {n} else None", kept=None)
+AVG_OF_LONGS = replace(AVG, name="avg of longs", value="float(wrapped({total})) / {n} if {n} else None", kept=None)
+"""In 64 bits, as machines add, and the mean of what these hold."""
 MIN = Aggregate(
     "min", {"values": SORTED}, "{values}.add(orderable({x}))", "{values}.discard(orderable({x}))",
     "ordered_value({values}[0]) if {values} else None", _first, merge="{values}.update({o_values})", kept=_itself(partials.MIN),

@@ -149,6 +149,8 @@ OF_DECIMALS: dict[str, agg.Aggregate] = {
     "avg": replace(agg.AVG, name="avg of decimals", **_IN_DECIMALS),
 }
 """Of decimals: every digit is kept."""
+OF_LONGS: dict[str, agg.Aggregate] = {"sum": agg.SUM_OF_LONGS, "total": agg.SUM_OF_LONGS, "avg": agg.AVG_OF_LONGS}
+"""Of longs: Java's addition wraps."""
 AGGREGATES: dict[str, agg.Aggregate] = {
     "count": replace(agg.COUNT, leave="{n} -= {n} > 0"),
     "sum": agg.SUM,

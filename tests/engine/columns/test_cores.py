@@ -726,7 +726,26 @@ RATES_IN_ORDER = [
     "select sum(price) as s from S#length(4) where volume > 1 output last every 3 events",
     "select irstream symbol, sum(price) as s from S#length_batch(4) where volume > 1 group by symbol output last every 20 msec",
 ]
+LONGS = [
+    "select sum(id) as s, avg(id) as a, sum(cast(price * 1e17, long)) as b from S#length(3)",
+    "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a from S#time(25 msec) "
+    "group by symbol having sum(id) > 0",
+    "select symbol, sum(cast(price * -1e17, long)) as s, avg(id) as a from S group by symbol",
+    "select volume, sum(cast(price * 1e18, long), filter: volume > 1) as s from S#keepall",
+    "select sum(distinct id) as s, avg(distinct cast(price * 1e18, long)) as a from S#length(4)",
+    "select symbol, avg(cast(price * 1e17, long)) as a from S#unique(volume) group by symbol",
+    "select sum(cast(price * 1e17, long)) as s, avg(id) as a from S#length_batch(3) order by s",
+    "select symbol, volume, sum(cast(price * 1e17, long)) as s from S#length(3) group by rollup(symbol, volume)",
+    "select sum(cast(price * 1e17, long)) as s from S#length(4) output last every 20 msec",
+    "select avg(id) as a, count(*) as n from S#expr(sum(id) < 5)",
+    "select avg(id) as a from S#expr(sum(cast(price * 1e18, long)) >= 0)",
+    "select a.symbol as k, sum(b.id) as s from S#length(3) as a, S#length(4) as b where a.volume = b.volume group by a.symbol",
+    "context C select sum(cast(price * 1e17, long)) as s from S#length(3)",
+    "select id, (select sum(cast(price * 1e17, long)) from S#length(3)) as s from S",
+]
+"""Sums of longs, which wrap."""
 COVERED = [
+    *LONGS,
     *IN_ORDER,
     *BY_CONDITION,
     *EARLIER_IN_ORDER,
@@ -993,12 +1012,9 @@ REFUSED = {
         "output first by groups with the remove stream"
     ),
     "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
-    "select sum(id) from S#length(3)": "sum of long",
-    "select avg(id) from S#length(3)": "avg of long",
     "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
     "select prior(1, price) as p from S#ext_timed(id, 3 msec)": "earlier events over a window by a time that rows carry",
     "select sum(price) from S#expr(symbol = 'a')": "a window by a condition that no loop can ask",
-    "select sum(price) from S#expr(sum(id) < 3)": "sum of long",
     "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr(newest_event.id < avg(price))": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr_batch(current_timestamp > 3)": "a window by a condition that no loop can ask",

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import first
-from rollup.engine.columns.cores.declared import Lines, arrays_of, uncountable
+from rollup.engine.columns.cores.declared import Lines, arrays_of, reach_of, uncountable
 from rollup.engine.columns.cores.terms import Term, number, numeric, test
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
@@ -31,7 +31,6 @@ from rollup.engine.rows.windows.expressed import (
     Expressed,
     ExpressedBatch,
 )
-from rollup.engine.types import Kind
 
 MEASURED = "measured"
 _BUILT_IN = {CURRENT: "i - head + 1", EXPIRED: "expired", NEWEST: "times[i]", OLDEST: "times[head]"}
@@ -113,8 +112,7 @@ class Condition:
                 return Term(f"({_BUILT_IN[index]})", reach=2**53)
             case Slot(index=index):
                 call = index - AGGREGATES
-                whole = self.calls[call].type.kind in (Kind.INT, Kind.LONG)  # a sum is wider than its arguments
-                return Term(f"r{call}[0]", f"ok{call}[0]", 2**53 if whole else None)
+                return Term(f"r{call}[0]", f"ok{call}[0]", reach_of(self.calls[call]))
             case Field() if numeric(expr.type.kind):
                 place = self._fields.index(Field(0, expr.index, expr.type))
                 row = "head" if expr.input else "i"

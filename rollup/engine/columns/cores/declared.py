@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
+from rollup.engine import operators as op
 from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.cores.holding import TREE, Different, Extreme, Holding, Ordered, Queue, merged
@@ -25,6 +26,7 @@ from rollup.engine.types import INT, NULL, Kind
 Held = Literal["nothing", "rows", "queue"]
 """What a core holds of the rows of a window: nothing; rows, which leave in any order; or in the order in which they came."""
 _SUMS = (known.SUM.name, known.AVG.name)
+_WRAPPING = (known.SUM_OF_LONGS.name, known.AVG_OF_LONGS.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
 _EXTREMES = (known.MIN.name, known.MAX.name)
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
@@ -37,7 +39,7 @@ def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
     name, args = call.aggregate.name, arguments_of(call)
     if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
-    if call.distinct and (name not in (*_SUMS, *_MOMENTS, *_COUNTS) or held == "nothing"):
+    if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
         return f"{name} of different values"
     kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
     if name in (known.COUNT_EVER.name, *EVER) and held != "nothing":  # when an emptied group is forgotten would show
@@ -46,13 +48,21 @@ def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
         wanted = _NUMBERS if call.distinct else tuple(Kind)
     elif name in _MOMENTS:
         wanted = (Kind.DOUBLE,)
+    elif name in _WRAPPING:
+        wanted = (Kind.LONG,)
     elif name in EVER or (call.aggregate.at is not None and held != "nothing"):
         wanted = _NUMBERS
     elif name not in _SUMS and not (name in (*_EXTREMES, *_ORDERED) and held == "queue"):
         return f"the aggregate {name}"
-    if not kinds <= {*wanted}:  # of longs sums may leave 64 bits
+    if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
         return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"
     return first(against(arg) or wide(arg) for arg in args)
+
+
+def reach_of(call: AggregateCall) -> int | None:
+    """How far from zero a whole number may be that is the value of a call; None: it is a double."""
+    exact = call.aggregate.name in (*_SUMS, *_COUNTS)  # a sum is wider than its arguments
+    return {Kind.INT: op.EXACT, Kind.LONG: op.EXACT if exact else -op.LONG_MIN}.get(call.type.kind)
 
 
 def arguments_of(call: AggregateCall) -> tuple[Expr, ...]:
@@ -188,7 +198,7 @@ class Lines:
                 slot.name for slot in self.slots if slot.name.startswith(f"g{place}_") and slot.part == "value"
             )
             return [f"ok{place}[{row}], r{place}[{row}] = g{place}_known[k], {value}[k]"]
-        text = call.aggregate.value.format(**self._named(place))
+        text = call.aggregate.value.format(**self._named(place)).replace("wrapped", "")  # as slots do by themselves
         value, _, condition = text.removesuffix(" else None").partition(" if ")
         if value.startswith("mean("):
             total, _, count = value[5:-1].partition(", ")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rollup.engine.aggregates import known
+from rollup.engine.aggregates.helpers import wrapped
 from rollup.engine.folding import AggregateCall, Group
 
 _BETTER = {known.MINEVER.name: "{x} < {y} or {y} != {y}", known.MAXEVER.name: "{x} > {y} or {x} != {x}"}
@@ -41,7 +42,9 @@ class Slot:
         value = group[self.place]
         if self.part == "known":
             return value is not None
-        return 0 if value is None else value
+        if value is None:
+            return 0
+        return wrapped(value) if self.type == pa.int64() else value
 
     def put(self, group: Group, value: Any) -> None:
         """The element goes into a group; whether there is one comes behind the value."""

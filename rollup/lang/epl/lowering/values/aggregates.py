@@ -15,14 +15,14 @@ from rollup.engine.aggregates.known import rate_by as RATE_BY
 from rollup.engine.expressions import Ask, Call, Const, Expr, Now, Slot, inputs_read, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Previous
-from rollup.engine.types import ANY, DECIMAL, DOUBLE, FLOAT, INT, DataType, Kind
+from rollup.engine.types import ANY, DECIMAL, DOUBLE, FLOAT, INT, LONG, DataType, Kind
 from rollup.lang.epl.accessing import IDENTITY, KEY, RANKED, kept, ranked
 from rollup.lang.epl.catalog import ordered, problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Collected, Scope, aggregates
-from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_DECIMALS, OF_FLOATS
+from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_DECIMALS, OF_FLOATS, OF_LONGS
 from rollup.lang.epl.tree import expressions as ex
 
 
@@ -110,7 +110,7 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
             ordered(arg.type, node, render(plain[0]))
     if name in ("stddev", "avedev", "median") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
-    exact = {FLOAT: OF_FLOATS, DECIMAL: OF_DECIMALS}.get(args[0].type, {}) if args else {}
+    exact = {FLOAT: OF_FLOATS, DECIMAL: OF_DECIMALS, LONG: OF_LONGS}.get(args[0].type, {}) if args else {}
     return AggregateCall(exact.get(name) or _function(name, scope), args, node.distinct, where)
 
 
