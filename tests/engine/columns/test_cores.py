@@ -744,7 +744,17 @@ LONGS = [
     "select id, (select sum(cast(price * 1e17, long)) from S#length(3)) as s from S",
 ]
 """Sums of longs, which wrap."""
+EVER_IN_WINDOWS = [
+    "select maxever(price) as m, countever(*) as n, minever(id) as i, sum(price) as s from S#length(3)",
+    "select irstream firstever(price) as f, lastever(volume) as l, countever(price) as n from S#time(25 msec)",
+    "select maxever(price) as m, countever(*) as n from S#length_batch(3)",
+    "select symbol, maxever(price) as m, countever(volume) as n from S#length(3)",
+    "select lastever(price) as l, countever(*) as n from S#unique(volume)",
+    "select maxever(price) as m, countever(*) as n from S#time(25 msec) where volume > 1 output last every 20 msec",
+]
+"""Of totals over windows all that ever came."""
 COVERED = [
+    *EVER_IN_WINDOWS,
     *LONGS,
     *IN_ORDER,
     *BY_CONDITION,

@@ -34,15 +34,17 @@ _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
 _NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
 
 
-def uncountable(call: AggregateCall, held: Held = "nothing") -> str | None:
-    """The first reason why a call cannot be part of a loop over what is held."""
+def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True) -> str | None:
+    """The first reason why a call cannot be part of a loop over what is held; `keyed`: there are groups, which are forgotten."""
     name, args = call.aggregate.name, arguments_of(call)
     if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
         return f"{name} of different values"
     kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
-    if name in (known.COUNT_EVER.name, *EVER) and held != "nothing":  # when an emptied group is forgotten would show
+    if (
+        name in (known.COUNT_EVER.name, *EVER) and held != "nothing" and keyed
+    ):  # when an emptied group is forgotten would show
         return f"the aggregate {name} over a window"
     if name in _COUNTS:
         wanted = _NUMBERS if call.distinct else tuple(Kind)

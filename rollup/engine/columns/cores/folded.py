@@ -358,7 +358,7 @@ def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held) 
     return first(
         (
             filtered(input.filter, plan.where),
-            *(uncountable(call, held) for call in calls),
+            *(uncountable(call, held, bool(keys)) for call in calls),
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
             *map(against, used),
