@@ -304,6 +304,10 @@ EACH = [
     "context G select irstream context.label as l, sum(price) as s from S#length_batch(2)",
     "context P select rstream context.id as i, symbol from S#groupwin(symbol)#length_batch(2)",
     "context H select context.id as i, symbol, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by symbol",
+    "context C select symbol, price - prev(1, price) as d from S#length(2)",
+    "context G select prev(2, id) as i, prevtail(price) as t, prevcount(price) as n from S(price > 10)#length(3) "
+    "where prev(1, volume) > 0",
+    "context K select *, prev(1, price) as p from S#length(3) having prev(1, price) < 50",
 ]
 ASKING = [
     "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
@@ -1122,6 +1126,9 @@ REFUSED = {
     "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
     "context C select symbol, prior(1, price) as s from S": "a look-up in a context",
+    "context C select context.key1 as k, prev(1, price) as p from S#length(2)": "a look-up in a context",
+    "context C select prevwindow(price) as p from S#length(2)": "a look-up in a context",
+    "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length",
     "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
         "aggregates of a sub-query that asks for the row outside, or over another window"
     ),

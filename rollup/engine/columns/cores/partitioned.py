@@ -21,12 +21,13 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queued import Queued, queued
+from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import ContextValue, Emitted, Select, StreamInput
+from rollup.engine.rows.plans import ContextValue, Emitted, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
@@ -46,7 +47,7 @@ class Partitioned:
     """
 
     division: Division
-    inner: FilterProject | Folded
+    inner: FilterProject | Folded | Recalling
     type: RowType
     projection: Projection
     properties: tuple[str, ...]
@@ -78,13 +79,20 @@ class Partitioned:
         old = self.known(state)
         wider, places, known = self.division.wider(old, taken, batch.stream)
         before = state.held()["core"]
-        after, made = self.inner.made(before, self.inner.taken(before, wider))
+        after, made = self._made(before, wider)
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
         output = self._output(made, event if taken.everything else _among(taken.places, event), known)
         begins = taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
         return self.state(after, known), replace(output, begins=begins)
+
+    def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
+        if not isinstance(self.inner, Recalling):
+            return self.inner.made(before, self.inner.taken(before, wider))
+        after, output = self.inner.step(before, wider)
+        everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
+        return after, Made(everything, output.at, output.event, output.columns, output.sign)
 
     def opens(self, state: State, batch: Batch) -> bool:
         """Whether a partition begins with one of the events."""
@@ -144,7 +152,8 @@ def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | 
     found = division(context, input.filter.stream, type)
     if isinstance(found, str):
         return found
-    if not all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups):
+    known = all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups)
+    if not known and not _previous(plan):
         return "a look-up in a context"
     wider = RowType(type.name, {**type.fields, _NUMBER: LONG})
     inner = _inner(plan, input, wider)
@@ -158,12 +167,32 @@ def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | 
     return reason or Partitioned(found, inner, wider, projection, properties, plan.emitted)
 
 
-def _inner(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | str:
+def _previous(plan: Select) -> bool:
+    """Whether all that it looks up are values that are previous in a window."""
+    return bool(plan.lookups) and all(isinstance(each, Previous) and each.what != "window" for each in plan.lookups)
+
+
+def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | str:
+    """The same of one that reads previous rows of its partition: each row with all fields, and with what it reads."""
+    if not isinstance(input.window, Grouped):
+        return "prev in a context over a window other than length"
+    fields = (Field(0, place, kind) for place, kind in enumerate(wider.fields.values()))
+    read = list[Ask]()
+    for number, each in enumerate(plan.lookups):
+        assert isinstance(each, Previous)
+        value = None if each.what == "count" else each.value
+        read.append(Ask(number, LONG if value is None else value.type))
+    return recalling(replace(plan, inputs=(input,), projection=Projection((*fields, *read))), wider)
+
+
+def _inner(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
     """The core of the statement by partitions, of which nothing is projected."""
     number = Field(0, len(wider.fields) - 1, LONG)
     window = _of_each(input.window, number)
     if isinstance(window, str):
         return window
+    if _previous(plan):
+        return _recalling(plan, replace(input, window=window), wider)
     grouping, levels, emitted = plan.grouping, plan.levels, plan.emitted
     if grouping is not None and (not grouping.whole or grouping.own):
         return "grouping sets in a context"
@@ -204,7 +233,7 @@ class _Seeing:
     """What the projection of a statement sees, as fields: of a row or of the keys, of the aggregates, of the partition."""
 
     plan: Select
-    inner: FilterProject | Folded
+    inner: FilterProject | Folded | Recalling
     type: RowType
 
     @cached_property

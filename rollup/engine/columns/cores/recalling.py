@@ -196,9 +196,9 @@ def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
     return RowType(stream.name, {**stream.fields, **further})
 
 
-def recalling(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str:
+def recalling(plan: Select, stream: RowType, ordered: bool = False, rated: Making | None = None) -> Recalling | str:
     """The core of a statement with look-ups of earlier events, or the first reason against it. `rated` makes that of one with an
-    output rate, whose rows may be `ordered`.
+    output rate, if it may have one, whose rows may be `ordered`.
     """
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest:
@@ -227,7 +227,7 @@ def recalling(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Re
     without = tuple(each for place, each in enumerate(read.projection.columns) if place not in dict(lists))
     shown = replace(read.projection, columns=without)
     wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
-    main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
+    main = rated(wider, type, ordered) if rated is not None and plan.rate.limited else _main(wider, type)
     return (
         main if isinstance(main, str) else Recalling(main, read, input.filter, tuple(recalled), window, stream, lists)
     )

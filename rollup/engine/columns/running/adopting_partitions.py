@@ -11,10 +11,13 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state
+from rollup.engine.columns.running.adopting_recalled import holding
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Select
+from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -28,10 +31,12 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     assert isinstance(plan, Select)
     keys, kept = _begun(component, name)
     known = core.division.begun(keys)
+    if isinstance(core.inner, Recalling):
+        return core.state(holding(core.inner, _window(core.inner.window, kept), now), known)
     if not isinstance(core.inner, Folded):
         return core.state(core.inner.start(now), known)
     groups = _groups(core.inner, plan, kept) if core.inner.calls else []
-    whole = [[[_window(core.inner, kept)]], None, [[[groups]]]]
+    whole = [[[_window(core.inner.window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
         return core.state(queued_state(core.inner, whole, core.type, now), known)
     return core.state(folded_state(core.inner, whole, core.type, now)[0], known)
@@ -76,18 +81,18 @@ def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _window(core: Folded, kept: Sequence[Any]) -> list[Any]:
+def _window(window: WindowSpec | None, kept: Sequence[Any]) -> list[Any]:
     """The rows of all windows, as the one window that they are has them."""
     windows = [_wider(each[INPUTS][0][0] or (), number) for number, each in enumerate(kept)]
-    match core.window:
+    match window:
         case Grouped(key=(_,)):
-            return [((number,), window) for number, window in enumerate(windows) if window]
+            return [((number,), own) for number, own in enumerate(windows) if own]
         case Grouped():
-            return [((number, *key), inner) for number, window in enumerate(windows) for key, inner in window]
+            return [((number, *key), inner) for number, own in enumerate(windows) for key, inner in own]
         case Unique():
-            return [row for window in windows for row in window]
+            return [row for own in windows for row in own]
         case Time():
-            return sorted((each for window in windows for each in window), key=lambda each: each[0].id)
+            return sorted((each for own in windows for each in own), key=lambda each: each[0].id)
         case _:
             return []
 

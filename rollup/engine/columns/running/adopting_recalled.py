@@ -28,13 +28,27 @@ def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     kept = instance.snapshot()
     window, recent, known = kept[INPUTS][0]
     reached = _Reaching(core, dict(known))
-    content: list[tuple[int, Row]] = []
-    if core.window is not None:
-        content = [(at, reached.row(row)) for row, at in rows_of(core.window, window, now)]
-    schema = core.schemas[1]
+    content = _content(core, window, reached, now)
+    return core.state(
+        _main(core, instance, reached, now), _earlier(core, recent, content, now), _held(core, content), now
+    )
+
+
+def holding(core: Recalling, window: Any, now: int) -> State:
+    """The state of one that reads nothing but what is previous to a row in its window, of what that keeps."""
+    main, earlier = core.main.start(now), core.schemas[0].empty_table()
+    return core.state(main, earlier, _held(core, _content(core, window, _Reaching(core, {}), now)), now)
+
+
+def _content(core: Recalling, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
+    if core.window is None:
+        return []
+    return [(at, reached.row(row)) for row, at in rows_of(core.window, window, now)]
+
+
+def _held(core: Recalling, content: Sequence[tuple[int, Row]]) -> pa.Table:
     rows = table_of([row for _, row in content], core.reached)
-    held = pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=schema)
-    return core.state(_main(core, instance, reached, now), _earlier(core, recent, content, now), held, now)
+    return pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=core.schemas[1])
 
 
 class _Reaching:

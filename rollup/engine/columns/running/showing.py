@@ -187,6 +187,9 @@ def _outside(core: Queued, now: State) -> State:
 def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[Any, ...]]:
     """The rows of each partition, one of a total."""
     inner, known, now = core.inner, core.known(state), state.held()["core"]
+    if isinstance(inner, Recalling):
+        read = sorted(_reading(inner, now), key=lambda row: row[len(core.type.fields) - 1])
+        return _shown(core.projection.columns, core.projection.having, _with(read, ()))
     if not isinstance(inner, Folded):
         return []
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
