@@ -122,7 +122,7 @@ def test_what_is_no_attribute_of_the_stream_is_refused_by_every_source(tmp_path:
         (topic(**options) if kind == "kafka" else of(kind, tmp_path, **options)).check()
 
 
-@pytest.mark.parametrize("path", ["$.a[", "$.a[*]", "$.*", "*", "$..a"])
+@pytest.mark.parametrize("path", ["$.a[", "$.a[*]", "$.*", "$..a"])
 def test_a_path_that_is_none_or_of_many_values_is_refused_before_anything_is_read(tmp_path: Path, path: str) -> None:
     for origin in (of("json", tmp_path, columns={"price": path}), topic(columns={"price": path})):
         with pytest.raises(ConfigError, match=r"for price, which is no path of one value.*http\.status"):
