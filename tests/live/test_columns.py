@@ -48,6 +48,8 @@ COVERED = {
     "from S#length(4) group by symbol",
     "most ever in window": "select irstream maxever(price) as m, countever(*) as n, lastever(volume) as v from S#length(2)",
     "firsts ever in time": "select firstever(price) as f, minever(price) as m, countever(volume) as n from S#time(20 msec)",
+    "extremes of longs": "select symbol, max(cast(price * 1e17, long)) as a, min(cast(volume, long)) as b from S#length(3) "
+    "group by symbol",
     "sums of longs in all": "select sum(cast(price * 1e17, long)) as s, avg(cast(volume, long)) as a from S",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
     "beside": "select irstream symbol, sum(price, group_by: symbol) as s, count(*, group_by: volume) as n from S#length(4)",
@@ -518,6 +520,7 @@ SEVERAL = [
     ["partitions", "a", "last"],
     ["members"],
     ["sums of longs", "sums of longs in all", "removed"],
+    ["extremes of longs", "removed"],
     ["most ever in window", "firsts ever in time", "removed"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],

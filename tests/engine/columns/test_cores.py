@@ -748,6 +748,10 @@ LONGS = [
     "select id, (select sum(cast(price * 1e17, long)) from S#length(3)) as s from S",
 ]
 """Sums of longs, which wrap."""
+EXTREMES_OF_LONGS = [
+    "select irstream symbol, max(id) as a, min(cast(price * 1e17, long)) as b from S#time(25 msec) group by symbol",
+    "select max(cast(price * -1e17, long)) as a, min(id, filter: volume > 1) as b from S#length(3) having max(id) > 0",
+]
 EVER_IN_WINDOWS = [
     "select maxever(price) as m, countever(*) as n, minever(id) as i, sum(price) as s from S#length(3)",
     "select irstream firstever(price) as f, lastever(volume) as l, countever(price) as n from S#time(25 msec)",
@@ -758,6 +762,7 @@ EVER_IN_WINDOWS = [
 ]
 """Of totals over windows all that ever came."""
 COVERED = [
+    *EXTREMES_OF_LONGS,
     *EVER_IN_WINDOWS,
     *LONGS,
     *IN_ORDER,

@@ -52,9 +52,11 @@ def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True)
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
-    elif name in EVER or (call.aggregate.at is not None and held != "nothing"):
+    elif (
+        name in EVER or (name in _EXTREMES and held == "queue") or (call.aggregate.at is not None and held != "nothing")
+    ):
         wanted = _NUMBERS
-    elif name not in _SUMS and not (name in (*_EXTREMES, *_ORDERED) and held == "queue"):
+    elif name not in _SUMS and not (name in _ORDERED and held == "queue"):
         return f"the aggregate {name}"
     if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
         return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"
