@@ -837,15 +837,12 @@ def test_a_statement_on_rows_that_inserts_later_makes_the_events_of_its_stream_c
     engines = [_deployed(["grouped", "a"], 1), _deployed(["grouped", "a"], None)]
     for engine in engines:
         engine.send("S", _events(3))
-        engine.deploy("insert into S select symbol, maxever(p) as price, 7 as volume from T#length(2)", "x")
+        engine.deploy("insert into S select symbol, maxby(p).p as price, 7 as volume from T#length(2)", "x")
         engine.send("T", {"symbol": "a", "p": 2.0})
         engine.send("S", _events(2))
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    assert (
-        reasons["grouped"]
-        == "`S`, into which a statement inserts, with `x` on rows: the aggregate maxever over a window"
-    )
+    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate maxby"
 
 
 def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:
