@@ -16,7 +16,8 @@ class FollowedState(State):
     """The active instances of each child; a match of one starts the next.
 
     `since`: when the first event of an instance's match came. `origin`: the count that an instance waits behind; when
-    the count goes on, another instance takes its place, and when the instance is true, the count is over.
+    the count goes on, another instance takes its place, and when the instance is true, the count is over. `ranks`: of an
+    instance that took the place of another the number of the first that stood there.
     """
 
     node: FollowedNode
@@ -26,17 +27,20 @@ class FollowedState(State):
         self.at: dict[State, int] = {}
         self.since: dict[int, int] = {}
         self.origin: dict[int, int] = {}
+        self.ranks: dict[int, int] = {}
 
     def start(self, begin: Match) -> None:
         self.begin = begin
-        self._begin(0, begin, None, None)
+        self._begin(0, begin, None, None, None)
 
     def children(self) -> Iterable[State]:
         return self.at
 
-    def _begin(self, place: int, match: Match, since: int | None, origin: int | None) -> None:
+    def _begin(self, place: int, match: Match, since: int | None, origin: int | None, rank: int | None) -> None:
         state = self.spawn(self.node.children[place])
         self.at[state] = place
+        if rank is not None:
+            self.ranks[state.id] = rank
         if origin is not None:
             self.origin[state.id] = origin
         if since is not None:
@@ -52,15 +56,14 @@ class FollowedState(State):
         if quit:
             self._gone(child)
         origin, counted = self.matcher.counting(), self.origin.pop(child.id, None)
-        if origin is not None:
-            self._replaced(origin)
+        rank = None if origin is None else self._replaced(origin)
         if counted is not None and not self._finished(counted):
-            self._pass(place, match, since, origin)
+            self._pass(place, match, since, origin, rank)
             self.matcher.finish(counted)
         else:
-            self._pass(place, match, since, origin)
+            self._pass(place, match, since, origin, rank)
 
-    def _pass(self, place: int, match: Match, since: int, origin: int | None) -> None:
+    def _pass(self, place: int, match: Match, since: int, origin: int | None, rank: int | None) -> None:
         """A match of the child at that place goes on: to the parent, or to the next child."""
         if place == len(self.node.children) - 1:
             over = not self.at
@@ -71,7 +74,7 @@ class FollowedState(State):
             self.matcher.begins(since)
             self.parent.true(match, self, over)
         elif self._room(place + 1):
-            self._begin(place + 1, match, since, origin)
+            self._begin(place + 1, match, since, origin, rank)
             self.parent.begun(self)
         elif not self.at:
             self.fail()
@@ -92,14 +95,23 @@ class FollowedState(State):
             return True
         return False
 
-    def _replaced(self, origin: int) -> None:
+    def _replaced(self, origin: int) -> int | None:
+        """End what waits behind a count; the rank of it."""
+        rank = None
         for state in [state for state in self.at if self.origin.get(state.id) == origin]:
+            rank = self.rank(state)
             state.quit()
             self._gone(state)
+        return rank
+
+    def rank(self, child: State) -> int:
+        """Instances of one place stand in the order of these numbers."""
+        return self.ranks.get(child.id, child.id)
 
     def _gone(self, child: State) -> None:
         self.at.pop(child, None)
         self.since.pop(child.id, None)
+        self.ranks.pop(child.id, None)
 
     def _room(self, place: int) -> bool:
         limit = self.node.limits[place - 1] if self.node.limits else None
@@ -113,11 +125,12 @@ class FollowedState(State):
             self.fail()
 
     def own(self) -> Any:
-        return [list(self.at.values()), list(self.since.items()), list(self.origin.items()), self.followed]
+        kept = [list(each.items()) for each in (self.since, self.origin, self.ranks)]
+        return [list(self.at.values()), *kept, self.followed]
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.at = dict(zip(children, own[0], strict=True))
-        self.since, self.origin, self.followed = dict(own[1]), dict(own[2]), own[3]
+        (self.since, self.origin, self.ranks), self.followed = map(dict, own[1:4]), own[4]
         for state in children:
             if state.id in self.since:
                 self.matcher.expire(state, self.since[state.id])

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
 from rollup.engine.rows.patterns.algebra import AbsentNode, FilterNode, Pattern, RepeatNode, nodes, too_many
-from rollup.engine.rows.patterns.combining import NotState
+from rollup.engine.rows.patterns.combining import FollowedState, NotState
 from rollup.engine.rows.patterns.guarding import AbsentState
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
@@ -129,11 +129,11 @@ class Matcher:
                 self._deliver()
             self._ask()
 
-    def _turn(self, state: FilterState) -> tuple[int, int]:
+    def _turn(self, state: FilterState) -> tuple[int, ...]:
         counts = isinstance(state.parent, CountState)
         if self.pattern.textual:  # of counts that follow one another the later one first
             first = isinstance(state.parent, NotState | AbsentState)
-            return (2, -self.place(state.node)) if counts else (0 if first else 1, 0)
+            return (2, -self.place(state.node), _rank(state)) if counts else (0 if first else 1, 0, _rank(state))
         return 0 if id(state.node) in self._until else 2 if counts else 1, state.open
 
     def fire(self, phase: Phase, now: int) -> None:
@@ -314,3 +314,11 @@ class Matcher:
             if heap and (due is None or heap[0][0] < due):
                 due = heap[0][0]
         self.runner.timers.ask(self, self._phase, due)
+
+
+def _rank(state: State) -> int:
+    """Its place among the tries that wait for the same: as they came there, also where a count has gone on since."""
+    parent: Any = state.parent
+    while isinstance(parent, State) and not isinstance(parent, FollowedState):
+        state, parent = parent, parent.parent
+    return parent.rank(state) if isinstance(parent, FollowedState) else 0
