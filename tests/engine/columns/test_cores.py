@@ -989,6 +989,7 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
 
 
 REFUSED = {
+    "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)": "+ of whole numbers",
     "select symbol, first(price, filter: volume > 1) as f from S#length(3) group by symbol": "the aggregate first with a filter",
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",

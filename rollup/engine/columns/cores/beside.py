@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded, folded, shifted
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import moving
@@ -38,6 +39,9 @@ def beside(plan: Select, stream: RowType) -> Beside | str:
     """The core of aggregates by several keys of their own over a stream, or the first reason against it."""
     if plan.total or plan.grouped or plan.projection.whole:
         return "aggregates with a grouping of their own, other than in a row for each row"
+    reason = first(map(against, (*plan.projection.columns, plan.projection.having)))
+    if reason is not None:
+        return reason
     levels = list[Folded]()
     for level in plan.levels:
         core = _alone(replace(plan, levels=(level,), projection=Projection(())), stream)
