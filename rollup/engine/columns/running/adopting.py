@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.asking import Asking
@@ -32,6 +31,7 @@ from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     MATCHERS,
     RUNNING,
+    columns_of,
     folded_state,
     leveled_state,
     of_totals,
@@ -45,7 +45,6 @@ from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Lookup, Select, Subquery
-from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -97,26 +96,16 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
         assert isinstance(lookup, Subquery)
         window = kept[INPUTS][lookup.input]
         if isinstance(each, Sought):
-            parts.append(each.holding(*_stamped(window[0], each.input.window, each.type, now), now))
+            parts.append(each.holding(*columns_of(window[0], isinstance(each.input.window, Time), each.type, now), now))
         elif lookup.calls:
             groups = next(running)
             inner, _ = folded_state(each.core, [[window], None, [[groups]]], each.type, now)
             parts.append(each.holding(inner, each.answers(groups[0][1] if groups else None)))
         else:
-            columns, times = _stamped(window[0], each.core.window, each.type, now)
+            columns, times = columns_of(window[0], isinstance(each.core.window, Time), each.type, now)
             came = Batch.of(columns, times, now, each.core.filter.stream)
             parts.append(each.step(each.start(int(times[0]) if len(times) else now), came, False)[0])
     return core.holding(parts, now)
-
-
-def _stamped(
-    window: Sequence[Any], spec: WindowSpec | None, type: RowType, now: int
-) -> tuple[list[pa.Array], np.ndarray]:
-    """The rows of a window as columns, in the order in which they came; and when that was, where time lets them out."""
-    pairs = window if isinstance(spec, Time) else [(row, now) for row in window]
-    pairs = sorted(pairs, key=lambda each: each[0].id)
-    columns = table_of([row for row, _ in pairs], type).columns
-    return [column.combine_chunks() for column in columns], np.array([at for _, at in pairs], np.int64)
 
 
 def _matched(core: Matched, kept: Any, now: int) -> State:

@@ -141,6 +141,13 @@ def _key(core: Folded, key: Sequence[Any]) -> Any:
     return key[0] if core.keys else 0
 
 
+def columns_of(window: Sequence[Any], timed: bool, type: RowType, now: int) -> tuple[list[pa.Array], np.ndarray]:
+    """The rows of a window as columns, in the order in which they came; and when that was, where time lets them out."""
+    pairs = sorted(window if timed else [(row, now) for row in window], key=lambda each: each[0].id)
+    columns = table_of([row for row, _ in pairs], type).columns
+    return [column.combine_chunks() for column in columns], np.array([at for _, at in pairs], np.int64)
+
+
 def table_of(rows: Sequence[Row], stream: RowType) -> pa.Table:
     """Rows as columns."""
     columns = [field([row.values[i] for row in rows], kind) for i, kind in enumerate(stream.fields.values())]

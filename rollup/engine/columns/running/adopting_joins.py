@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Join
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, groups_of, groups_table, table_of
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, columns_of, groups_of, groups_table
 from rollup.engine.state import State
 
 
@@ -18,13 +18,8 @@ def joined_state(core: Join, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
     tables = list[pa.Table]()
     for side, input in zip(core.sides, kept[INPUTS], strict=True):
-        window: Sequence[Any] = input[0] or ()
-        stamped = window if side.timed else [(row, now) for row in window]
-        stamped = sorted(stamped, key=lambda each: each[0].id)
-        rows = table_of([row for row, _ in stamped], side.type)
-        columns = [column.combine_chunks() for column in rows.columns]
-        times = np.array([at for _, at in stamped], np.int64)
-        tables.append(side.rows(columns, times, np.arange(len(stamped))))
+        columns, times = columns_of(input[0] or (), side.timed, side.type, now)
+        tables.append(side.rows(columns, times, np.arange(len(times))))
     return core.holding(tables, now)
 
 
