@@ -104,20 +104,25 @@ else:
 """,
     refuses=True,
 )
-_KEYED = Lines(
-    begin="""
+_LINES = """
 front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
 follows{p} = np.zeros(total + 1, np.int64)
-""",
-    enter="""
-m = mark{p}[i]
+"""
+"""A line of rows for each key."""
+_LAST = """
 if held{p}[m] == 0:
     front{p}[m] = i
 else:
     follows{p}[back{p}[m]] = i
 back{p}[m] = i
 held{p}[m] += 1
-if held{p}[m] > size{p}:
+"""
+"""The arrival is the last in the line of its key, `m`."""
+_KEYED = Lines(
+    begin=_LINES,
+    enter="m = mark{p}[i]"
+    + _LAST
+    + """if held{p}[m] > size{p}:
     row = front{p}[m]
     while not kept[row] & bit{p}:
         row = follows{p}[row]
@@ -157,21 +162,14 @@ place{{p}}[mark{{p}}[i]] = i
     before=_PLACING,
 )
 _IN_TIME_BY_KEY = Lines(
-    begin="""
-front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
-follows{p} = np.zeros(total + 1, np.int64)
-heap{p} = [(times[0], mark{p}[0]) for _ in range(0)]
+    begin=_LINES
+    + """heap{p} = [(times[0], mark{p}[0]) for _ in range(0)]
 """,
     enter="""
 m = mark{p}[i]
 if held{p}[m] == 0:
-    front{p}[m] = i
-    heapq.heappush(heap{p}, (times[i] + span{p}, m))
-else:
-    follows{p}[back{p}[m]] = i
-back{p}[m] = i
-held{p}[m] += 1
-""",
+    heapq.heappush(heap{p}, (times[i] + span{p}, m))"""
+    + _LAST,
     due="""
 if len(heap{p}) > 0:
     due = min(due, heap{p}[0][0])
@@ -191,10 +189,8 @@ if held{p}[m] > 0:
 )
 """Of what is due the key whose time has come first, and of these the one that came first ever: a change each."""
 _BATCHES_BY_KEY = Lines(
-    begin="""
-front{p}, back{p}, held{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
-last{p}, ends{p}, gone{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
-follows{p} = np.zeros(total + 1, np.int64)
+    begin=_LINES
+    + """last{p}, ends{p}, gone{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
 """,
     enter="""
 m = mark{p}[i]
@@ -206,14 +202,9 @@ if i < inside:
     ends{p}[m] = i
     gone{p}[m] += 1
     continue
-taken = False
-if held{p}[m] == 0:
-    front{p}[m] = i
-else:
-    follows{p}[back{p}[m]] = i
-back{p}[m] = i
-held{p}[m] += 1
-if held{p}[m] == size{p}:
+taken = False"""
+    + _LAST
+    + """if held{p}[m] == size{p}:
     row = last{p}[m]
     for _ in range(gone{p}[m]):
         leaving[l], l, row = row, l + 1, follows{p}[row]
