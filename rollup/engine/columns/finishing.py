@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.cores.keys import codes_of, ordered
+from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers
 from rollup.engine.columns.evaluate import as_double
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
@@ -35,6 +36,11 @@ def core(ranks, begins, places):
         places[begins[part] : end] = rows[np.argsort(ranks[rows], kind="mergesort")]
 """
 """Puts the places of each part in order, those of one rank as they were."""
+
+
+def as_read(plan: Select, reads: Mapping[str, RowType]) -> Select:
+    """A statement as cores read it: unfinished, and in the simplest form that says the same."""
+    return of_numbers(of_arrivals(unfinished(plan, reads)))
 
 
 def unfinished(plan: Select, reads: Mapping[str, RowType]) -> Select:

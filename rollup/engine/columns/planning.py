@@ -20,8 +20,7 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
 from rollup.engine.columns.cores.recalling import Recalling, recalling
-from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers
-from rollup.engine.columns.finishing import against_finishing, unfinished
+from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
@@ -41,7 +40,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if context is not None and plan.finish != Finish():
         return "order by, limit or distinct in a context"
     ordered = bool(plan.finish.descending)
-    plan = of_numbers(of_arrivals(unfinished(plan, reads)))
+    plan = as_read(plan, reads)
     if plan.rate != Rate() and not plan.rate.limited:
         return _delayed(plan, reads, context)
     reason = general(plan) or _unread(plan, reads, context)

@@ -19,9 +19,8 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers
 from rollup.engine.columns.evaluate import carried, field, plain
-from rollup.engine.columns.finishing import Finishing, unfinished
+from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -70,7 +69,7 @@ class ColumnInstance(Instance):
             plan,
             core,
             tuple(reads),
-            of_numbers(of_arrivals(unfinished(plan, reads))),
+            as_read(plan, reads),
         )
         division = core.division if isinstance(core, Partitioned) else None
         self._finishing = Finishing.of(plan.finish)
