@@ -164,6 +164,7 @@ COVERED = {
     "previous in each": "context C select symbol, price, prev(1, price) as p from S(price > 1)#length(2)",
     "ends in each": "context G select volume, prevtail(volume) as t, prevcount(price) as n from S#length(3) "
     "where prev(1, price) > 20",
+    "numbers in each": "context G select context.label as l, average as a, datapoints as n from S(volume > 0)#length(2)#uni(price)",
     "newest in each": "context C select irstream volume, max(price) as m from S#unique(volume) group by volume",
     "of two keys": "context K select context.key1 as k, context.key2 as v, sum(price) as s, count(*) as n from S(price < 50)",
     "categories": "context G select context.label as l, count(*) as n, sum(price) as s from S(price > 1)",
@@ -633,7 +634,7 @@ SEVERAL = [
     ["groups of each", "groups in time", "groups of length", "rows by volume"],
     ["of two keys", "categories", "hash", "hash ahead"],
     ["batches in each", "rows of batches in each", "removed"],
-    ["previous in each", "ends in each", "removed"],
+    ["previous in each", "ends in each", "numbers in each", "removed"],
     ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
     ["of each into U", "of categories into U", "of U", "categories"],

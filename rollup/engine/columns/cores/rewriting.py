@@ -8,7 +8,7 @@ from dataclasses import replace
 from rollup.core.descriptions import descendants
 from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.plans import Arriving, Select, StreamInput
+from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.combined import Derived
@@ -60,9 +60,8 @@ def of_numbers(plan: Select) -> Select:
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
     if not isinstance(window, Derived) or window.quiet or window.key or not isinstance(window.inner, _HELD):
         return plan
-    bare = len(plan.inputs) == 1 and not (
-        plan.own_inputs or plan.lookups or plan.levels or plan.grouping or plan.grouped
-    )
+    asks = any(not isinstance(each, ContextValue) for each in plan.lookups)
+    bare = len(plan.inputs) == 1 and not (plan.own_inputs or asks or plan.levels or plan.grouping or plan.grouped)
     if not bare or plan.rate != Rate():
         return plan
     columns = window.columns

@@ -12,7 +12,8 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state
+from rollup.engine.columns.cores.rewriting import of_numbers
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, of_totals, queued_state
 from rollup.engine.columns.running.adopting_recalled import holding
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -29,13 +30,13 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     """The partitions as they began, and what all of them have."""
     plan, now = component.statements[name].plan, component.runner.now
     assert isinstance(plan, Select)
-    keys, kept = _begun(component, name)
-    known = core.division.begun(keys)
+    keys, begun = _begun(component, name)
+    known, kept = core.division.begun(keys), [of_totals(plan, each) for each in begun]
     if isinstance(core.inner, Recalling):
         return core.state(holding(core.inner, _window(core.inner.window, kept), now), known)
     if not isinstance(core.inner, Folded):
         return core.state(core.inner.start(now), known)
-    groups = _groups(core.inner, plan, kept) if core.inner.calls else []
+    groups = _groups(core.inner, of_numbers(plan), kept) if core.inner.calls else []
     whole = [[[_window(core.inner.window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
         return core.state(queued_state(core.inner, whole, core.type, now), known)
