@@ -289,6 +289,7 @@ COVERED = {
     "groups after": "select irstream symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
     "output after 4 events",
     "leaving after": "select rstream symbol, price from S#time(25 msec) output after 3 events",
+    "numbers after": "select average as a from S(price < 50)#length(2)#uni(price) output after 2 events",
     "each of those after": "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 5 events",
     "batch after": "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
     "earlier after": "select symbol, prev(1, price) as p, prior(3, volume) as v from S#time(25 msec) output after 20 msec",
@@ -551,7 +552,7 @@ SEVERAL = [
     ["rows after", "rows after some time", "last after"],
     ["each after", "total after", "there after", "removed"],
     ["after 3", "after some time", "groups after"],
-    ["leaving after", "each of those after", "batch after", "removed"],
+    ["leaving after", "numbers after", "each of those after", "batch after", "removed"],
     ["earlier after", "levels after"],
     ["after into T", "of T", "removed"],
     ["when three", "last when", "all when"],

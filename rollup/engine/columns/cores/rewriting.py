@@ -10,7 +10,6 @@ from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Cons
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
@@ -62,7 +61,7 @@ def of_numbers(plan: Select) -> Select:
         return plan
     asks = any(not isinstance(each, ContextValue) for each in plan.lookups)
     bare = len(plan.inputs) == 1 and not (plan.own_inputs or asks or plan.levels or plan.grouping or plan.grouped)
-    if not bare or plan.rate != Rate():
+    if not bare or plan.rate.limited:
         return plan
     columns = window.columns
 
