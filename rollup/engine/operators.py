@@ -28,7 +28,8 @@ EXACT = 2**53
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator by name; `python` as the module says. `pure`: equal arguments give equal values.
+    """An operator by name; `python` as the module says. `pure`: equal arguments give equal values. `field`: it is the value at
+    this place of a row, which is its argument.
 
     >>> MULTIPLY.python, MULTIPLY.strict
     ('({0} * {1})', True)
@@ -45,6 +46,7 @@ class Operator:
     strict: bool = True
     numpy: str | None = None
     pure: bool = True
+    field: int | None = None
 
     def __deepcopy__(self, _: object) -> Operator:
         return self

@@ -371,6 +371,18 @@ COVERED = {
     "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
     "ends of batch": "select symbol, last(price, 1) as l from S#length_batch(3) group by symbol",
     "ends of sort": "select first(price) as f, last(price) as l from S#sort(3, volume desc)",
+    "rows at the ends": "select irstream symbol, maxby(price).volume as v, minby(volume, price desc).symbol as s from S#length(3)",
+    "extremes of texts": "select volume, max(symbol) as m, first(symbol) as f, last(*).price as p from S#time(25 msec) group by volume",
+    "texts of batches": "select last(symbol) as l, maxby(price).price as p, min(symbol) as m from S#time_batch(20 msec)",
+    "texts in outputs": "select irstream symbol, maxby(price).volume as v, max(symbol) as m from S#length(4) group by symbol "
+    "output last every 20 msec",
+    "total of texts": "select min(symbol) as m, first(*).price as p from S#time(30 msec) output snapshot every 15 msec",
+    "texts into T": "insert into T select max(symbol) as symbol, maxby(price).price as p, maxby(price).volume as v from S#length(3)",
+    "texts of each": "context C select irstream maxby(price).volume as v, last(symbol) as s from S#length(2)",
+    "texts of levels": "select symbol, volume, max(symbol) as m, maxby(price).volume as v from S#length(3) "
+    "group by rollup(symbol, volume)",
+    "texts beside": "select symbol, minby(price, group_by: volume).symbol as m, max(symbol, group_by: ()) as s from S#length(4)",
+    "texts of keys": "select symbol, last(symbol) as l, maxby(price).volume as v from S#groupwin(symbol)#length(2) group by symbol",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
     "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
     "medians": "select irstream symbol, median(price) as m, median(volume) as n from S#length(4) group by symbol",
@@ -624,6 +636,10 @@ SEVERAL = [
     ["some of length", "some groups of length", "some of batch"],
     ["some of time batch", "some each", "some last", "some earlier"],
     ["ever of each"],
+    ["rows at the ends", "extremes of texts", "texts of batches", "removed"],
+    ["texts in outputs", "total of texts", "texts into T", "of T"],
+    ["texts of each"],
+    ["texts of levels", "texts beside", "texts of keys"],
     ["median of each"],
     ["snapshots", "keys at last", "keyed"],
     ["a", "partitions", "members", "removed"],
@@ -839,12 +855,14 @@ def test_a_statement_on_rows_that_inserts_later_makes_the_events_of_its_stream_c
     engines = [_deployed(["grouped", "a"], 1), _deployed(["grouped", "a"], None)]
     for engine in engines:
         engine.send("S", _events(3))
-        engine.deploy("insert into S select symbol, maxby(p).p as price, 7 as volume from T#length(2)", "x")
+        engine.deploy(
+            "insert into S select symbol, sorted(p).firstEvent().p as price, 7 as volume from T#length(2)", "x"
+        )
         engine.send("T", {"symbol": "a", "p": 2.0})
         engine.send("S", _events(2))
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate maxby"
+    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate sorted"
 
 
 def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:

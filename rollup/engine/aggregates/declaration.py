@@ -6,7 +6,9 @@ name is in it. A slot's `start` is a Python expression. Nulls do not enter where
 never leave (the *ever* functions); a window then refuses the aggregate, or keeps it growing where the language says so.
 `merge` adds another state, whose slots are `{o_n}` …; it is a commutative monoid (tests/engine/test_aggregate_laws.py).
 `at`: the value is the second argument of the row that stands at that place among those that are in, from the first on or, below
-0, from the last; the first argument says which row it is. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
+0, from the last; the first argument says which row it is. `foremost`: the value is the third argument, a row, of the row that stands
+first by the values that the second argument, a call, is made of; by each downwards where `foremost` says so. Null is below all,
+and of equal rows the one that came first stands before. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
 
 `kept` is the same function where rows of tables are merged, as SQL trees: a rollup keeps its partials. A test holds
 both forms equal (tests/aggregation/test_kept_laws.py).
@@ -59,3 +61,4 @@ class Aggregate:
     kept: Kept | None = None
     beyond: str | None = None
     at: int | None = None
+    foremost: tuple[bool, ...] | None = None

@@ -59,6 +59,8 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
             return pc.coalesce(*(evaluate(arg, columns, rows) for arg in expr.args))
         case Case():
             return _case(expr, columns, rows)
+        case Call(op=Operator(field=int(place)), args=(row,)):
+            return plain(pc.struct_field(evaluate(row, columns, rows), [place]))
         case Call():
             return _call(expr, columns, rows)
         case _:

@@ -118,7 +118,10 @@ def ranked(name: str, down: Sequence[bool]) -> Aggregate:
         f"{{rows}} = {rows}; {{rows}}.leave({{x}})",
     )
     start = {"rows": f"ranks((), {order!r})"}
-    return Aggregate(name, start, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES)
+    foremost = None if name == "sorted" else order
+    return Aggregate(
+        name, start, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES, foremost=foremost
+    )
 
 
 def _third(types: Sequence[DataType]) -> DataType:

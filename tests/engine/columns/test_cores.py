@@ -761,7 +761,27 @@ EVER_IN_WINDOWS = [
     "select maxever(price) as m, countever(*) as n from S#time(25 msec) where volume > 1 output last every 20 msec",
 ]
 """Of totals over windows all that ever came."""
+LOOKED_UP = [
+    "select maxby(price).symbol as s, minby(price).price + 1 as m, minby(volume desc).id as i from S#length(4)",
+    "select irstream symbol, max(symbol) as a, min(symbol, filter: volume > 1) as b, first(flag) as f, last(symbol) || '!' as l "
+    "from S#time(30 msec) group by id, symbol having maxby(price, volume desc).id > 0",
+    "select irstream price, maxby(id).price as p, first(*).symbol as f, last(*, 1).flag as l from S#length(3) where volume > 0",
+    "select maxby(symbol, price desc).volume as v, nth(symbol, 1) as n, first(symbol, 2) as f from S#length_batch(3) "
+    "order by nth(symbol, 1) desc",
+    "select irstream symbol, last(symbol) as l, minby(price).id as m from S#groupwin(symbol)#length(2) group by symbol",
+    "select symbol, first(symbol) as f, last(*).price as p from S#unique(id)",
+    "select symbol, maxby(price).id as i, max(symbol) as m from S#time(30 msec) group by symbol output last every 20 msec",
+    "select max(symbol) as m, minby(price).symbol as s from S#length(3) output snapshot every 20 msec",
+    "select irstream symbol, minby(price).symbol as s, last(symbol) as l from S#time(25 msec) output every 3 events",
+    "select symbol, maxby(price).id as i from S#length(3) group by symbol output first every 2 events",
+    "select irstream symbol, volume, max(symbol) as m, maxby(price).id as i from S#length(3) group by rollup(symbol, volume)",
+    "select max(symbol, group_by: volume) as m, maxby(price, group_by: symbol).id as i, sum(price) as s from S#length(4)",
+    "context C select max(symbol) as m, maxby(price).id as i, last(flag) as l from S#length(3)",
+    "select max(a.symbol) as m, last(b.symbol) as l from pattern [every a=S -> b=S(id=a.id)]#length(3)",
+]
+"""Aggregates whose value is looked up in a row."""
 COVERED = [
+    *LOOKED_UP,
     *EXTREMES_OF_LONGS,
     *EVER_IN_WINDOWS,
     *LONGS,
@@ -942,6 +962,7 @@ def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
         "select symbol, max(price) as x, min(price) as y from S#time(25 msec) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price desc) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price) group by symbol",
+        "select maxby(price).id as a, minby(price, id desc).symbol as b from S#length(3)",
         *(
             f"select id, price {sign} {which} (select price from S(volume < 4)#length(3)) as b from S"
             for sign, which in (("<", "all"), (">=", "all"), ("<=", "any"), (">", "any"))
@@ -991,6 +1012,12 @@ def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batc
 REFUSED = {
     "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)": "+ of whole numbers",
     "select symbol, first(price, filter: volume > 1) as f from S#length(3) group by symbol": "the aggregate first with a filter",
+    "select max(symbol) as m from S#unique(id)": "max of string",
+    "select max(flag) as m from S#length(3)": "max by bool",
+    "select maxby(price).id as i from S#sort(3, id)": "the aggregate maxby",
+    "select maxby(price, filter: volume > 1).id as i from S#length(3)": "the aggregate maxby with a filter",
+    "select maxby(price) as m from S#length(3)": "a value of type S",
+    "select max(distinct symbol) as m from S#length(3)": "max of string",
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",

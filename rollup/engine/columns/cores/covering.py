@@ -11,6 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children, constant
+from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Filter, Select
 from rollup.engine.types import DataType, Kind
 
@@ -46,6 +47,8 @@ def against(expr: Expr | None) -> str | None:
             return first(map(against, children(expr)))
         case Case():
             return first(against(child) for child in children(expr) if not _null(child))
+        case Call(op=Operator(field=int()), args=(Slot(),)):  # of a row that an aggregate is
+            return against(Slot(0, expr.type))
         case Call() if constant(expr):
             return _constants(expr)
         case Call():

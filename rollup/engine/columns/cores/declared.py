@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,12 +15,24 @@ from rollup.engine import operators as op
 from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.cores.holding import TREE, Different, Extreme, Holding, Ordered, Queue, merged
+from rollup.engine.columns.cores.looked_up import (
+    EXTREMES,
+    NUMBERS,
+    Order,
+    against_looking_up,
+    enter_rows,
+    foremost,
+    looked_up,
+    looked_up_in,
+    nothing,
+)
 from rollup.engine.columns.cores.slots import EVER, Slot, ever, slots_of
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Case, Const, Expr
 from rollup.engine.folding import AggregateCall, Fold, Group, enter_distinct
 from rollup.engine.reals import orderable
+from rollup.engine.row import Row
 from rollup.engine.types import INT, NULL, Kind
 
 Held = Literal["nothing", "rows", "queue"]
@@ -28,15 +40,18 @@ Held = Literal["nothing", "rows", "queue"]
 _SUMS = (known.SUM.name, known.AVG.name)
 _WRAPPING = (known.SUM_OF_LONGS.name, known.AVG_OF_LONGS.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
-_EXTREMES = (known.MIN.name, known.MAX.name)
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
 _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
-_NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
 
 
-def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True) -> str | None:
-    """The first reason why a call cannot be part of a loop over what is held; `keyed`: there are groups, which are forgotten."""
-    name, args = call.aggregate.name, arguments_of(call)
+def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True, whole: bool = False) -> str | None:
+    """The first reason why a call cannot be part of a loop over what is held; `keyed`: there are groups, which are forgotten;
+    `whole`: rows are held whole, and not only what the aggregates are of.
+    """
+    name = call.aggregate.name
+    if looked_up(call):
+        return against_looking_up(call, whole and held != "nothing", held == "queue")
+    args = values_of(call)
     if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
@@ -47,15 +62,15 @@ def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True)
     ):  # when an emptied group is forgotten would show
         return f"the aggregate {name} over a window"
     if name in _COUNTS:
-        wanted = _NUMBERS if call.distinct else tuple(Kind)
+        wanted = NUMBERS if call.distinct else tuple(Kind)
     elif name in _MOMENTS:
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
     elif (
-        name in EVER or (name in _EXTREMES and held == "queue") or (call.aggregate.at is not None and held != "nothing")
+        name in EVER or (name in EXTREMES and held == "queue") or (call.aggregate.at is not None and held != "nothing")
     ):
-        wanted = _NUMBERS
+        wanted = NUMBERS
     elif name not in _SUMS and not (name in _ORDERED and held == "queue"):
         return f"the aggregate {name}"
     if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
@@ -69,7 +84,17 @@ def reach_of(call: AggregateCall) -> int | None:
     return {Kind.INT: op.EXACT, Kind.LONG: op.EXACT if exact else -op.LONG_MIN}.get(call.type.kind)
 
 
-def arguments_of(call: AggregateCall) -> tuple[Expr, ...]:
+def arguments_of(call: AggregateCall) -> tuple[Expr | Order, ...]:
+    """What a loop is given for a call."""
+    if not looked_up(call):
+        return values_of(call)
+    if call.aggregate.at is None:
+        order = foremost(call)
+        return (replace(order, by=values_of(call)) if order.skips else order,)
+    return () if call.type.row is not None else values_of(call)
+
+
+def values_of(call: AggregateCall) -> tuple[Expr, ...]:
     """The arguments that are values: what tells the rows of a window apart is none; null where a filter keeps a row out."""
     args = call.args if call.aggregate.at is None else call.args[1:]
     if call.where is None:
@@ -84,7 +109,7 @@ class Lines:
     calls: tuple[AggregateCall, ...]
 
     @cached_property
-    def arguments(self) -> tuple[Expr, ...]:
+    def arguments(self) -> tuple[Expr | Order, ...]:
         """The different arguments of the calls."""
         return tuple(dict.fromkeys(arg for call in self.calls for arg in arguments_of(call)))
 
@@ -117,9 +142,11 @@ class Lines:
             return Queue(at if call.aggregate.skips else None)
         if at is None:
             return None
+        if looked_up(call):
+            return Extreme(at, known.MIN.name)
         if call.distinct:
             return Different(at)
-        if name in _EXTREMES:
+        if name in EXTREMES:
             return Extreme(at, name)
         return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
 
@@ -134,7 +161,7 @@ class Lines:
         return Fold(self.calls)
 
     def _double(self, call: AggregateCall) -> bool:
-        return call.aggregate.name not in _COUNTS and arguments_of(call)[0].type.kind is Kind.DOUBLE
+        return call.aggregate.name not in _COUNTS and values_of(call)[0].type.kind is Kind.DOUBLE
 
     @property
     def names(self) -> dict[str, str]:
@@ -185,10 +212,10 @@ class Lines:
         structure, at = None if call.distinct else self._structure(call), self._at(call)
         match structure:
             case Extreme():
-                return structure.value(place, row)
+                return structure.value(place, row, looked_up(call))
             case Queue():
-                assert at is not None and call.aggregate.at is not None
-                return structure.value(place, row, at, call.aggregate.at)
+                assert call.aggregate.at is not None
+                return structure.value(place, row, None if looked_up(call) else at, call.aggregate.at)
             case Ordered(linked=True):
                 return structure.mean_distance(place, row, self._double(call))
             case Ordered():
@@ -227,7 +254,7 @@ class Lines:
         return [
             kind
             for argument in self.arguments
-            for kind in (pa.float64() if argument.type.kind is Kind.DOUBLE else pa.int64(), pa.bool_())
+            for kind in (pa.int64() if isinstance(argument, Order) else arrow_of(argument), pa.bool_())
         ]
 
     def arranged(self, given: Sequence[np.ndarray], codes: Ints) -> list[np.ndarray]:
@@ -251,10 +278,13 @@ class Lines:
         return group
 
     def hold(self, groups: Sequence[Group], held: pa.Table) -> None:
-        """The rows that are held, with their group and arguments, enter such groups."""
+        """The rows that are held, with their group and arguments, and whole where that matters, enter such groups."""
         numbers = held.column("group").to_pylist()
         for call, begin in zip(self.calls, self._begins, strict=True):
             if self._structure(call) is None:
+                continue
+            if looked_up(call):
+                enter_rows(call, begin, groups, zip(numbers, _rows(held), strict=True))
                 continue
             at = self._at(call)
             values, there = (held.column(f"given{2 * (at or 0) + place}").to_pylist() for place in range(2))
@@ -293,18 +323,35 @@ class Lines:
             for call, value, ok in made
         ]
 
+    def looked_up(self, results: Sequence[pa.Array], columns: Columns, rows: int) -> list[pa.Array]:
+        """The results with those that are places of rows looked up in these."""
+        found = zip(self.calls, results, strict=True)
+        return [looked_up_in(call, each, columns, rows) if looked_up(call) else each for call, each in found]
+
     def of_slots(self, slots: list[Any]) -> list[pa.Array]:
-        """The results of a group of the row executor, as columns of one row."""
-        kinds = [column.type for column in self.results(self.room(1), 1)]
-        found = zip(self.fold.values(slots), kinds, strict=True)
-        return [pa.array([value], kind) for value, kind in found]
+        """The results of a group of the row executor that holds no rows, as columns of one row."""
+        found = zip(self.calls, self.fold.values(slots), self.results(self.room(1), 1), strict=True)
+        return [nothing(call.type) if looked_up(call) else pa.array([value], each.type) for call, value, each in found]
 
 
-def arrays_of(expr: Expr, columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _rows(held: pa.Table) -> Iterator[Row]:
+    """The rows that are held whole."""
+    fields = [held.column(name).to_pylist() for name in held.column_names if name.startswith("field")]
+    return (Row(number, values) for number, values in enumerate(zip(*fields, strict=True), 1))
+
+
+def arrow_of(argument: Expr) -> pa.DataType:
+    """What the numbers of an argument are kept as."""
+    return pa.float64() if argument.type.kind is Kind.DOUBLE else pa.int64()
+
+
+def arrays_of(expr: Expr | Order, columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Values and validity of an expression, for a loop; what is no number is only counted."""
+    if isinstance(expr, Order):
+        return expr.arrays(columns, rows)
     array = evaluate(expr, columns, rows)
     valid = np.ones(rows, bool) if not array.null_count else pc.is_valid(array).to_numpy(zero_copy_only=False)
-    if expr.type.kind not in _NUMBERS:
+    if expr.type.kind not in NUMBERS:
         return np.zeros(rows, np.int64), valid
     kind = np.float64 if expr.type.kind is Kind.DOUBLE else np.int64
     filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
@@ -313,5 +360,7 @@ def arrays_of(expr: Expr, columns: Columns, rows: int) -> tuple[np.ndarray, np.n
 
 def _column(call: AggregateCall) -> pa.DataType | None:
     """The type of a result: what is a value that was there has its type, a sum may be wider than its type says."""
-    itself = call.aggregate.name in (*_EXTREMES, *EVER) or call.aggregate.at is not None
+    if looked_up(call):
+        return pa.int64()
+    itself = call.aggregate.name in (*EXTREMES, *EVER) or call.aggregate.at is not None
     return arrow(call.type) if itself else None

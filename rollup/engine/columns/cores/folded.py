@@ -350,15 +350,15 @@ def folded(plan: Select, width: int) -> Folded | str:
     return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
 
 
-def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held) -> str | None:
-    """The first reason against filter, keys, calls and columns; `held`: what is of a group's rows."""
+def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, whole: bool = False) -> str | None:
+    """The first reason against filter, keys, calls and columns; `held`: what is of a group's rows, and whether these are `whole`."""
     (keys, calls, by_group), projection = shape, plan.projection
     used = (*projection.columns, *([projection.having] if projection.having is not None else []))
     own = by_group and any(isinstance(each, Field) for column in used for each in walk(column))
     return first(
         (
             filtered(input.filter, plan.where),
-            *(uncountable(call, held, bool(keys)) for call in calls),
+            *(uncountable(call, held, bool(keys), whole) for call in calls),
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
             *map(against, used),

@@ -85,12 +85,13 @@ class Extreme:
             f"        {line}_prev[{line}_front[k]] = -1",
         ]
 
-    def value(self, call: int, row: str) -> list[str]:
-        """The first of the line."""
+    def value(self, call: int, row: str, place: bool) -> list[str]:
+        """The first of the line, or its `place`."""
+        front = f"{self._name}_front[k]"
         return [
-            f"ok{call}[{row}] = {self._name}_front[k] >= 0",
+            f"ok{call}[{row}] = {front} >= 0",
             f"if ok{call}[{row}]:",
-            f"    r{call}[{row}] = x{self.at}[{self._name}_front[k]]",
+            f"    r{call}[{row}] = {front if place else f'x{self.at}[{front}]'}",
         ]
 
 
@@ -142,17 +143,17 @@ class Queue:
         ]
         return self._asked(row, lines)
 
-    def value(self, call: int, row: str, at: int, place: int) -> list[str]:
-        """The value of the row at a place, counted from the front or, below 0, from the back."""
+    def value(self, call: int, row: str, at: int | None, place: int) -> list[str]:
+        """The value of the row at a place, counted from the front or, below 0, from the back; None: where that row is."""
         q, (end, way) = self._name, ("front", "next") if place >= 0 else ("back", "prev")
         steps = place if place >= 0 else -1 - place
         walk = [f"for _ in range({steps}):", "    if s >= 0:", f"        s = {q}_{way}[s]"] if steps else []
         return [
             f"s = {q}_{end}[k]",
             *walk,
-            f"ok{call}[{row}] = s >= 0 and v{at}[s]",
+            f"ok{call}[{row}] = s >= 0{'' if at is None else f' and v{at}[s]'}",
             f"if ok{call}[{row}]:",
-            f"    r{call}[{row}] = x{at}[s]",
+            f"    r{call}[{row}] = {'s' if at is None else f'x{at}[s]'}",
         ]
 
 

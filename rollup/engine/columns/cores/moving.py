@@ -220,7 +220,7 @@ def moving(plan: Select, type: RowType) -> Moving | str:
         return shape
     keys, calls, by_group = shape
     held = "queue" if _in_order(window, parts, keys) else "rows"
-    reason = first(map(_against, parts.parts)) or unfolded(plan, input, shape, held)
+    reason = first(map(_against, parts.parts)) or unfolded(plan, input, shape, held, True)
     if reason is not None:
         return reason
     shown = shifted(whole_columns(plan.projection, type), 0 if by_group else len(type.fields))

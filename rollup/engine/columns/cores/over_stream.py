@@ -20,8 +20,11 @@ def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
         return queued(plan, stream)
     input = plan.inputs[0]
     found = folded(plan, len(stream.fields)) if aggregates(plan) else filter_project(plan)
-    moves = isinstance(input, StreamInput) and parts_of(input.window) is not None
-    return moving(plan, stream) if moves and isinstance(found, str) else found
+    if not isinstance(found, str) or not isinstance(input, StreamInput):
+        return found
+    if aggregates(plan) and may_hold(input.window):
+        return queued(plan, stream)
+    return moving(plan, stream) if parts_of(input.window) is not None else found
 
 
 def _leaving(plan: Select) -> bool:

@@ -162,9 +162,14 @@ def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | 
     projection, used = _Seeing(plan, inner, type).projection, _shown(plan.projection)
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(map(against, _shown(projection)))
+    reason = first(against(_answered(each)) for each in used)
     properties = tuple(each.name for each in plan.lookups if isinstance(each, ContextValue))
     return reason or Partitioned(found, inner, wider, projection, properties, plan.emitted)
+
+
+def _answered(expr: Expr) -> Expr:
+    """An expression with what it asks for as values."""
+    return Slot(expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, _answered)
 
 
 def _previous(plan: Select) -> bool:

@@ -141,10 +141,10 @@ class Queued(Folded):
         return self.counting(self._seen(state.tables["content"].slice(0, state.scalars["come"])))
 
     def counting(self, held: pa.Table) -> pa.Table:
-        """The groups of some rows, and what the aggregates are of."""
+        """The groups of some rows, their fields, and what the aggregates are of."""
         given = self.lines.given([column.combine_chunks() for column in held.columns[2:]], held.num_rows)
         names = [f"given{i}" for i in range(len(given))]
-        return pa.table([held.column("group"), *map(pa.array, given)], names=["group", *names])
+        return pa.table([*held.columns[1:], *map(pa.array, given)], names=[*held.column_names[1:], *names])
 
     def taken(self, state: State, batch: Batch) -> Taken:
         """The events that come to the window."""
@@ -227,7 +227,8 @@ class Queued(Folded):
             change, group, source, sign, *made,
         )  # fmt: skip
         order = np.lexsort((-sign[:n], change[:n])) if both and self.by_group else slice(n)  # what leaves is last
-        return change[order], group[order], source[order], sign[order], self._ordered(made, n, order)
+        results = self.lines.looked_up(self._ordered(made, n, order), fields, len(codes))
+        return change[order], group[order], source[order], sign[order], results
 
     def _ordered(self, made: list[np.ndarray], n: int, order: Ints | slice) -> list[pa.Array]:
         results = self.lines.results(made, n)
@@ -285,7 +286,7 @@ def queued(plan: Select, type: RowType) -> Queued | str:
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
-    reason = unfolded(plan, input, shape, "queue")
+    reason = unfolded(plan, input, shape, "queue", True)
     if reason is not None:
         return reason
     projection, width = whole_columns(plan.projection, type), len(type.fields)

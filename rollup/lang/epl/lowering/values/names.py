@@ -27,7 +27,7 @@ _KINDS: dict[str, DataType] = {
 @cache
 def field_of(place: int) -> Operator:
     """The field of a row that is a value."""
-    return Operator(f"field {place}", f"{{0}}.values[{place}]")
+    return Operator(f"field {place}", f"{{0}}.values[{place}]", field=place)
 
 
 class LowerNames(LowerMethods):

@@ -1,0 +1,106 @@
+"""Aggregates whose value is that of a row of the window and no number: a loop finds the row, and the value is looked up in it.
+
+So it is with the least and the greatest of texts, with the ends of anything but numbers, and with the row that stands first by
+some of its values. Cores must hold the rows of the window whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.core.untyped import pc
+from rollup.engine.aggregates import known
+from rollup.engine.columns.cores.covering import against, first, wide
+from rollup.engine.columns.cores.marks import ranks
+from rollup.engine.columns.evaluate import Columns, carried, evaluate
+from rollup.engine.columns.groups import Ints
+from rollup.engine.expressions import Expr, RowOf, children
+from rollup.engine.folding import AggregateCall, Fold, Group
+from rollup.engine.row import Row
+from rollup.engine.types import DataType, Kind
+
+EXTREMES = (known.MIN.name, known.MAX.name)
+NUMBERS = (Kind.DOUBLE, Kind.INT, Kind.LONG)
+"""The kinds of values that a loop is given as they are."""
+_ORDERED = (*NUMBERS, Kind.STRING)
+
+
+@dataclass(frozen=True)
+class Order:
+    """By what rows are put in order, as an argument of a call: the loop is given numbers, the least of which stands first.
+
+    `skips`: a row whose value is null does not stand in it; else null is below all.
+    """
+
+    by: tuple[Expr, ...]
+    descending: tuple[bool, ...]
+    skips: bool = False
+
+    def arrays(self, columns: Columns, rows: int) -> tuple[Ints, np.ndarray]:
+        """The numbers, equal where the values are, and which rows stand in the order."""
+        values = [evaluate(each, columns, rows) for each in self.by]
+        found, there = ranks(values, self.descending), np.ones(rows, bool)
+        if self.skips and values[0].null_count:
+            there = pc.is_valid(values[0]).to_numpy(zero_copy_only=False)
+        together = found[:, 0] if len(values) == 1 else np.unique(found, axis=0, return_inverse=True)[1]
+        return np.ascontiguousarray(together, np.int64), there
+
+
+def looked_up(call: AggregateCall) -> bool:
+    """Whether the value of a call is looked up in a row that a loop finds."""
+    found = call.aggregate.name in EXTREMES or call.aggregate.at is not None or call.aggregate.foremost is not None
+    return found and call.type.kind not in NUMBERS
+
+
+def foremost(call: AggregateCall) -> Order:
+    """The order in which the row stands first whose value a call has."""
+    if call.aggregate.foremost is not None:
+        return Order(children(call.args[1]), call.aggregate.foremost)
+    return Order(call.args, (call.aggregate.name == known.MAX.name,), True)
+
+
+def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str | None:
+    """The first reason against a call whose value is looked up; `whole`: rows are held whole; `in_order`: they leave as they came."""
+    name, end = call.aggregate.name, call.aggregate.at is not None
+    if not whole or call.distinct or not (end or in_order):
+        return f"the aggregate {name}" if call.aggregate.foremost else f"{name} of {call.args[-1].type}"
+    if call.where is not None and name not in EXTREMES:
+        return f"the aggregate {name} with a filter"
+    by = () if end else foremost(call).by
+    value = call.args[-1]
+    unknown = (None if each.type.kind in _ORDERED else f"{name} by {each.type}" for each in by)
+    read = by if isinstance(value, RowOf) else (*by, value)
+    return first((*unknown, *(against(each) or wide(each) for each in read)))
+
+
+def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, rows: int) -> pa.Array:
+    """The values of a call in the rows at some places; of rows the values are looked up only where they are shown."""
+    if call.type.row is None:
+        return _lazily(places, evaluate(call.args[-1], columns, rows))
+    fields = [_lazily(places, column) for column in columns[: len(call.type.row.fields)]]
+    return pa.StructArray.from_arrays(fields, [str(place) for place in range(len(fields))])
+
+
+def _lazily(places: pa.Array, values: pa.Array) -> pa.Array:
+    return pa.nulls(len(places)) if pa.types.is_null(values.type) else pa.DictionaryArray.from_arrays(places, values)
+
+
+def nothing(kind: DataType) -> pa.Array:
+    """The value of a call that has none, as a column of one row."""
+    if kind.row is None:
+        return pa.nulls(1, carried(kind))
+    fields = enumerate(kind.row.fields.values())
+    return pa.nulls(1, pa.struct([pa.field(str(place), carried(each)) for place, each in fields]))
+
+
+def enter_rows(call: AggregateCall, begin: int, groups: Sequence[Group], rows: Iterator[tuple[int, Row]]) -> None:
+    """Rows enter groups of the row executor, each the one of its number, where the slots of a call begin at a place."""
+    fold, end = Fold((call,)), begin + len(call.aggregate.slots)
+    for number, row in rows:
+        own = groups[number][begin:end]
+        fold.enter(own, (row,), None)
+        groups[number][begin:end] = own
