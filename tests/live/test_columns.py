@@ -33,6 +33,9 @@ create context K partition by symbol, volume from S(price > 20);
 create context G group by price < 40 as low, group by price >= 20 as high, group by volume > 2 as much from S(volume >= 0);
 create context H coalesce by consistent_hash_crc32(symbol) from S granularity 2;
 create context P coalesce by hash_code(volume) from S(price > 1) granularity 3 preallocate;
+create context N context A partition by symbol from S(volume >= 0), context B group by price < 40 as low, group by volume > 1 as much
+from S(price > 1);
+create context M context A coalesce by hash_code(volume) from S granularity 2, context B partition by symbol, volume from S(price > 1);
 """
 COVERED = {
     "filter": "select symbol, price * volume as n from S(price > 40)",
@@ -173,6 +176,10 @@ COVERED = {
     "rows of categories": "context G select rstream context.label as l, symbol, price from S#length(2)",
     "hash": "context H select context.id as i, symbol, sum(price) as s from S group by symbol",
     "hash ahead": "context P select context.id as i, sum(price) as s, count(*) as n from S(price > 10)#length(3)",
+    "categories of keys": "context N select context.A.key1 as k, context.B.label as l, context.id as i, sum(price) as s from S",
+    "categories of keys in time": "context N select irstream context.B.label as l, avg(price) as s from S#time(20 msec)",
+    "categories of keys at last": "context N select context.id as i, context.A.key1 as k, count(*) as n from S output last every 15 msec",
+    "keys of hashes": "context M select irstream context.B.key2 as k, context.id as i, symbol, price from S#length(2)",
     "into U before": "insert into U select symbol, price as a from S(volume > 1)",
     "of each into U": "context C insert into U select symbol, sum(price) as a from S",
     "of categories into U": "context G insert into U select context.label as symbol, max(price) as a from S#length(2)",
@@ -655,6 +662,8 @@ SEVERAL = [
     ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
     ["of each into U", "of categories into U", "of U", "categories"],
+    ["categories of keys", "keys of hashes", "removed"],
+    ["categories of keys in time", "categories of keys at last", "hash"],
 ]
 
 row = st.fixed_dictionaries(

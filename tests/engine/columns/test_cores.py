@@ -42,7 +42,16 @@ create context C partition by symbol from S;
 create context K partition by symbol, volume from S(price > 0);
 create context G group by price < 30 as low, group by price >= 20 and price < 70 as middle, group by volume > 1 as high from S;
 create context H coalesce by consistent_hash_crc32(symbol) from S granularity 2;
-create context P coalesce by hash_code(volume) from S(id > 0) granularity 3 preallocate
+create context P coalesce by hash_code(volume) from S(id > 0) granularity 3 preallocate;
+create context N context A partition by symbol from S(id > 0), context B group by price < 50 as low, group by volume > 1 as much
+from S(price > 2);
+create context M context A partition by symbol from S, context B partition by volume, flag from S(price > 2);
+create context L context A coalesce by hash_code(volume) from S granularity 2, context B partition by symbol from S(id > 0),
+context D coalesce by hash_code(id) from S(price > 2) granularity 3 preallocate;
+create context O context A group by price < 50 as low, group by volume > 1 as much from S, context B coalesce by hash_code(id)
+from S granularity 2 preallocate, context D group by flag as yes, group by not flag as no from S(price > 2);
+create context Q context A group by price < 50 as low, group by price >= 50 as high from S, context B partition by symbol from S;
+create context R context A partition by symbol from S, context B start @now end after 1 sec
 """
 
 FILTERS = [
@@ -293,6 +302,14 @@ EACH = [
     "context H select context.id as i, context.name as n, count(*) as c, max(price) as m from S#length(4)",
     "context P select context.id as i, sum(price) as s from S(price > 0)",
     "context P select irstream context.id as i, symbol, avg(price) as s from S#time(20 msec) group by symbol",
+    "context N select context.A.key1 as k, context.B.label as l, context.id as i, sum(price) as s from S",
+    "context N select context.B.id as i, context.A.name as n, count(*) as c from S output last every 15 msec",
+    "context M select irstream context.A.key1 as k, context.B.key2 as f, context.id as i, sum(price) as s from S#length(2)",
+    "context M select context.B.key1 as v, price, context.name as n from S#time(20 msec) where id > 0",
+    "context L select context.B.key1 as k, context.D.id as i, count(*) as c, sum(price) as s from S group by volume",
+    "context L select context.id as i, sum(id) as s from S output snapshot every 20 msec",
+    "context O select irstream context.A.label as a, context.D.label as d, context.id as i, price from S#length(2)",
+    "context O select context.D.name as n, context.id as i, avg(price) as s from S",
     "context C select symbol, price, stddev(price) as d from S(id = 1) where volume > 0 having count(price) < 4",
     "context C select symbol, price, sum(price) as s, min(volume) as m from S#length(2)",
     "context C select context.key1 as k, stddev(price) as d, max(price) as m from S(volume > 0)#length(3)",
@@ -1157,6 +1174,8 @@ REFUSED = {
     ),
     "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
     "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
+    "context Q select context.A.label as l, sum(price) as s from S": "a context of categories with other levels within them",
+    "context R select context.A.key1 as k, sum(price) as s from S": "a context that is neither keyed nor by a hash or categories",
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
     "context C select symbol, prior(1, price) as s from S": "a look-up in a context",
     "context C select context.key1 as k, prev(1, price) as p from S#length(2)": "a look-up in a context",

@@ -16,7 +16,8 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.partitions import Division, division
+from rollup.engine.columns.cores.nested import division
+from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import evaluate
@@ -77,45 +78,43 @@ class PartitionTotals:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """What is kept of partitions: what they are told by, and slots."""
-        slots = [pa.field(f"slot{i}", each) for i, each in enumerate(self.lines.slot_types())]
-        return pa.schema([pa.field("key", self.division.start().type), *slots])
+        """The slots that are kept of partitions."""
+        return pa.schema([pa.field(f"slot{i}", each) for i, each in enumerate(self.lines.slot_types())])
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning; no clock runs."""
         nothing, known = np.empty(0, np.int64), self.division.start()
-        return self.state(
-            known,
-            self.lines.grown([pa.chunked_array([], each.type) for each in self.schema][1:], len(known)),
-            (nothing, nothing),
-            now,
-        )
+        slots = [pa.chunked_array([], each.type) for each in self.schema]
+        return self.state(known, self.lines.grown(slots, self.division.count(known)), (nothing, nothing), now)
 
     def state(self, known: pa.Array, slots: list[np.ndarray], clocks: tuple[Ints, Ints], now: int) -> State:
-        """The state of partitions; of the clocks that run when they are due and of which partition they are, in that order."""
-        partitions = pa.table([known, *map(pa.array, slots)], schema=self.schema)
-        return State(
-            {"partitions": partitions, "clocks": pa.table({"due": clocks[0], "partition": clocks[1]})}, {"now": now}
-        )
+        """The state: what the partitions are told by, their slots, and of the clocks that run when they are due and of which
+        partition they are, in that order.
+        """
+        tables = {
+            "partitions": pa.table([known], names=["key"]),
+            "totals": pa.table([*map(pa.array, slots)], schema=self.schema),
+            "clocks": pa.table({"due": clocks[0], "partition": clocks[1]}),
+        }
+        return State(tables, {"now": now})
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """A row for each instant at which a partition is shown."""
         before: int = state.scalars["now"]
-        partitions, clocks = state.tables["partitions"], state.tables["clocks"]
-        wider, _, known = self.division.wider(
-            whole(partitions.column("key")), Taken.of(batch, before, self.division.filter), batch.stream
-        )
+        old, clocks = whole(state.tables["partitions"].column("key")), state.tables["clocks"]
+        wider, _, known = self.division.wider(old, Taken.of(batch, before, self.division.filter), batch.stream)
         taken = Taken.of(wider, before, self.filter, self.where)
-        codes, old, places = taken.columns[-1].to_numpy(), clocks.num_rows, len(known) + 1
+        codes, running, count = taken.columns[-1].to_numpy(), clocks.num_rows, self.division.count(known)
+        places = count + 1
         due, queue = (_longer(clocks.column(i).to_numpy(), places) for i in range(2))
-        runs = np.zeros(len(known), bool)
-        runs[queue[:old]] = True
-        slots = self.lines.grown(partitions.columns[1:], len(known))
-        room = self._room(due[:old], taken, len(np.unique(codes[~runs[codes]])))
+        runs = np.zeros(count, bool)
+        runs[queue[:running]] = True
+        slots = self.lines.grown(state.tables["totals"].columns, count)
+        room = self._room(due[:running], taken, len(np.unique(codes[~runs[codes]])))
         at, group, results = np.empty(room, np.int64), np.empty(room, np.int64), self.lines.room(room)
         n, head, left = loop(self._text)(
             taken.now, self.span, np.ascontiguousarray(taken.times), codes, *self.lines.given(taken.columns, len(codes)),
-            runs, due, queue, old, *slots, at, group, *results,
+            runs, due, queue, running, *slots, at, group, *results,
         )  # fmt: skip
         order = (head + np.arange(left)) % places
         columns = [*self.lines.results(results, n), *self.division.of_partitions(self.properties, group[:n], known)]

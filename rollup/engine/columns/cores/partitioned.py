@@ -17,8 +17,9 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.over_stream import over_stream
-from rollup.engine.columns.cores.partitions import Division, division
+from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queued import Queued, queued
 from rollup.engine.columns.cores.recalling import Recalling, recalling

@@ -1,4 +1,4 @@
-"""How the events of a stream fall into the partitions of a context: by their keys, by a hash, into categories.
+"""How the events of a stream fall into the partitions of a level of a context: by their keys, by a hash, into categories.
 
 Partitions are numbered in the order in which they begin. What tells one from the others is its key (of several fields a
 struct), its remainder of the hash, or its label.
@@ -20,14 +20,14 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed
+from rollup.engine.rows.contexts.levels import Categories, Hashed, Keyed, Level
 from rollup.engine.rows.plans import Filter
-from rollup.engine.types import DataType, RowType
+from rollup.engine.types import DataType
 
 
 @dataclass(frozen=True)
 class Division(ABC):
-    """The context, its one level, and the events that belong to some partition."""
+    """The context, its one level or its last one, and the events that belong to some partition."""
 
     context: str
     level: str
@@ -36,6 +36,10 @@ class Division(ABC):
     @abstractmethod
     def start(self) -> pa.Array:
         """The partitions that there are from the beginning."""
+
+    def count(self, known: pa.Array) -> int:
+        """How many partitions there are where so much is known."""
+        return len(known)
 
     @abstractmethod
     def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
@@ -88,7 +92,7 @@ class Division(ABC):
         """A property of each partition."""
         level, _, own = name.rpartition(".")
         if own == "id":
-            return pa.array(np.arange(len(known), dtype=np.int32))
+            return pa.array(np.arange(self.count(known), dtype=np.int32))
         return pa.repeat(self.level if level else self.context, len(known)) if own == "name" else self.own(own, known)
 
     def own(self, name: str, known: pa.Array) -> pa.Array:
@@ -118,13 +122,16 @@ class ByKeys(Division):
         kinds = [arrow(kind) for kind in self.kinds]
         return kinds[0] if len(kinds) == 1 else pa.struct([(f"key{i}", kind) for i, kind in enumerate(kinds, 1)])
 
-    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
-        """By the fields."""
+    def keys(self, taken: Taken) -> pa.Array:
+        """The key of each event."""
         columns = [taken.columns[place] for place in self.places]
         if len(columns) == 1:
-            return None, *self._codes.codes(known, columns[0])
-        rows = pa.StructArray.from_arrays([*map(plain, columns)], fields=list(self._type))
-        return None, *self._codes.codes(known, rows)
+            return columns[0]
+        return pa.StructArray.from_arrays([*map(plain, columns)], fields=list(self._type))
+
+    def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
+        """By the fields."""
+        return None, *self._codes.codes(known, self.keys(taken))
 
     def begun(self, keys: list[object]) -> pa.Array:
         """From the values of each."""
@@ -162,11 +169,15 @@ class ByHash(Division):
         """All of them or none."""
         return pa.array(np.arange(self.granularity if self.ahead else 0))
 
+    def keys(self, taken: Taken) -> pa.Array:
+        """The remainder of each event."""
+        hashes = evaluate(self.value, taken.columns, len(taken.times))
+        return pa.array(np.mod(hashes.to_numpy(zero_copy_only=False).astype(np.int64), self.granularity))
+
     def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
         """By the remainder."""
-        hashes = evaluate(self.value, taken.columns, len(taken.times))
-        shards = np.mod(hashes.to_numpy(zero_copy_only=False).astype(np.int64), self.granularity)
-        return (None, shards, known) if self.ahead else (None, *self._codes.codes(known, pa.array(shards)))
+        shards = self.keys(taken)
+        return (None, shards.to_numpy(), known) if self.ahead else (None, *self._codes.codes(known, shards))
 
     def begun(self, keys: list[object]) -> pa.Array:
         """From the remainders."""
@@ -206,12 +217,11 @@ class ByCategory(Division):
         return known
 
 
-def division(context: Context, stream: str, type: RowType) -> Division | str:
-    """How a context divides a stream of that type, or the first reason against it."""
-    if len(context.levels) != 1:
-        return "a context of several levels"
-    (name, level), kinds = context.levels[0], list(type.fields.values())
-    found = _of_level(context.name, name, level, kinds)
+def of_level(
+    context: str, name: str, level: Level, stream: str, kinds: list[DataType]
+) -> ByKeys | ByHash | ByCategory | str:
+    """How a level divides a stream whose fields are of those types, or the first reason against it."""
+    found = _of_level(context, name, level, kinds)
     if isinstance(found, str):
         return found
     if found.filter.stream != stream:
@@ -219,7 +229,7 @@ def division(context: Context, stream: str, type: RowType) -> Division | str:
     return "a look-up in a context" if level.lookups else filtered(found.filter) or found
 
 
-def _of_level(context: str, name: str, level: object, kinds: list[DataType]) -> Division | str:
+def _of_level(context: str, name: str, level: Level, kinds: list[DataType]) -> ByKeys | ByHash | ByCategory | str:
     match level:
         case Keyed(streams=(one,), initiated=(), end=None):
             keys = tuple(kinds[place] for place in one.places)

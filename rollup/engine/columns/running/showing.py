@@ -126,10 +126,9 @@ def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
 
 def _totals(core: PartitionTotals, state: State) -> list[tuple[Any, ...]]:
     """A row a partition."""
-    partitions = state.tables["partitions"]
-    values = [values for _, values in _groups(core.lines, partitions, 1, None)]
-    numbers, known = np.arange(partitions.num_rows), whole(partitions.column("key"))
-    rows = _with(values, core.division.of_partitions(core.properties, numbers, known))
+    totals, known = state.tables["totals"], whole(state.tables["partitions"].column("key"))
+    values = list(_slots(core.lines, totals, 0, None))
+    rows = _with(values, core.division.of_partitions(core.properties, np.arange(totals.num_rows), known))
     return _shown(core.columns, None, rows)
 
 
@@ -196,8 +195,8 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
     groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
     nothing, rows = _nothing(inner.lines), list[tuple[int, tuple[Any, ...]]]()
     if core.total:
-        values = [values for _, values in groups] + [nothing] * (len(known) - len(groups))
-        rows = [(number, (number, *each)) for number, each in enumerate(values)]
+        values, every = dict(groups), range(core.division.count(known))
+        rows = [(number, (number, *values.get(number, nothing))) for number in every]
     elif core.by_group and not plan.unbounded:
         found = ((_key(groups[place][0]), groups[place][1]) for place in _there(inner, seen))
         rows = [(key[0], (*key, *values)) for key, values in found]
@@ -266,12 +265,16 @@ def _values(core: Folded, state: State, held: pa.Table) -> list[tuple[Any, ...]]
 
 def _groups(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """The key and the values of each group; its slots are the columns from `first` on, its rows those that are held."""
-    columns = [column.to_pylist() for column in table.columns]
-    groups = [lines.group([column[number] for column in columns[first:]]) for number in range(table.num_rows)]
+    yield from zip(table.column(0).to_pylist(), _slots(lines, table, first, held), strict=True)
+
+
+def _slots(lines: Lines, table: pa.Table, first: int, held: pa.Table | None) -> Iterator[tuple[Any, ...]]:
+    """The values of each group."""
+    columns = [column.to_pylist() for column in table.columns[first:]]
+    groups = [lines.group([column[number] for column in columns]) for number in range(table.num_rows)]
     if held is not None:
         lines.hold(groups, held)
-    for key, group in zip(columns[0], groups, strict=True):
-        yield key, lines.fold.values(group)
+    yield from map(lines.fold.values, groups)
 
 
 def _nothing(lines: Lines) -> tuple[Any, ...]:

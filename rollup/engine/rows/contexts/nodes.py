@@ -305,6 +305,16 @@ class Node:
         nested = {f"{self.name}.{name}": value for name, value in own.items()}
         return {**self._above, **own, "name": self.runtime.context.name, **nested}
 
+    def paths(self) -> dict[int, tuple[Any, ...]]:
+        """The keys of each partition from this level on, by its number."""
+        found: dict[int, tuple[Any, ...]] = {}
+        for child in self.children.values():
+            if child.inner is None:
+                found[child.number] = (child.key,)
+            else:
+                found.update({number: (child.key, *path) for number, path in child.inner.paths().items()})
+        return found
+
     # what a partition sees of the streams
 
     def narrowing(self, key: Any) -> Narrow:

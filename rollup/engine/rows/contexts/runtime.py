@@ -85,9 +85,10 @@ class ContextRuntime:
 
     @property
     def keys(self) -> dict[int, Any]:
-        """What tells each partition from the others, by its number, where the context has one level."""
-        children = () if self._root is None else self._root.children.values()
-        return {child.number: child.key for child in children if child.partition is not None}
+        """What tells each partition from the others, by its number: where the context has several levels, a key of each."""
+        paths = {} if self._root is None else self._root.paths()
+        alone = len(self.context.levels) == 1
+        return {number: path[0] if alone else path for number, path in paths.items()}
 
     def _instance(self, partition: Partition, name: str) -> Instance:
         build, order = self.statements[name]
