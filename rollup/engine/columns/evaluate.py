@@ -100,8 +100,18 @@ def field(values: Sequence[Any], kind: DataType) -> pa.Array:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """A column as values: codes of a dictionary are looked up."""
+    """A column as values: codes of a dictionary are looked up, and parts of other lists are lists of their own."""
+    if pa.types.is_list_view(column.type):
+        return _listed(column)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _listed(views: pa.ListViewArray) -> pa.ListArray:
+    sizes = np.where(views.is_null(), 0, views.sizes)
+    ends = np.cumsum(sizes)
+    places = np.repeat(views.offsets.to_numpy() - ends + sizes, sizes) + np.arange(sizes.sum())
+    offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, views.values.take(pa.array(places)), mask=views.is_null())
 
 
 def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, rows: int) -> pa.Array:

@@ -87,8 +87,10 @@ def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     if joined:
         enter, leave = "hold({rows}, {x}, {y})", "let_go({rows}, {x})"
         return Aggregate(name, _ROWS, enter, leave, value, result, skips=False, arguments=(2, 2), objects=LINES)
-    skips = name == "nth"
-    return Aggregate(name, _ROWS, _ENTER, _LEAVE, value, result, skips=skips, arguments=(2, 2), objects=LINES, at=at)
+    skips, listed = name == "nth", name == "window"
+    return Aggregate(
+        name, _ROWS, _ENTER, _LEAVE, value, result, skips=skips, arguments=(2, 2), objects=LINES, at=at, listed=listed
+    )
 
 
 LEAVING = Aggregate(

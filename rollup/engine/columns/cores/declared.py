@@ -25,6 +25,7 @@ from rollup.engine.columns.cores.looked_up import (
     looked_up,
     looked_up_in,
     nothing,
+    standing,
 )
 from rollup.engine.columns.cores.slots import EVER, Slot, ever, slots_of
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate
@@ -88,15 +89,15 @@ def arguments_of(call: AggregateCall) -> tuple[Expr | Order, ...]:
     """What a loop is given for a call."""
     if not looked_up(call):
         return values_of(call)
-    if call.aggregate.at is None:
-        order = foremost(call)
-        return (replace(order, by=values_of(call)) if order.skips else order,)
-    return () if call.type.row is not None else values_of(call)
+    if standing(call):
+        return values_of(call) if call.aggregate.skips else ()
+    order = foremost(call)
+    return (replace(order, by=values_of(call)) if order.skips else order,)
 
 
 def values_of(call: AggregateCall) -> tuple[Expr, ...]:
     """The arguments that are values: what tells the rows of a window apart is none; null where a filter keeps a row out."""
-    args = call.args if call.aggregate.at is None else call.args[1:]
+    args = call.args[1:] if standing(call) else call.args
     if call.where is None:
         return args
     return tuple(Case(((call.where, arg),), Const(None, NULL), arg.type) for arg in args or (Const(1, INT),))
@@ -138,7 +139,7 @@ class Lines:
     def _structure(self, call: AggregateCall) -> Holding | None:
         """What a loop holds for a call."""
         name, at = call.aggregate.name, self._at(call)
-        if call.aggregate.at is not None:
+        if standing(call):
             return Queue(at if call.aggregate.skips else None)
         if at is None:
             return None
@@ -213,9 +214,10 @@ class Lines:
         match structure:
             case Extreme():
                 return structure.value(place, row, looked_up(call))
+            case Queue() if (stands := call.aggregate.at) is not None:
+                return structure.value(place, row, None if looked_up(call) else at, stands)
             case Queue():
-                assert call.aggregate.at is not None
-                return structure.value(place, row, None if looked_up(call) else at, call.aggregate.at)
+                return structure.all(place, row)
             case Ordered(linked=True):
                 return structure.mean_distance(place, row, self._double(call))
             case Ordered():
@@ -311,22 +313,20 @@ class Lines:
         """Arrays for results."""
         out: list[np.ndarray] = []
         for call in self.calls:
-            whole = call.type.kind in (Kind.INT, Kind.LONG)
-            out += [np.zeros(rows, np.int64 if whole else np.float64), np.zeros(rows, bool)]
+            whole = call.type.kind in (Kind.INT, Kind.LONG) or looked_up(call)
+            out += [np.zeros(rows, np.int64 if whole else np.float64)]
+            out += [np.zeros(rows, np.int64 if call.aggregate.listed else bool)]
         return out
 
     def results(self, room: Sequence[np.ndarray], rows: int) -> list[pa.Array]:
         """The results as columns."""
         made = zip(self.calls, room[0::2], room[1::2], strict=True)
-        return [
-            pa.array(value[:rows], _column(call), mask=None if ok[:rows].all() else ~ok[:rows])
-            for call, value, ok in made
-        ]
+        return [_result(call, value[:rows], ok[:rows]) for call, value, ok in made]
 
-    def looked_up(self, results: Sequence[pa.Array], columns: Columns, rows: int) -> list[pa.Array]:
-        """The results with those that are places of rows looked up in these."""
+    def looked_up(self, results: Sequence[pa.Array], columns: Columns, codes: Ints) -> list[pa.Array]:
+        """The results with those that are places of rows looked up in these; `codes`: their groups."""
         found = zip(self.calls, results, strict=True)
-        return [looked_up_in(call, each, columns, rows) if looked_up(call) else each for call, each in found]
+        return [looked_up_in(call, each, columns, codes) if looked_up(call) else each for call, each in found]
 
     def of_slots(self, slots: list[Any]) -> list[pa.Array]:
         """The results of a group of the row executor that holds no rows, as columns of one row."""
@@ -356,6 +356,13 @@ def arrays_of(expr: Expr | Order, columns: Columns, rows: int) -> tuple[np.ndarr
     kind = np.float64 if expr.type.kind is Kind.DOUBLE else np.int64
     filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
     return filled.to_numpy(zero_copy_only=False).astype(kind, copy=False), valid
+
+
+def _result(call: AggregateCall, value: np.ndarray, known: np.ndarray) -> pa.Array:
+    """The results of a call as a column; of lists where each begins, and how many values it has."""
+    if call.aggregate.listed:
+        return pa.StructArray.from_arrays([pa.array(value), pa.array(known)], ["begin", "count"])
+    return pa.array(value, _column(call), mask=None if known.all() else ~known)
 
 
 def _column(call: AggregateCall) -> pa.DataType | None:

@@ -32,7 +32,7 @@ from rollup.engine.columns.cores.folding_loop import (
 )
 from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
-from rollup.engine.columns.cores.queueable import unheld
+from rollup.engine.columns.cores.queueable import LONG_LISTS, short, unheld
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
@@ -359,11 +359,18 @@ def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, 
         (
             filtered(input.filter, plan.where),
             *(uncountable(call, held, bool(keys), whole) for call in calls),
+            LONG_LISTS if any(call.aggregate.listed for call in calls) and not short(input.window, by_group) else None,
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
-            *map(against, used),
+            *(None if whole and _list(each) else against(each) for each in used),
         )
     )
+
+
+def _list(expr: Expr) -> bool:
+    """Whether what is shown is an aggregate that is a list of values that columns hold."""
+    element = expr.type.element
+    return isinstance(expr, Slot) and element is not None and against(Slot(0, element)) is None
 
 
 def _unheld(window: WindowSpec | None) -> str | None:

@@ -156,6 +156,10 @@ class Queue:
             f"    r{call}[{row}] = {'s' if at is None else f'x{at}[s]'}",
         ]
 
+    def all(self, call: int, row: str) -> list[str]:
+        """Where the first of all rows is, and how many these are."""
+        return [f"r{call}[{row}], ok{call}[{row}] = max({self._name}_front[k], 0), rows[k]"]
+
 
 @dataclass(frozen=True)
 class Different:

@@ -1,7 +1,7 @@
 """Aggregates whose value is that of a row of the window and no number: a loop finds the row, and the value is looked up in it.
 
-So it is with the least and the greatest of texts, with the ends of anything but numbers, and with the row that stands first by
-some of its values. Cores must hold the rows of the window whole.
+So it is with the least and the greatest of texts, with the ends of anything but numbers, with the row that stands first by some
+of its values, and with the list of all values. Cores must hold the rows of the window whole.
 """
 
 from __future__ import annotations
@@ -52,8 +52,13 @@ class Order:
 
 def looked_up(call: AggregateCall) -> bool:
     """Whether the value of a call is looked up in a row that a loop finds."""
-    found = call.aggregate.name in EXTREMES or call.aggregate.at is not None or call.aggregate.foremost is not None
+    found = call.aggregate.foremost is not None or standing(call) or call.aggregate.name in EXTREMES
     return found and call.type.kind not in NUMBERS
+
+
+def standing(call: AggregateCall) -> bool:
+    """Whether the value of a call is of the rows as they stand one after the other."""
+    return call.aggregate.at is not None or call.aggregate.listed
 
 
 def foremost(call: AggregateCall) -> Order:
@@ -65,9 +70,10 @@ def foremost(call: AggregateCall) -> Order:
 
 def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str | None:
     """The first reason against a call whose value is looked up; `whole`: rows are held whole; `in_order`: they leave as they came."""
-    name, end = call.aggregate.name, call.aggregate.at is not None
-    if not whole or call.distinct or not (end or in_order):
-        return f"the aggregate {name}" if call.aggregate.foremost else f"{name} of {call.args[-1].type}"
+    name, end = call.aggregate.name, standing(call)
+    if not whole or call.distinct or not (call.aggregate.at is not None or in_order):
+        plain = call.aggregate.foremost is None and not call.aggregate.listed
+        return f"{name} of {call.args[-1].type}" if plain else f"the aggregate {name}"
     if call.where is not None and name not in EXTREMES:
         return f"the aggregate {name} with a filter"
     by = () if end else foremost(call).by
@@ -77,12 +83,27 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
     return first((*unknown, *(against(each) or wide(each) for each in read)))
 
 
-def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, rows: int) -> pa.Array:
-    """The values of a call in the rows at some places; of rows the values are looked up only where they are shown."""
+def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes: Ints) -> pa.Array:
+    """The values of a call in the rows at some places; of rows the values are looked up only where they are shown. `codes`: the
+    groups of all rows.
+    """
+    rows = len(codes)
+    if call.aggregate.listed:
+        return _lists(places, evaluate(call.args[-1], columns, rows), codes)
     if call.type.row is None:
         return _lazily(places, evaluate(call.args[-1], columns, rows))
     fields = [_lazily(places, column) for column in columns[: len(call.type.row.fields)]]
     return pa.StructArray.from_arrays(fields, [str(place) for place in range(len(fields))])
+
+
+def _lists(places: pa.StructArray, values: pa.Array, codes: Ints) -> pa.Array:
+    """Lists of so many values from a row on: in order of their groups these are one behind the other."""
+    order = np.argsort(codes, kind="stable")
+    standing = np.empty(len(codes), np.int32)
+    standing[order] = np.arange(len(codes), dtype=np.int32)
+    begin, count = (each.to_numpy() for each in places.flatten())
+    sizes, missing = pa.array(count, pa.int32()), pa.array(count == 0)
+    return pa.ListViewArray.from_arrays(pa.array(standing[begin]), sizes, values.take(pa.array(order)), mask=missing)
 
 
 def _lazily(places: pa.Array, values: pa.Array) -> pa.Array:
@@ -91,6 +112,8 @@ def _lazily(places: pa.Array, values: pa.Array) -> pa.Array:
 
 def nothing(kind: DataType) -> pa.Array:
     """The value of a call that has none, as a column of one row."""
+    if kind.element is not None:
+        return pa.nulls(1, pa.list_(carried(kind.element)))
     if kind.row is None:
         return pa.nulls(1, carried(kind))
     fields = enumerate(kind.row.fields.values())

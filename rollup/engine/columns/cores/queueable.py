@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from rollup.engine.columns.cores.changes import IN_BATCHES
 from rollup.engine.columns.cores.conditions import condition_of
 from rollup.engine.columns.cores.covering import against
 from rollup.engine.expressions import Now
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.types import Kind
+
+_LONGEST = 256
+LONG_LISTS = f"lists of what a window holds, other than one of at most {_LONGEST} rows, of all or of a key"
+"""The reason against such lists."""
 
 
 def unheld(window: WindowSpec | None) -> str | None:
@@ -37,3 +43,10 @@ def unheld(window: WindowSpec | None) -> str | None:
 def may_hold(window: WindowSpec | None) -> bool:
     """Whether a queue holds the rows of a window."""
     return unheld(window) is None
+
+
+def short(window: WindowSpec | None, once: bool = False) -> bool:
+    """Whether lists of what a window holds cannot be long; `once`: each row that has come is in one list, until others leave."""
+    inner = window.inner if isinstance(window, Grouped) else window
+    few = isinstance(inner, Length | LengthBatch) and inner.size <= _LONGEST
+    return few or (once and isinstance(window, IN_BATCHES))

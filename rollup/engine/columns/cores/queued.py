@@ -227,7 +227,7 @@ class Queued(Folded):
             change, group, source, sign, *made,
         )  # fmt: skip
         order = np.lexsort((-sign[:n], change[:n])) if both and self.by_group else slice(n)  # what leaves is last
-        results = self.lines.looked_up(self._ordered(made, n, order), fields, len(codes))
+        results = self.lines.looked_up(self._ordered(made, n, order), fields, codes)
         return change[order], group[order], source[order], sign[order], results
 
     def _ordered(self, made: list[np.ndarray], n: int, order: Ints | slice) -> list[pa.Array]:

@@ -22,7 +22,7 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first,
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
-from rollup.engine.columns.cores.queueable import may_hold
+from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import inside, rewritten
@@ -38,7 +38,6 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 Making = Callable[[Select, RowType, bool], Core | str]
-_LONGEST = 256
 _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
@@ -222,8 +221,8 @@ def recalling(plan: Select, stream: RowType, ordered: bool = False, rated: Makin
     bare = replace(input, filter=Filter(input.filter.stream), prior=0, window=None if window else input.window)
     read = _reading(plan, len(stream.fields), stream)
     lists = _lists(read, recalled, len(stream.fields))
-    if lists and not _short(window):
-        return f"lists of what a window holds, other than one of at most {_LONGEST} rows, of all or of a key"
+    if lists and not short(window):
+        return LONG_LISTS
     without = tuple(each for place, each in enumerate(read.projection.columns) if place not in dict(lists))
     shown = replace(read.projection, columns=without)
     wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
@@ -264,12 +263,6 @@ def _lists(plan: Select, recalled: Sequence[Recalled], width: int) -> tuple[tupl
     read = [each.index - width if isinstance(each, Field) else -1 for each in plan.projection.columns]
     found = [(place, recalled[number]) for place, number in enumerate(read) if number >= 0]
     return tuple((place, each) for place, each in found if each.what == "window")
-
-
-def _short(window: WindowSpec | None) -> bool:
-    """Whether a list of what a window holds cannot be long."""
-    inner = window.inner if isinstance(window, Grouped) else window
-    return isinstance(inner, Length) and inner.size <= _LONGEST
 
 
 def _at_once(plan: Select) -> bool:
