@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+from rollup.core.descriptions import descendants
 from rollup.engine.expressions import Expr
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.expressions import key
+from rollup.lang.epl.lowering.values.methods import of_column
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, is_aggregate, walk
 from rollup.lang.epl.tree import expressions as ex
@@ -35,6 +37,16 @@ def grouping_sets(
     for grouping in groupings:
         sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in _expanded(grouping, place)]
     return tuple(dimensions), tuple(dict.fromkeys(sets))
+
+
+def shows_methods(query: sm.Query, scope: Scope) -> bool:
+    """Whether a method of a column is shown that is not itself grouped by: it is each row's, be the column a key or not."""
+    grouped = {render(value) for each in query.group_by for value in each.values}
+    shown = [each.value for each in (*query.items, *query.order_by)]
+    calls = [each for node in shown for each in descendants(node, (sm.Query, ex.Lambda)) if isinstance(each, ex.Call)]
+    ends = [each for each in calls if is_aggregate(each) or render(each) in grouped]
+    left_out = {id(inner) for each in ends for inner in walk(each)}
+    return any(id(each) not in left_out and of_column(each, scope) for each in calls)
 
 
 def _check_overall(grouping: sm.Grouping) -> None:

@@ -26,7 +26,7 @@ from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import INT, Kind, RowType
 from rollup.lang.epl.catalog import ordered, problem
-from rollup.lang.epl.lowering.groups import grouping_sets
+from rollup.lang.epl.lowering.groups import grouping_sets, shows_methods
 from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
@@ -209,6 +209,7 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
         if by_group.shape.aggregated:
             _check_having(query, by_group.shape.having, dimensions)
         fits = not wildcard and not remaining and own_keys <= set(dimensions)
+        fits = fits and (len(sets) > 1 or not shows_methods(query, scope))
         if not fits and len(sets) > 1:
             at = query.items[0]
             raise problem("a rollup selects only its columns and aggregates", at, "leave other columns out")

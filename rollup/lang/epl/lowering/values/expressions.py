@@ -246,8 +246,8 @@ class _Lowering(LowerNames):
             return self._aggregate(node)
         name = node.name.lower()
         known: dict[str, Callable[[ex.Call], Expr]] = {
-            "current_timestamp": self._now,
-            "istream": lambda node: self.scope.registry.ask(Arriving(), BOOL),
+            "current_timestamp": lambda node: self._of_nothing(node, Now()),
+            "istream": lambda node: self._of_nothing(node, self.scope.registry.ask(Arriving(), BOOL)),
             "coalesce": self._coalesce,
             "cast": self._cast,
             "prev": self._prev,
@@ -272,10 +272,10 @@ class _Lowering(LowerNames):
             return self._declared(node, declared.body)
         raise unknown("function", node.name, [*known, *HASHES, *self.scope.catalog.expressions, "sum", "count"], node)
 
-    def _now(self, node: ex.Call) -> Expr:
+    def _of_nothing(self, node: ex.Call, value: Expr) -> Expr:
         if node.arguments:
-            raise problem("`current_timestamp` takes nothing", node, "current_timestamp()")
-        return Now()
+            raise problem(f"`{node.name}` takes nothing", node, f"{node.name.lower()}()")
+        return value
 
     def _aggregate(self, node: ex.Call) -> Expr:
         slots = self.scope.slots

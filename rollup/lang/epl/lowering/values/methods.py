@@ -268,6 +268,14 @@ def _nullable(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda values, *rest: None if values is None else function(values, *rest)
 
 
+def of_column(node: ex.Call, scope: Scope) -> bool:
+    """Whether a call is one of a method, or of a chain of them, of a column."""
+    of: ex.Expression | None = node
+    while isinstance(of, ex.Call):
+        of = of.of
+    return of is not None and bool(scope.fields(dotted(of).rpartition(".")[2]))
+
+
 def dotted(node: ex.Expression) -> str:
     """The names of a chain, empty when it is something else."""
     if isinstance(node, ex.Reference):
