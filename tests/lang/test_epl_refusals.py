@@ -34,6 +34,8 @@ def engine() -> Engine:
          "line 1, column 18: `context.a1` is a level, not a value (context.Level.property)"),
         ("select sorted(v - current_timestamp()).firstKey() as k from Item#keepall",
          "line 1, column 8: `firstKey`: the key hangs on more than the row (sorted(price))"),
+        ("select id, istream(n) as i from O", "line 1, column 12: `istream` takes nothing (istream())"),
+        ("select current_timestamp(n) as i from O", "line 1, column 8: `current_timestamp` takes nothing (current_timestamp())"),
         ("select sorted(v, id).firstKey() as k from Item#keepall",
          "line 1, column 8: `firstKey` needs rows sorted by one property (sorted(price))"),
         ("select * from pattern [every a=O[items]]",

@@ -1186,6 +1186,12 @@ REFUSED = {
     ),
     "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
     "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
+    "context C select volume, price from S#keepall group by volume": (
+        "each row of keepall in a context, where none is kept to be shown"
+    ),
+    "context C select symbol, price, sum(volume) as s from S#keepall": (
+        "each row of keepall in a context, where none is kept to be shown"
+    ),
     "context Q select context.A.label as l, sum(price) as s from S": "a context of categories with other levels within them",
     "context R select context.A.key1 as k, sum(price) as s from S": "a context that is neither keyed nor by a hash or categories",
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",

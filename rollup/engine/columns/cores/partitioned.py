@@ -214,9 +214,11 @@ def _inner(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | 
     )  # fmt: skip
     each_in_time = grouping is None and isinstance(window, Time)
     core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
-    if isinstance(core, Folded) and core.keys == (number,):
-        return replace(core, kept=True)
-    return core
+    if isinstance(core, str):
+        return core
+    if isinstance(input.window, KeepAll) and not (isinstance(core, Folded) and core.by_group):
+        return "each row of keepall in a context, where none is kept to be shown"
+    return replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
 
 
 def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None:

@@ -1,4 +1,4 @@
-"""What is grouped by: dimensions, and the sets of them that rollup, cube and grouping sets make."""
+"""What is grouped by: dimensions, the sets of them that rollup, cube and grouping sets make, and what beside them is each row's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from rollup.core.descriptions import descendants
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Expr, Field, RowOf
+from rollup.engine.expressions import walk as walk_plan
 from rollup.lang.epl.catalog import problem
 from rollup.lang.epl.lowering.values.expressions import key
 from rollup.lang.epl.lowering.values.methods import of_column
@@ -47,6 +48,15 @@ def shows_methods(query: sm.Query, scope: Scope) -> bool:
     ends = [each for each in calls if is_aggregate(each) or render(each) in grouped]
     left_out = {id(inner) for each in ends for inner in walk(each)}
     return any(id(each) not in left_out and of_column(each, scope) for each in calls)
+
+
+def check_having(query: sm.Query, having: Expr | None, dimensions: Sequence[Expr]) -> None:
+    """A group passes or fails as one: beside aggregates `having` reads what the groups are made of."""
+    made_of = {each for dimension in dimensions for each in walk_plan(dimension) if isinstance(each, Field)}
+    rest = [each for each in walk_plan(having) if isinstance(each, (Field, RowOf))] if having is not None else []
+    if made_of and any(each not in made_of for each in rest):
+        assert query.having is not None
+        raise problem("`having` reads a column that is not grouped by", query.having, "where, or group by it too")
 
 
 def _check_overall(grouping: sm.Grouping) -> None:

@@ -26,7 +26,7 @@ from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import INT, Kind, RowType
 from rollup.lang.epl.catalog import ordered, problem
-from rollup.lang.epl.lowering.groups import grouping_sets, shows_methods
+from rollup.lang.epl.lowering.groups import check_having, grouping_sets, shows_methods
 from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
@@ -207,9 +207,10 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
     own_keys = {key for level in by_group.own for key in level.keys}
     if dimensions:
         if by_group.shape.aggregated:
-            _check_having(query, by_group.shape.having, dimensions)
+            check_having(query, by_group.shape.having, dimensions)
         fits = not wildcard and not remaining and own_keys <= set(dimensions)
-        fits = fits and (len(sets) > 1 or not shows_methods(query, scope))
+        if len(sets) == 1:
+            fits = fits and not shows_methods(query, scope) and _orders_by_columns(by_group.shape, len(dimensions))
         if not fits and len(sets) > 1:
             at = query.items[0]
             raise problem("a rollup selects only its columns and aggregates", at, "leave other columns out")
@@ -223,13 +224,13 @@ def _shape(query: sm.Query, scope: Scope, dimensions: tuple[Expr, ...], sets: tu
     return replace(plain.shape, total=total)
 
 
-def _check_having(query: sm.Query, having: Expr | None, dimensions: Sequence[Expr]) -> None:
-    """A group passes or fails as one: beside aggregates `having` reads what the groups are made of."""
-    made_of = {each for dimension in dimensions for each in walk(dimension) if isinstance(each, Field)}
-    rest = [each for each in walk(having) if isinstance(each, (Field, RowOf))] if having is not None else []
-    if made_of and any(each not in made_of for each in rest):
-        assert query.having is not None
-        raise problem("`having` reads a column that is not grouped by", query.having, "where, or group by it too")
+def _orders_by_columns(shape: _Shape, dimensions: int) -> bool:
+    """Whether what is ordered by reads only those dimensions that are shown; else a row is one of each event."""
+    shown, order = (
+        {slot.index for expr in exprs for slot in walk(expr) if isinstance(slot, Slot) and slot.index < dimensions}
+        for exprs in (shape.columns, shape.order)
+    )
+    return order <= shown
 
 
 @dataclass(frozen=True)
