@@ -511,6 +511,16 @@ COVERED = {
     "batch of each last": "select volume, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by volume "
     "output last every 3 events",
     "batch of each into T": "insert into T select symbol, price as p, volume as v from S#groupwin(symbol)#length_batch(2)",
+    "living": "select irstream symbol, price from S(volume is not null)#timetolive(current_timestamp + volume * 10)",
+    "living groups": "select irstream symbol, sum(price) as s, count(*) as n from S(volume is not null)#time_order(volume, 15 msec) "
+    "group by symbol",
+    "living total": "select irstream sum(price) as s, count(*) as n from S#time_order(current_timestamp, 20 msec)",
+    "living last": "select symbol, sum(price) as s from S(volume > 0)#timetolive(volume * 10 + current_timestamp) group by symbol "
+    "output last every 15 msec",
+    "living every 3": "select rstream symbol, price from S#time_order(current_timestamp, 10 msec) output every 3 events",
+    "living levels": "select symbol, volume, sum(price) as s from S(volume > 0)#timetolive(current_timestamp + volume * 10) "
+    "group by rollup(symbol, volume)",
+    "living into T": "insert into T select symbol, price as p, volume as v from S#time_order(current_timestamp, 10 msec)",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
 UNCOVERED = {
@@ -620,6 +630,9 @@ SEVERAL = [
     ["keys into T", "of T", "levels of two keys"],
     ["ranked", "ranked total", "newest in time", "removed"],
     ["newest of few", "best in time", "few best in time"],
+    ["living", "living groups", "living total", "removed"],
+    ["living last", "living every 3", "living levels"],
+    ["living into T", "of T"],
     ["firsts in time", "levels of several"],
     ["either", "either in time", "any of three", "last"],
     ["each key in time", "groups of keys in time", "total of each in time"],
@@ -788,7 +801,15 @@ def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to
 
 
 @pytest.mark.parametrize("rate", ["", "output last every 2 events"])
-@pytest.mark.parametrize("window", ["#ext_timed(volume, 2 msec)", "#ext_timed_batch(volume, 2 msec)"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        "#ext_timed(volume, 2 msec)",
+        "#ext_timed_batch(volume, 2 msec)",
+        "#time_order(volume, 2 msec)",
+        "#timetolive(volume + current_timestamp)",
+    ],
+)
 def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) -> None:
     text = f"select symbol, sum(price) as s from S(price > 1){window} group by symbol {rate}"
     events = [{"symbol": "a", "price": 2.0 * i, "volume": None if i == 7 else i} for i in range(12)]

@@ -200,6 +200,19 @@ BY_KEY = [
     "select symbol, price from S#groupwin(symbol, id)#length_batch(2) output every 3 events",
     "select symbol, sum(price) as s from S#groupwin(id)#length_batch(2) group by symbol output last every 20 msec",
 ]
+UNTIL = [
+    "select irstream symbol, price from S#time_order(current_timestamp, 20 msec)",
+    "select irstream sum(price) as s, count(*) as n from S(volume < 9)#timetolive(current_timestamp + volume * 10)",
+    "select irstream symbol, price, sum(price) as s from S(id is not null)#time_order(id, 30 msec) group by symbol",
+    "select symbol, avg(price) as a, last(price) as l from S(id is not null)#timetolive(id + current_timestamp) group by symbol "
+    "having count(*) > 1",
+    "select irstream symbol, sum(volume) as s from S(volume is not null)#time_order(volume * 5, 9223372036854770000 msec) "
+    "group by rollup(symbol)",
+    "select rstream symbol, price from S(volume < 9)#timetolive(current_timestamp + volume * 10) output every 3 events",
+    "select irstream symbol, sum(price) as s from S(volume < 9)#timetolive(current_timestamp + volume * 10) group by symbol "
+    "output last every 20 msec",
+    "select sum(price) as s from S(volume < 9)#timetolive(current_timestamp + volume * 10) output first every 20 msec",
+]
 KEPT = [
     "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
     "select symbol, price, min(volume) as x, max(volume) as y, sum(price) as s from S#length(3)",
@@ -821,6 +834,7 @@ COVERED = [
     *BESIDE,
     *MOVING,
     *BY_KEY,
+    *UNTIL,
     *SEVERAL_WINDOWS,
     *KEPT,
     *LEAVING,
@@ -1097,6 +1111,12 @@ REFUSED = {
     "select sum(price) from S#expr(current_count < 3) output every 2 events": "aggregates of such a window that an output works out",
     "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
     "select sum(price) from S#ext_timed(id + 1, 3 msec)": "+ of whole numbers",
+    "select sum(price) from S#timetolive(id + 1)": "+ of whole numbers",
+    "select sum(price) from S#timetolive(current_timestamp - volume)": "- of whole numbers",
+    "select sum(price) from S#time_order(price, 3 msec)": "a window by a time that is a double",
+    "select sum(price) from S#time_order(id, 3 msec)#unique(symbol)": "the window Intersection",
+    "select sum(price) from S#time_order(id, 9223372036854775807 msec)": "a span of more than 64 bits",
+    "select prior(1, price) as p from S#time_order(id, 3 msec)": "earlier events over the window TimeOrder",
     "select sum(price) from S#time_accum(3) output every 2 events": "aggregates of such a window that an output works out",
     "select symbol, sum(price) as s from S#time_accum(3 msec) where volume > 0 group by symbol output first every 3 events": (
         "output first by groups with where behind a window"

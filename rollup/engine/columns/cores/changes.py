@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.stamps import stamp_of
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
@@ -20,7 +21,7 @@ from rollup.engine.expressions import Expr, Now
 from rollup.engine.rows.windows.base import WindowSpec, timeless
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
-from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.timers import edge
 
@@ -316,6 +317,8 @@ def time_in(window: WindowSpec | None) -> Expr | None:
     match window:
         case ExternalTime(time=time) | ExternalTimeBatch(time=time) if not isinstance(time, Now):
             return time
+        case TimeOrder():
+            return stamp_of(window).of
         case _:
             return None
 

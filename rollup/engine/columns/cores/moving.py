@@ -2,7 +2,7 @@
 change, and one that all windows share makes the rows of the statement.
 
 State: as of a window that lets rows out in order; of a union of windows also `parts`, which of them have each row; where a
-change of a key comes by the order in which the keys did, `keys`.
+change of a key comes by the order in which the keys did, `keys`; where rows stay until a time of their own, `leaves`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rollup.engine.columns.cores.moving_loop import NEVER, Part, Parts
 from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.queued import Queued, aggregates, whole_columns
-from rollup.engine.columns.evaluate import arrow, evaluate
+from rollup.engine.columns.evaluate import arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
@@ -97,7 +97,8 @@ class Moving(Queued):
         """An empty window."""
         state = super().start(now)
         keys = [pa.array([], arrow(key.type)) for key in self.parts.parts[0].keys]
-        return State({**state.tables, **self.having(np.empty(0, np.int64)), **self.came(keys)}, state.scalars)
+        nothing = np.empty(0, np.int64)
+        return State({**state.tables, **self.having(nothing), **self.came(keys), **self.until(nothing)}, state.scalars)
 
     def having(self, bits: Ints) -> dict[str, pa.Table]:
         """The table of the parts that have each row, where these may be some of them."""
@@ -107,6 +108,10 @@ class Moving(Queued):
         """The table of the keys that ever came, in order, where that matters."""
         names = [f"key{i}" for i in range(len(keys))]
         return {"keys": pa.table(list(keys), names=names)} if self.parts.each_apart else {}
+
+    def until(self, leaves: Ints) -> dict[str, pa.Table]:
+        """The table of when each row leaves, where that is by a time of its own."""
+        return {} if self.parts.stamp is None else {"leaves": pa.table({"at": leaves})}
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
@@ -123,8 +128,13 @@ class Moving(Queued):
         if "parts" in state.tables:
             kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
         numbers = [self._numbers(*each, state, step) for each in zip(self.parts.parts, self._numbered, strict=True)]
-        moves, due = self._moves(step, kept, since, numbers)
-        tables = {**self.having(kept[moves.staying].astype(np.int64)), **self._came(state, step, numbers[0])}
+        leaves = self._leaves(state, step)
+        moves, due = self._moves(step, kept, since, numbers, leaves)
+        tables = {
+            **self.having(kept[moves.staying].astype(np.int64)),
+            **self._came(state, step, numbers[0]),
+            **self.until(leaves[moves.staying]),
+        }
         after, made = self.through(state, step, Moved(moves, {"due": due}, tables))
         for marks, each in zip(self._numbered, numbers, strict=True):
             marks.keep(after.tables["content"], each[moves.staying])
@@ -142,6 +152,13 @@ class Moving(Queued):
         ever = [whole(each) for each in state.tables["keys"].columns] if self.parts.each_apart else None
         return marks.of(state.tables["content"], lambda begin: _values(part.keys, step, begin), ever)
 
+    def _leaves(self, state: State, step: Step) -> Ints:
+        """When each row leaves by a time of its own, where there is one."""
+        if self.parts.stamp is None:
+            return np.zeros(len(step.times), np.int64)
+        arrived = self.parts.stamp.leaves(step.taken.times, [plain(each) for each in step.taken.columns])
+        return np.concatenate([state.tables["leaves"].column("at").to_numpy(), arrived])
+
     def _came(self, state: State, step: Step, numbers: Ints) -> dict[str, pa.Table]:
         """The keys that ever came, with those of the arrivals."""
         if not self.parts.each_apart:
@@ -152,13 +169,15 @@ class Moving(Queued):
         more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
         return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
 
-    def _moves(self, step: Step, kept: np.ndarray, since: int, numbers: Sequence[Ints]) -> tuple[Moves, int | None]:
+    def _moves(
+        self, step: Step, kept: np.ndarray, since: int, numbers: Sequence[Ints], leaves: Ints
+    ) -> tuple[Moves, int | None]:
         """The changes, and when a row leaves next by itself; `kept` is changed."""
         total = len(step.times)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone = (np.empty(2 * total, np.int64) for _ in range(4))
         parts = zip(self.parts.parts, self._numbered, numbers, strict=True)
-        given = [each for part, marks, own in parts for each in _given(part, own, marks.room, step)]
+        given = [each for part, marks, own in parts for each in _given(part, own, marks.room, step, leaves)]
         n, comes, leaves, due = loop(self._moving, self.parts.before)(
             step.held,
             step.taken.now,
@@ -198,11 +217,12 @@ def _values(exprs: Sequence[Expr], step: Step, begin: int) -> list[pa.Array]:
     return [evaluate(expr, fields, len(step.times) - begin) for expr in exprs]
 
 
-def _given(part: Part, marks: Ints, room: int, step: Step) -> list[int | np.ndarray]:
+def _given(part: Part, marks: Ints, room: int, step: Step, leaves: Ints) -> list[int | np.ndarray]:
     """What the loop is given of a part: its numbers, and what it tells rows apart by."""
     found: list[int | np.ndarray] = [number for _, number in part.numbers]
     found += [marks, room] if part.keys else []
-    return [*found, *([ranks(_values(part.by, step, 0), part.descending)] if part.by else [])]
+    found += [ranks(_values(part.by, step, 0), part.descending)] if part.by else []
+    return [*found, *([leaves] if part.stamp else [])]
 
 
 def moving(plan: Select, type: RowType) -> Moving | str:
@@ -231,7 +251,10 @@ def moving(plan: Select, type: RowType) -> Moving | str:
 
 def _against(part: Part) -> str | None:
     """The first reason against what a window tells rows apart by, or puts them in order by."""
-    return first((*(_unknown(key, _MARKS) for key in part.keys), *(_unknown(each, _RANKS) for each in part.by)))
+    stamped = None if part.stamp is None else part.stamp.against()
+    return first(
+        (*(_unknown(key, _MARKS) for key in part.keys), *(_unknown(each, _RANKS) for each in part.by), stamped)
+    )
 
 
 def _unknown(key: Expr, kinds: Sequence[Kind]) -> str | None:
@@ -242,4 +265,4 @@ def _in_order(window: WindowSpec | None, parts: Parts, keys: Sequence[Expr]) -> 
     """Whether the rows of a group leave in the order in which they came: those of equal keys do in each part."""
     if isinstance(window, Union):
         return False
-    return all(not part.by and set(part.keys) <= set(keys) for part in parts.parts)
+    return all(not (part.by or part.stamp) and set(part.keys) <= set(keys) for part in parts.parts)

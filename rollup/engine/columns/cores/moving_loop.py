@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rollup.engine.columns.cores.stamps import Stamp
 from rollup.engine.columns.loops import block
 from rollup.engine.expressions import Expr
 
@@ -71,7 +72,7 @@ class Lines:
 @dataclass(frozen=True)
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
-    `room`), an order (`rank`, rows of numbers).
+    `room`), an order (`rank`, rows of numbers), a time of their own (`leaves`: when each row leaves).
     """
 
     lines: Lines
@@ -79,6 +80,7 @@ class Part:
     keys: tuple[Expr, ...] = ()
     by: tuple[Expr, ...] = ()
     descending: tuple[bool, ...] = ()
+    stamp: Stamp | None = None
 
     @property
     def names(self) -> list[str]:
@@ -87,6 +89,7 @@ class Part:
             *(name for name, _ in self.numbers),
             *(["mark", "room"] if self.keys else []),
             *(["rank"] if self.by else []),
+            *(["leaves"] if self.stamp else []),
         ]
 
 
@@ -119,6 +122,11 @@ class Parts:
     def each_apart(self) -> bool:
         """Whether of what is due at one instant each key is a change of its own."""
         return any(part.lines.apart for part in self.parts)
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """The time of its own until which each row stays, if there is one."""
+        return self.parts[0].stamp
 
     @property
     def before(self) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rollup.engine.columns.cores.moving_loop import Lines, Part, Parts
+from rollup.engine.columns.cores.stamps import stamp_of
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Ranked, Sorted
 from rollup.engine.rows.windows.timed import Time
@@ -188,6 +190,25 @@ if held{p}[m] > 0:
     apart=True,
 )
 """Of what is due the key whose time has come first, and of these the one that came first ever: a change each."""
+_UNTIL = Lines(
+    begin="heap{p} = [(leaves{p}[0], 0) for _ in range(0)]",
+    enter="""
+if i < old or leaves{p}[i] > t:
+    heapq.heappush(heap{p}, (leaves{p}[i], i))
+else:
+    leaving[l], l = i, l + 1
+""",
+    due="""
+if len(heap{p}) > 0:
+    due = min(due, heap{p}[0][0])
+""",
+    fire="""
+while len(heap{p}) > 0 and heap{p}[0][0] <= due:
+    leaving[l], l = heapq.heappop(heap{p})[1], l + 1
+""",
+    before=_HEAP,
+    alone=True,
+)
 _BATCHES_BY_KEY = Lines(
     begin=_LINES
     + """last{p}, ends{p}, gone{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
@@ -248,6 +269,7 @@ _PARTS: dict[type, Callable[[Any], Part | None]] = {
     Ranked: lambda window: Part(
         _RANKED, (("size", window.size), ("late", 0)), window.key, window.by, window.descending
     ),
+    TimeOrder: lambda window: Part(_UNTIL, stamp=stamp_of(window)),
 }
 
 

@@ -13,7 +13,7 @@ from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
-from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order, parts_having
+from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order, leaves_of, parts_having
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select, StreamInput
@@ -93,6 +93,7 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
         tables |= core.condition.table(group)
     if isinstance(core, Moving):
         tables |= core.having(parts_having(core.window, window, [row for row, _ in stamped]))
+        tables |= core.until(leaves_of(core.window, window or ()))
         if "keys" in state.tables:
             keys = zip(*(key for key, _ in window or ()), strict=True) if window else state.tables["keys"].columns
             kinds = state.tables["keys"].schema.types

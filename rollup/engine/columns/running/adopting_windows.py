@@ -10,12 +10,13 @@ import numpy as np
 from rollup.engine.columns.cores.changes import IN_BATCHES
 from rollup.engine.columns.groups import Ints
 from rollup.engine.folding import Group
+from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.counted import LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
-from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 
@@ -118,6 +119,8 @@ def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, i
             found = [each for _, own in kept for each in rows_of(inner, own, now)]
         case Time():
             found = [(row, at) for row, at in kept]
+        case TimeOrder():
+            found = [(row, now) for row, _ in kept]
         case Intersection(parts):
             timed = [place for place, part in enumerate(parts) if isinstance(part, Time)]
             place = timed[0] if timed else 0
@@ -128,6 +131,14 @@ def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, i
         case _:
             found = [(row, now) for row in kept]
     return sorted(found, key=lambda each: each[0].id)
+
+
+def leaves_of(window: WindowSpec | None, kept: Any) -> Ints:
+    """When each row leaves, of a window that keeps each until a time of its own."""
+    if not isinstance(window, TimeOrder):
+        return np.empty(0, np.int64)
+    found = sorted(kept, key=lambda each: each[0].id)
+    return np.array([min(time + window.span, LONG_MAX) for _, time in found], np.int64)
 
 
 def parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> Ints:
