@@ -228,6 +228,16 @@ COVERED = {
     "earlier into T": "insert into T select symbol, prior(1, price) as p, prior(1, volume) as v from S(volume > 1)",
     "previous into U": "insert into U select prev(1, symbol) as symbol, prev(2, p) as a from T#time(20 msec)",
     "into T": "insert into T select symbol, price * 2 as p, volume as v from S(price > 20)",
+    "left into T": "insert rstream into T select symbol, price as p, volume as v from S(volume > 0)#length(2)",
+    "removed into T": "insert into T select rstream symbol, price as p, volume as v from S#length_batch(2)",
+    "both into U": "insert irstream into U select symbol, sum(price) as a from S#length(3) group by symbol having count(*) < 3",
+    "in order into U": "insert rstream into U select irstream symbol, max(price) as a from S#length_batch(3) group by symbol "
+    "order by max(price) desc limit 2",
+    "pairs left into U": "insert rstream into U select s.symbol as symbol, t.price as a from S#length(3) as s, S#unique(symbol) as t "
+    "where s.volume = t.volume",
+    "left of each into U": "context C insert rstream into U select symbol, price as a from S#length(2)",
+    "nothing left into U": "insert rstream into U select symbol, price as a from S(price > 20)",
+    "left after into U": "insert rstream into U select symbol, prior(1, price) as a from S#length(2) output after 3 events",
     "more into T": "insert into T select symbol, price as p, volume as v from S(volume < 2)",
     "R into T": "insert into T select symbol, price as p, volume as v from R",
     "of T": "select symbol, sum(p) as s, count(*) as n from T#length(3) group by symbol",
@@ -628,6 +638,10 @@ SEVERAL = [
     ["best three", "best by two", "firsts of two", "removed"],
     ["keys every 3", "total of keys in time", "keys last", "keys first"],
     ["keys into T", "of T", "levels of two keys"],
+    ["left into T", "of T", "both into U", "U in time"],
+    ["removed into T", "in order into U", "of T", "of U"],
+    ["pairs left into U", "left of each into U", "of U", "into T", "of T"],
+    ["nothing left into U", "left after into U", "of U", "removed"],
     ["ranked", "ranked total", "newest in time", "removed"],
     ["newest of few", "best in time", "few best in time"],
     ["living", "living groups", "living total", "removed"],
@@ -926,7 +940,11 @@ CHAINS = {
     ),
     "insert into V select sum(volume) as s from S": "arithmetic of whole numbers, which may leave their type",
     "insert into U select symbol, volume as a from S": "insert into, of int as double",
-    "insert rstream into V select symbol from S": "insert into, of rows that leave",
+    "insert rstream into V select symbol from S output every 3 events": "insert into, of rows that leave, with an output rate",
+    "insert rstream into V select symbol from S#time(5 msec)": "insert into, of rows that the clock brings",
+    "insert rstream into V select a.symbol as symbol from S#time(5 msec) as a, S#length(2) as b where a.volume = b.volume": (
+        "insert into, of rows that the clock brings"
+    ),
     "create window W#length(2) as S; insert into W select * from S": "insert into a store",
     "insert into V select symbol from S; create context D partition by symbol from V": "a context that hears it",
     "insert into V select symbol from S; create table K(k string primary key); "

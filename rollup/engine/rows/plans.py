@@ -142,6 +142,11 @@ class Target:
     leaving: bool = False
     """Which rows: those that come, those that leave."""
 
+    @property
+    def takes(self) -> Emitted:
+        """Which rows."""
+        return ("both" if self.arriving else "old") if self.leaving else "new"
+
     def of(self, values: Sequence[Any]) -> list[Any]:
         """The values of a row, as they go there."""
         return [None if place is None else values[place] for place in self.columns]
@@ -198,6 +203,13 @@ class Select:
     """The inputs of sub-queries; their numbers follow those of `inputs`."""
     unbounded: bool = False
     """Whether an input has no window, so that groups never empty."""
+
+    @property
+    def made(self) -> Emitted:
+        """Which rows listeners or the target get, so that they are made."""
+        if self.target is None or self.target.takes == self.emitted:
+            return self.emitted
+        return "both"
 
     @property
     def tells_what_leaves(self) -> bool:

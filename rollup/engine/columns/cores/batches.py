@@ -130,6 +130,14 @@ class Output:
             return self
         return replace(self.at_places(np.flatnonzero(self.sign < 0)), sign=None)
 
+    def shared(self, made: Emitted, what: Emitted) -> Output:
+        """What one of those gets for whom it was `made`: of what comes and what leaves both, or either as if it came."""
+        if what == made:
+            return self
+        if self.sign is None:
+            return self if what == "new" else self.at_places(np.empty(0, np.int64))
+        return replace(self.at_places(np.flatnonzero(self.sign > 0 if what == "new" else self.sign < 0)), sign=None)
+
     def deliveries(self, apart: bool = False) -> Iterator[tuple[int, int, Values, Values]]:
         """Instant, event, what comes and what leaves of each delivery; `apart`: each row is one.
 

@@ -189,8 +189,7 @@ class Columns:
             if each != stream:
                 given = self._inserted(each, together(inserted.get(each, ()), end), began, batch.now)
             for heap in self._through(readers, given, instances):
-                heaps.append(heap)
-                self._insert(heap, inserted)
+                heaps.append(self._insert(heap, inserted))
         return _told(deliveries, [heap for heap in heaps if heap.output.delivers], batch, stopped)
 
     def _gone(self, name: str) -> ColumnInstance:
@@ -215,13 +214,16 @@ class Columns:
             output = core.step(core.start(given.began), self._part(given, names[0]))[1]
             yield Heap(names, output, orders, given.path)
 
-    def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]]) -> None:
-        """What a statement inserts goes on."""
-        target = self._placing.target(heap.names[0])
-        kinds = None if target is None else self._type_of(target.name)
-        if target is not None and kinds is not None:
-            found = Inserted.of(heap.output, target, kinds, heap.row_orders, heap.path)
-            inserted.setdefault(target.name, []).append(found)
+    def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]]) -> Heap:
+        """What a statement inserts goes on; what its listeners get is given back."""
+        plan = self._component.statements[heap.names[0]].plan
+        if not isinstance(plan, Select) or plan.target is None:
+            return heap
+        sent, kinds = heap.shared(plan.made, plan.target.takes), self._type_of(plan.target.name)
+        if kinds is not None:
+            found = Inserted.of(sent.output, plan.target, kinds, sent.row_orders, sent.path)
+            inserted.setdefault(plan.target.name, []).append(found)
+        return heap.shared(plan.made, plan.emitted)
 
     def _inserted(self, stream: str, found: Inserted | None, began: int, now: int) -> Given:
         """What was inserted into a stream, as its batch; also without events it is a batch, since the clock goes on."""

@@ -13,6 +13,7 @@ from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -41,8 +42,8 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
     if into is None:
         return "insert into a store"
     assert plan.target is not None
-    if plan.emitted != "new" or plan.target.leaving or not plan.target.arriving:
-        return "insert into, of rows that leave"
+    if plan.rate.limited and plan.tells_what_leaves:
+        return "insert into, of rows that leave, with an output rate"
     if _clocked(core):
         return "insert into, of rows that the clock brings"
     made = list(plan.type.fields.values())
@@ -73,6 +74,8 @@ def _clocked(core: Core) -> bool:
             inner = core.inner
         case Rated() | Firsts():
             inner = core.core
+        case Joined():
+            return core.emitted != "new" and any(side.timed for side in core.join.sides)
         case _:
             inner = core
     if not isinstance(inner, Folded):

@@ -31,7 +31,7 @@ from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select, StreamInput, no_narrowing
+from rollup.engine.rows.plans import Select, StreamInput, Target, no_narrowing
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
 from rollup.engine.timers import Order, Phase
@@ -158,16 +158,17 @@ class ColumnInstance(Instance):
         self._listening.stop()
 
     def _tell(self, output: Output) -> None:
-        for at, _, new, old in output.deliveries():
-            self._insert(new)
+        made, target = self.plan.made, self.plan.target
+        if target is not None:
+            for _, _, new, old in output.shared(made, target.takes).deliveries():
+                self._insert(target, [*new, *old])
+        for at, _, new, old in output.shared(made, self.plan.emitted).deliveries():
             delta = Delta([Row(0, each) for each in new], [Row(0, each) for each in old], not (new or old))
             self.runner.deliveries.append(Delivery(self.name, at, delta))
 
-    def _insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        target = self.plan.target
-        if target is not None:
-            for values in rows:
-                self.component.insert(target.name, self.partition, self.row(target.of(values)))
+    def _insert(self, target: Target, rows: Sequence[Sequence[Any]]) -> None:
+        for values in rows:
+            self.component.insert(target.name, self.partition, self.row(target.of(values)))
 
     def _keep(self, batch: Batch | None, before: int) -> None:
         """The rows that the window holds are the last ones that came."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -74,7 +74,7 @@ class Placing:
             return f"`{unsent[0]}`, whose events nobody sends"
         context = None if deployed.context is None else self._component.contexts[deployed.context]
         reads = self.reads(deployed)
-        core = core_of(plan, reads, None if context is None else context.context)
+        core = core_of(replace(plan, emitted=plan.made), reads, None if context is None else context.context)
         if plan.target is None or isinstance(core, str):
             return core
         into = None if plan.target.name in self._component.stores else self._type_of(plan.target.name)

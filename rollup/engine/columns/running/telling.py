@@ -14,6 +14,7 @@ from rollup.core.errors import RollupError
 from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.inserting import Path
+from rollup.engine.rows.plans import Emitted
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.timers import Phase
 
@@ -39,6 +40,10 @@ class Heap:
     path: Path
     phase: Phase = Phase.WINDOW
     context: int = 0
+
+    def shared(self, made: Emitted, what: Emitted) -> Heap:
+        """Those that are `what` of the rows that were `made`."""
+        return replace(self, output=self.output.shared(made, what))
 
     def deliveries(self, times: Ints) -> Iterator[tuple[Place, Any]]:
         """Each delivery as statement, instant, what comes and what leaves, with its place."""
