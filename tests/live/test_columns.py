@@ -405,6 +405,12 @@ COVERED = {
     "lists of batches": "select window(price) as w from S#time_batch(20 msec)",
     "lists in rows": "select price, window(volume) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
     "lists in outputs": "select window(symbol) as w from S#length(3) output snapshot every 15 msec",
+    "elements": "select irstream window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(volume).max() as m from S#length(3)",
+    "elements of groups": "select symbol, window(*).countOf(x => x.volume > 1) as n, window(*).anyOf(x => x.symbol = 'a') as a "
+    "from S#time(25 msec) where price > 3 group by symbol output last every 20 msec",
+    "elements of a total": "select window(*).average(x => x.volume) as a from S#time(30 msec) output snapshot every 15 msec",
+    "elements into U": "insert into U select symbol, window(price).average() as a from S#length(2)",
+    "elements of each": "context C select window(*).allOf(x => x.price > 20) as e, window(price).sumOf() as s from S#length(2)",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
     "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
     "medians": "select irstream symbol, median(price) as m, median(volume) as n from S#length(4) group by symbol",
@@ -535,7 +541,7 @@ COVERED = {
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
-    "T at last": "select window(v).countOf() as v from T#length(2)",
+    "T at last": "select window(v).take(1) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
     "last": "select leaving() as m, last(symbol) as v from S#length(2)",
     "ever in window": "select symbol, maxever(price) as m from S#length(2) group by symbol",
@@ -680,6 +686,8 @@ SEVERAL = [
     ["texts of each"],
     ["lists", "lists of groups", "lists of batches", "removed"],
     ["lists in rows", "lists in outputs"],
+    ["elements", "elements of groups", "elements of a total", "removed"],
+    ["elements into U", "of U", "elements of each"],
     ["texts of levels", "texts beside", "texts of keys"],
     ["median of each"],
     ["snapshots", "keys at last", "keyed"],

@@ -16,7 +16,9 @@ import pyarrow as pa
 from rollup.core.errors import PlanError
 from rollup.core.untyped import pc
 from rollup.engine import operators as op
+from rollup.engine.columns.enumerated import enumerated
 from rollup.engine.compiling import compiled
+from rollup.engine.enumerations import Enumerating
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
@@ -59,6 +61,8 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
             return pc.coalesce(*(evaluate(arg, columns, rows) for arg in expr.args))
         case Case():
             return _case(expr, columns, rows)
+        case Call(op=Enumerating()):
+            return _narrow(expr, enumerated(expr, columns, evaluate))
         case Call(op=Operator(field=int(place)), args=(row,)):
             return plain(pc.struct_field(evaluate(row, columns, rows), [place]))
         case Call():
@@ -111,7 +115,7 @@ def _listed(views: pa.ListViewArray) -> pa.ListArray:
     ends = np.cumsum(sizes)
     places = np.repeat(views.offsets.to_numpy() - ends + sizes, sizes) + np.arange(sizes.sum())
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, views.values.take(pa.array(places)), mask=views.is_null())
+    return pa.ListArray.from_arrays(offsets, plain(views.values.take(pa.array(places))), mask=views.is_null())
 
 
 def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, rows: int) -> pa.Array:
@@ -197,6 +201,10 @@ def _narrowed(values: pa.Array) -> pa.Array:
     ends = pc.min_max(values).as_py()
     fits = ends["min"] is None or (ends["min"] >= op.INT_MIN and ends["max"] <= op.INT_MAX)
     return values.cast(pa.int32()) if fits else values
+
+
+def _narrow(expr: Expr, values: pa.Array) -> pa.Array:
+    return _narrowed(values) if expr.type.kind is Kind.INT else values
 
 
 def _as_double(array: pa.Array) -> bool:

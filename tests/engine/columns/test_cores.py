@@ -813,6 +813,16 @@ LOOKED_UP = [
     "select irstream symbol, window(id) as w, maxby(price).id as i from S#time_batch(20 msec) group by symbol",
     "select irstream symbol, window(price) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
     "select window(volume) as w, max(symbol) as m from S#length(3) output last every 20 msec",
+    "select window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(*).countOf(x => x.volume > 1) as n, "
+    "window(price).average() as a from S#length(4)",
+    "select irstream symbol, window(*).where(x => x.flag).where(x => x.volume > 0).max(x => x.id) as m, window(*).anyOf(x => x.flag) "
+    "as o, window(volume).sumOf() + 1 as s from S#time(30 msec) group by symbol having window(*).allOf(x => x.price < 90)",
+    "select symbol, window(*).average(x => x.volume) as a, window(price).min() as l, window(symbol).countOf() as c "
+    "from S#length_batch(3) where volume > 0 output last every 3 events",
+    "select window(*).min(x => x.price) as m, window(*).countOf(x => x.symbol = 'a') as n, window(id).max() as i from S#length(3) "
+    "output snapshot every 20 msec",
+    "context C select symbol, window(*).sumOf(x => x.volume) as s from S#groupwin(id)#length(2) group by id",
+    "select window(price, group_by: symbol).sumOf() as s, window(*, group_by: id).countOf() as n from S#length(4)",
     "select max(a.symbol) as m, last(b.symbol) as l from pattern [every a=S -> b=S(id=a.id)]#length(3)",
 ]
 """Aggregates whose value is looked up in a row."""
@@ -999,6 +1009,7 @@ def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
         "select symbol, max(price) as x, min(price) as y from S#time(25 msec) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price desc) group by symbol",
         "select symbol, count(*) as n from S#sort(2, price) group by symbol",
+        "select window(price).max() as x, window(*).min(x => x.price) as y, window(price).sumOf() as s from S#length(3)",
         "select maxby(price).id as a, minby(price, id desc).symbol as b from S#length(3)",
         *(
             f"select id, price {sign} {which} (select price from S(volume < 4)#length(3)) as b from S"
@@ -1056,10 +1067,15 @@ REFUSED = {
     "select maxby(price) as m from S#length(3)": "a value of type S",
     "select window(price) as w from S#time(3 msec)": "lists of what a window holds, other than one of at most 256 rows, of all or of a key",
     "select window(price) as w from S#unique(id)": "the aggregate window",
-    "select window(price).countOf() as w from S#length(3)": "a value of type double[]",
+    "select window(price).take(2) as w from S#length(3)": "the operator take",
+    "select window(*).where((x, i) => i > 0).countOf() as w from S#length(3)": "a value of type S[]",
+    "select price, window(*).countOf(x => x.price > price) as w from S#length(3)": "a function of more than an element of a list",
+    "select window(*).sumOf(x => x.id) as w from S#length(3)": "numbers of a list that are long",
+    "select symbol, window(*).countOf() as w from S#length(3) group by rollup(symbol)": (
+        "lists of what a window holds in grouping sets"
+    ),
     "select window(*) as w from S#length(3)": "a value of type S[]",
     "select window(price, filter: id > 1) as w from S#length(3)": "the aggregate window with a filter",
-    "select symbol, window(price) as w from S#length(3) group by rollup(symbol)": "a value of type double[]",
     "select max(distinct symbol) as m from S#length(3)": "max of string",
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",

@@ -8,8 +8,10 @@ from typing import Any
 
 from rollup.engine import decimals
 from rollup.engine import operators as op
+from rollup.engine.columns.enumerated import over_element
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
+from rollup.engine.enumerations import KEPT, Enumerating, Walk
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, Slot, children, constant
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Filter, Select
@@ -47,6 +49,8 @@ def against(expr: Expr | None) -> str | None:
             return first(map(against, children(expr)))
         case Case():
             return first(against(child) for child in children(expr) if not _null(child))
+        case Call(op=Enumerating(walk=walk), args=(values, *functions)) if walk != KEPT:
+            return _elements(values) or _walked(walk, values, functions)
         case Call(op=Operator(field=int()), args=(Slot(),)):  # of a row that an aggregate is
             return against(Slot(0, expr.type))
         case Call() if constant(expr):
@@ -56,6 +60,29 @@ def against(expr: Expr | None) -> str | None:
             return _operator(expr) or first(map(against, known))
         case _:
             return f"{type(expr).__name__.lower()} in an expression"
+
+
+def _elements(expr: Expr) -> str | None:
+    """The first reason against a list whose elements loops walk through: an aggregate, or what is kept of one."""
+    match expr:
+        case Slot(type=DataType(element=DataType() as element)):
+            return None if element.row is not None else against(Slot(0, element))
+        case Call(op=Enumerating(walk=walk), args=(values, *functions)) if walk == KEPT:
+            return _elements(values) or _walked(walk, values, functions)
+        case _:
+            return f"a value of type {expr.type}"
+
+
+def _walked(walk: Walk, values: Expr, functions: Sequence[Expr]) -> str | None:
+    """The first reason against what is done with the elements of a list."""
+    read = [over_element(each) for each in functions]
+    if None in read:
+        return "a function of more than an element of a list"
+    known = (Kind.DOUBLE, Kind.INT) if walk.adds else (Kind.DOUBLE, Kind.INT, Kind.LONG)
+    kinds = [each.type for each in functions] or ([] if values.type.element is None else [values.type.element])
+    numbers = walk.counts == "if a number"
+    unknown = (None if not numbers or each.kind in known else f"numbers of a list that are {each}" for each in kinds)
+    return first((*unknown, *map(against, read), *map(wide, read)))
 
 
 def wide(expr: Expr | None) -> str | None:
@@ -69,7 +96,7 @@ def _reach(expr: Expr) -> int:
     match expr:
         case Const():
             return abs(expr.value) if isinstance(expr.value, int) else _INT
-        case Slot():
+        case Slot() | Call(op=Enumerating()):
             return op.EXACT  # a sum is wider than its arguments
         case Call() if expr.op.name == op.MULTIPLY.name:
             return math.prod(map(_reach, expr.args))

@@ -359,7 +359,7 @@ def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, 
         (
             filtered(input.filter, plan.where),
             *(uncountable(call, held, bool(keys), whole) for call in calls),
-            LONG_LISTS if any(call.aggregate.listed for call in calls) and not short(input.window, by_group) else None,
+            LONG_LISTS if any(map(_list, projection.columns)) and not short(input.window, by_group) else None,
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
             *(None if whole and _list(each) else against(each) for each in used),

@@ -126,6 +126,8 @@ def leveled(plan: Select, stream: RowType) -> Leveled | str:
     used = (*projection.columns, *([projection.having] if projection.having is not None else []))
     if any(isinstance(each, Field) for column in used for each in walk(column)):
         return "a column that is neither a key nor an aggregate"
+    if any(call.aggregate.listed for call in grouping.calls):
+        return "lists of what a window holds in grouping sets"
     reason = first(map(against, used))
     if reason is not None:
         return reason

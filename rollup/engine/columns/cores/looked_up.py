@@ -78,6 +78,8 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
         return f"the aggregate {name} with a filter"
     by = () if end else foremost(call).by
     value = call.args[-1]
+    if isinstance(value, RowOf) and value.input:
+        return f"the aggregate {name} of a row of several"
     unknown = (None if each.type.kind in _ORDERED else f"{name} by {each.type}" for each in by)
     read = by if isinstance(value, RowOf) else (*by, value)
     return first((*unknown, *(against(each) or wide(each) for each in read)))
@@ -88,22 +90,23 @@ def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes:
     groups of all rows.
     """
     rows = len(codes)
-    if call.aggregate.listed:
-        return _lists(places, evaluate(call.args[-1], columns, rows), codes)
-    if call.type.row is None:
-        return _lazily(places, evaluate(call.args[-1], columns, rows))
-    fields = [_lazily(places, column) for column in columns[: len(call.type.row.fields)]]
-    return pa.StructArray.from_arrays(fields, [str(place) for place in range(len(fields))])
+    order = np.argsort(codes, kind="stable") if call.aggregate.listed else None
+    taken = places if order is None else pa.array(order)
+    if (row := call.args[-1].type.row) is None:
+        values = _lazily(taken, evaluate(call.args[-1], columns, rows))
+    else:
+        fields = [_lazily(taken, column) for column in columns[: len(row.fields)]]
+        values = pa.StructArray.from_arrays(fields, [str(place) for place in range(len(fields))])
+    return values if order is None else _lists(places, values, order)
 
 
-def _lists(places: pa.StructArray, values: pa.Array, codes: Ints) -> pa.Array:
-    """Lists of so many values from a row on: in order of their groups these are one behind the other."""
-    order = np.argsort(codes, kind="stable")
-    standing = np.empty(len(codes), np.int32)
-    standing[order] = np.arange(len(codes), dtype=np.int32)
+def _lists(places: pa.StructArray, values: pa.Array, order: Ints) -> pa.Array:
+    """Lists of so many values from a row on; the values are in order of their groups, where they are one behind the other."""
+    standing = np.empty(len(order), np.int32)
+    standing[order] = np.arange(len(order), dtype=np.int32)
     begin, count = (each.to_numpy() for each in places.flatten())
     sizes, missing = pa.array(count, pa.int32()), pa.array(count == 0)
-    return pa.ListViewArray.from_arrays(pa.array(standing[begin]), sizes, values.take(pa.array(order)), mask=missing)
+    return pa.ListViewArray.from_arrays(pa.array(standing[begin]), sizes, values, mask=missing)
 
 
 def _lazily(places: pa.Array, values: pa.Array) -> pa.Array:
@@ -112,12 +115,16 @@ def _lazily(places: pa.Array, values: pa.Array) -> pa.Array:
 
 def nothing(kind: DataType) -> pa.Array:
     """The value of a call that has none, as a column of one row."""
+    return pa.nulls(1, _held(kind))
+
+
+def _held(kind: DataType) -> pa.DataType:
     if kind.element is not None:
-        return pa.nulls(1, pa.list_(carried(kind.element)))
+        return pa.list_view(_held(kind.element))
     if kind.row is None:
-        return pa.nulls(1, carried(kind))
+        return carried(kind)
     fields = enumerate(kind.row.fields.values())
-    return pa.nulls(1, pa.struct([pa.field(str(place), carried(each)) for place, each in fields]))
+    return pa.struct([pa.field(str(place), carried(each)) for place, each in fields])
 
 
 def enter_rows(call: AggregateCall, begin: int, groups: Sequence[Group], rows: Iterator[tuple[int, Row]]) -> None:

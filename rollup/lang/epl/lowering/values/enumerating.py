@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import count, takewhile
+from operator import add
 from typing import Any
 
-from rollup.engine import decimals
+from rollup.engine import decimals, enumerations
 from rollup.engine.aggregates import helpers
+from rollup.engine.enumerations import Walk
 from rollup.engine.row import Row
 
 Of = Callable[[Any], Any]
@@ -72,7 +75,7 @@ def _sum(values: Any, of: Of | None = None) -> Any:
 
 
 def _total(values: Any) -> Any:
-    return decimals.total(values) if isinstance(values[0], Decimal) else sum(values)
+    return decimals.total(values) if isinstance(values[0], Decimal) else reduce(add, values, 0)
 
 
 def _best(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,6 +163,18 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str, str]] = {
     "listevents": (list, "list", ""),
 }
 """By name in lower case: the function, what its result is (`_result` in methods.py), what it wants (fitting.py)."""
+WALKS: Mapping[str, Walk] = {
+    "where": enumerations.KEPT,
+    "countof": enumerations.COUNT,
+    "countevents": enumerations.COUNT,
+    "anyof": enumerations.ANY,
+    "allof": enumerations.EVERY,
+    "sumof": enumerations.SUM,
+    "average": enumerations.MEAN,
+    "min": enumerations.LEAST,
+    "max": enumerations.GREATEST,
+}
+"""The same for loops, of those that loops know."""
 
 
 def placed(function: Callable[..., Any], more: Sequence[int]) -> Callable[..., Any]:

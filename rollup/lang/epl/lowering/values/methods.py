@@ -8,13 +8,14 @@ from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
+from rollup.engine.enumerations import Enumerating
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
-from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
+from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
@@ -125,7 +126,10 @@ class LowerMethods:
         fitting(node, wants, element, arguments)
         kind = self._result(result, value.type, element, arguments)
         found = placed(function, tuple(more)) if any(more) else function
-        return Call(Operator(name, _nullable(found), strict=False), (value, *arguments), kind)
+        walk = None if any(more) else WALKS.get(name)
+        plain = Operator(name, _nullable(found), strict=False)
+        operator = plain if walk is None else Enumerating(name, plain.python, strict=False, walk=walk)
+        return Call(operator, (value, *arguments), kind)
 
     def _ranked_method(self, node: ex.Call, value: Expr, criteria: Sequence[ex.Expression]) -> Expr:
         """A method of what is sorted, by one value: the keys have the type of that."""

@@ -1,0 +1,47 @@
+"""Functions of lists of which it is said what they do with each element, so that loops can do the same.
+
+The lines are Python over `n`, which counts from 0, `total`, a number that is 0 at first, and `x`, the number of an element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rollup.engine.operators import Operator
+
+Counts = Literal["unless false", "if true", "unless true", "if a number"]
+"""Which elements count, by what the function that the list's is given says of them; without one, each, or each that is a number."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """`each`: what is done with an element that counts; then there is a `value` if `known`. `adds`: it adds numbers up.
+
+    >>> SUM.each, SUM.known, KEPT.each
+    ('n += 1; total += x', 'n > 0', '')
+    """
+
+    counts: Counts
+    each: str = ""
+    value: str = "n"
+    known: str = "True"
+    adds: bool = False
+
+
+KEPT = Walk("unless false")
+"""A list of the elements that count."""
+COUNT = Walk("unless false", "n += 1")
+ANY = Walk("if true", "n += 1", "n > 0")
+EVERY = Walk("unless true", "n += 1", "n == 0")
+SUM = Walk("if a number", "n += 1; total += x", "total", "n > 0", adds=True)
+MEAN = Walk("if a number", SUM.each, "mean(total, n)", "n > 0", adds=True)
+LEAST = Walk("if a number", "total = x if n == 0 or x < total else total; n += 1", "total", "n > 0")
+GREATEST = Walk("if a number", "total = x if n == 0 or x > total else total; n += 1", "total", "n > 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enumerating(Operator):
+    """A function of a list, and of a function of its elements: null of a list that is null."""
+
+    walk: Walk
