@@ -537,6 +537,10 @@ COVERED = {
     "living levels": "select symbol, volume, sum(price) as s from S(volume > 0)#timetolive(current_timestamp + volume * 10) "
     "group by rollup(symbol, volume)",
     "living into T": "insert into T select symbol, price as p, volume as v from S#time_order(current_timestamp, 10 msec)",
+    "size": "select irstream size from S#time(20 msec)#size",
+    "size and newest": "select irstream size, volume, price from S(volume > 0)#length(4)#size(volume, price) where size > 1",
+    "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
+    "size into U": "insert into U select 'n' as symbol, size * 1.0 as a from S#length(5)#size",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }
 UNCOVERED = {
@@ -653,6 +657,8 @@ SEVERAL = [
     ["living", "living groups", "living total", "removed"],
     ["living last", "living every 3", "living levels"],
     ["living into T", "of T"],
+    ["size", "size and newest", "sizes after", "removed"],
+    ["size into U", "of U"],
     ["firsts in time", "levels of several"],
     ["either", "either in time", "any of three", "last"],
     ["each key in time", "groups of keys in time", "total of each in time"],

@@ -20,6 +20,8 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
 from rollup.engine.columns.cores.recalling import Recalling, recalling
+from rollup.engine.columns.cores.rewriting import of_sizes
+from rollup.engine.columns.cores.sized import sized
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
@@ -67,6 +69,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return rated(plan, stream, ordered)
     if len(plan.levels) > 1:
         return beside(plan, stream)
+    total = of_sizes(plan)
+    if total is not None:
+        return sized(total, plan.emitted, stream)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 

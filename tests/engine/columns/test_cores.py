@@ -126,6 +126,13 @@ NUMBERS = [
     "select average * 2 as a from S#keepall#weighted_avg(price, volume)",
     "select rstream average from S#time(25 msec)#weighted_avg(price, volume)",
 ]
+SIZES = [
+    "select size from S#length(3)#size",
+    "select irstream size from S(volume > 0)#time(25 msec)#size where size != 2",
+    "select irstream * from S#time(30 msec)#size(id, price)",
+    "select rstream size * 1.5 as s, volume from S#length(4)#size(volume)",
+    "select irstream size from S#keepall#size output after 3 events",
+]
 KEYED_WINDOWS = [
     "select symbol, avg(price) as a from S#groupwin(symbol)#length(2) group by symbol",
     "select sum(price) as s, count(*) as n from S(volume > 0)#groupwin(id)#length(3)",
@@ -841,6 +848,7 @@ COVERED = [
     *FILTERS,
     *WINDOWS,
     *NUMBERS,
+    *SIZES,
     *BESIDE,
     *MOVING,
     *BY_KEY,
@@ -1127,6 +1135,9 @@ REFUSED = {
     "select sum(price) from S#expr(current_count < 3) output every 2 events": "aggregates of such a window that an output works out",
     "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
     "select sum(price) from S#ext_timed(id + 1, 3 msec)": "+ of whole numbers",
+    "select size, symbol from S#length(3)#size(symbol)": "lastever of string",
+    "select size from S#length(3)#size output every 3 events": "an input that is not a plain stream",
+    "context C select size from S#length(3)#size": "the window Derived in a context",
     "select sum(price) from S#timetolive(id + 1)": "+ of whole numbers",
     "select sum(price) from S#timetolive(current_timestamp - volume)": "- of whole numbers",
     "select sum(price) from S#time_order(price, 3 msec)": "a window by a time that is a double",

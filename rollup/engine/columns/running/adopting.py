@@ -23,6 +23,7 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
@@ -36,6 +37,7 @@ from rollup.engine.columns.running.adopting_folds import (
     leveled_state,
     of_totals,
     queued_state,
+    sized_state,
     table_of,
 )
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
@@ -72,6 +74,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return folded_join_state(core, component.root.instances[name].snapshot(), now), held
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
+        case Sized():
+            return sized_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():
             kept = of_totals(component.statements[name].plan, component.root.instances[name].snapshot())
             return folded_state(core, kept, stream, now)

@@ -22,6 +22,7 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalled import Recalled
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
@@ -78,6 +79,9 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _waiting(core, core.plan, state, state)
         case Queued():
             return _waiting(core, plan, state, state)
+        case Sized():
+            (last,) = _tuples(state.tables["last"])
+            return _shown(core.projection.columns, core.projection.having, [((Row(0, last),), ())])
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
