@@ -20,7 +20,7 @@ from rollup.engine.rows.patterns.state import Match
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Host, Window, WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Arrived, Batches, Length, LengthBatch
-from rollup.engine.rows.windows.expressed import ExpressedBatch
+from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.ranked import LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Delay, Time, TimeBatch
@@ -73,7 +73,7 @@ class StreamInput:
         batches = isinstance(self.window, Batches) and not isinstance(spec.window, ExpressedBatch)
         self._batches = batches or isinstance(spec.window, ArrivalBatch)
         self._early = early(spec.window)
-        one_by_one = isinstance(self.window, Batches) or isinstance(spec.window, ExpressedBatch)
+        one_by_one = isinstance(self.window, Batches) or isinstance(spec.window, LengthBatch | ExpressedBatch)
         self._one_by_one = one_by_one and not isinstance(spec.window, TimeBatch)
 
     @property
@@ -138,10 +138,13 @@ class StreamInput:
         return [item for item in chunk if item is RESET or self._after(item.rows, (item.time,), e)]
 
     def _moved(self, delta: Delta) -> Chunk:
-        """What leaves, then what comes, then what leaves as soon as it has come; by rank, all that leaves comes last."""
+        """What leaves, then what comes, then what leaves as soon as it has come; by rank, all that leaves comes last, and by
+        a condition over the content first."""
         now, new = self._host.environment.now, {row.id for row in delta.new}
         if _leaves_last(self.spec.window):
             new |= {row.id for row in delta.old}
+        elif _leaves_first(self.spec.window):
+            new.clear()
         comes = _comes_now(self.spec.window)
         coming = [Item((row,), False, now if comes else row.values[-1]) for row in delta.new]
         before, after = (
@@ -149,7 +152,7 @@ class StreamInput:
             for late in (False, True)
         )
         reset = [RESET] if self._batches and (before if self._early else coming) else []
-        return [*before, *reset, *coming, *after, *([RESET] if self.spec.window == NOTHING_KEPT else [])]
+        return [*before, *reset, *coming, *after, *([RESET] if _keeps_nothing(self.spec.window) else [])]
 
     def _left_at(self, row: Row, now: int) -> int:
         """The time of a row that leaves: when it does, by what its window goes by; of a session that of its arrival."""
@@ -170,8 +173,9 @@ class StreamInput:
             self.window.restore(state)
 
 
-NOTHING_KEPT = Length(0)
-"""A window that lets go of each row as soon as it has come; what was summed begins anew then."""
+def _keeps_nothing(spec: WindowSpec | None) -> bool:
+    """Whether each row leaves as soon as it has come; what was summed begins anew then."""
+    return isinstance(spec, Length | LengthBatch) and spec.size == 0
 
 
 def held(window: Window, spec: WindowSpec | None) -> Iterable[Row]:
@@ -195,6 +199,11 @@ def _leaves_last(spec: WindowSpec | None) -> bool:
     return isinstance(spec, Sorted | LossyFrequent) or (
         isinstance(spec, ExpressedBatch) and spec.early and spec.inclusive
     )
+
+
+def _leaves_first(spec: WindowSpec | None) -> bool:
+    """Whether an arrival that cannot stay leaves before it comes."""
+    return isinstance(spec, Expressed) or (isinstance(spec, ExpressedBatch) and spec.early and not spec.inclusive)
 
 
 def rows_of(chunk: Sequence[Item]) -> list[Row]:

@@ -18,7 +18,7 @@ from rollup.engine.rows.deliveries.inputs import (
     StreamSpec,
 )
 from rollup.engine.rows.deliveries.item import Chunk, Item
-from rollup.engine.rows.deliveries.rates import Rate, Rates, Snapshots
+from rollup.engine.rows.deliveries.rates import Aggregated, Rate, Rates, Snapshots
 from rollup.engine.rows.deliveries.selecting import Selected, Selection, Selector
 from rollup.engine.rows.patterns.algebra import FilterNode, Pattern, nodes
 from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
@@ -94,7 +94,7 @@ class Query:
         if rate.mode == "snapshot":
             source = self.spec.input
             windowed = isinstance(source, JoinSpec) or (isinstance(source, StreamSpec) and source.window is not None)
-            return Snapshots(rate, self._leave, self._runner.now, windowed, bool(selection.calls or selection.group_by))
+            return Snapshots(rate, self._leave, self._runner.now, windowed, Aggregated(selection.columns))
         return Rates(rate, self._leave, self._runner)
 
     def _built(self, stored: Stored) -> Input:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rollup.engine.expressions import Expr, Slot, walk
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.selecting import Selected
 from rollup.engine.rows.runner import Runner
 
@@ -108,13 +110,40 @@ class Rates:
         self._edge = state[3]
 
 
-class Snapshots:
-    """The rows that are in, again at each edge: kept by what came and left, without a window the last (of each group)."""
+class Aggregated:
+    """The columns of a select that hold aggregates, by their places."""
 
-    def __init__(self, spec: Rate, leave: Leave, now: int, windowed: bool, aggregated: bool) -> None:
+    def __init__(self, columns: Sequence[Expr]) -> None:
+        self.places = tuple(n for n, column in enumerate(columns) if any(map(_of_aggregate, walk(column))))
+        self.all = len(self.places) == len(columns)
+        self._plain = [n for n in range(len(columns)) if n not in self.places]
+
+    def plain(self, made: Selected) -> Any:
+        """The group of a row and what it holds besides aggregates."""
+        return made.key, [made.row.values[place] for place in self._plain]
+
+    def taken(self, made: Selected, source: Selected) -> Selected:
+        """A row with the aggregates of another."""
+        values = list(made.row.values)
+        for place in self.places:
+            values[place] = source.row.values[place]
+        return made._replace(row=Row(made.row.id, tuple(values)))
+
+
+def _of_aggregate(part: Expr) -> bool:
+    """Whether it is an aggregate's value; slot 0 is the time."""
+    return isinstance(part, Slot) and part.index > 0
+
+
+class Snapshots:
+    """The rows that are in, again at each edge, with the present values of the columns that are `aggregated`, of each group
+    one; without a window the last row (of each group)."""
+
+    def __init__(self, spec: Rate, leave: Leave, now: int, windowed: bool, aggregated: Aggregated) -> None:
         self._spec, self._leave, self._edge = spec, leave, now + (spec.span or 0)
         self._windowed, self._aggregated = windowed, aggregated
         self._rows: list[Selected] = []
+        self._present: dict[Any, Selected] = {}
 
     @property
     def due(self) -> int | None:
@@ -124,52 +153,53 @@ class Snapshots:
     def offer(self, rows: Sequence[Selected]) -> None:
         """Every row, of either kind."""
         for made in rows:
-            if self._windowed and made.expired:
-                self._left(made)
-            elif self._windowed:
-                self._rows.append(made)
-            elif self._spec.grouped:
-                self._replace(made)
-            else:
-                self._rows = [made]
-        if self._aggregated and self._windowed:
-            self._refresh(rows)
+            if self._windowed:
+                self._moved(made)
+            elif not made.expired:
+                self._rows = self._replaced(made) if self._spec.grouped else [made]
 
-    def _replace(self, made: Selected) -> None:
+    def _replaced(self, made: Selected) -> list[Selected]:
         """A group keeps the place that its first row had."""
-        for place, each in enumerate(self._rows):
-            if each.key == made.key:
-                self._rows[place] = made
-                return
-        self._rows.append(made)
+        return list({**{each.key: each for each in self._rows}, made.key: made}.values())
 
-    def _left(self, made: Selected) -> None:
-        for place, each in enumerate(self._rows):
-            if (self._aggregated and each.key == made.key) or each.row.values[:-1] == made.row.values[:-1]:
-                del self._rows[place]
+    def _moved(self, made: Selected) -> None:
+        """A row has come into the window or left it."""
+        if made.expired:
+            plain = self._aggregated.plain(made)
+            place = next((n for n, each in enumerate(self._rows) if self._aggregated.plain(each) == plain), None)
+            if place is None:
                 return
-
-    def _refresh(self, rows: Sequence[Selected]) -> None:
-        """Aggregated rows show the present values of their group."""
-        for made in rows:
-            for place, each in enumerate(self._rows):
-                if each.key == made.key:
-                    self._rows[place] = made._replace(expired=False)
+            del self._rows[place]
+        else:
+            self._rows.append(made)
+        if self._aggregated.places:
+            self._present[made.key] = made
 
     def fire(self, now: int) -> None:
         """An edge of the raster."""
         while self._edge <= now:
             self._edge += self._spec.span or 1
-        rows = self._rows
-        if self._aggregated:
-            rows = list({made.key: made for made in rows}.values())
+        rows = self._shown()
         if rows:
-            self._leave(list(rows))
+            self._leave(rows)
+
+    def _shown(self) -> list[Selected]:
+        """Each row with its group's aggregates, of a group the oldest; where there is nothing else, the aggregates of each."""
+        if not (self._windowed and self._aggregated.places):
+            return list(self._rows)
+        oldest = {made.key: made for made in reversed(self._rows)}
+        self._present = {key: made for key, made in self._present.items() if key in oldest}
+        if self._aggregated.all:
+            return [made._replace(expired=False) for made in self._present.values()]
+        rows = [made for made in self._rows if oldest[made.key] is made] if self._spec.grouped else self._rows
+        return [self._aggregated.taken(made, self._present[made.key]) for made in rows]
 
     def snapshot(self) -> Any:
-        """The rows and the next edge."""
-        return [[list(made) for made in self._rows], self._edge]
+        """The rows, the last of each group, and the next edge."""
+        present = [list(made) for made in self._present.values()]
+        return [[list(made) for made in self._rows], present, self._edge]
 
     def restore(self, state: Any) -> None:
         """Go on."""
-        self._rows, self._edge = [Selected(*made) for made in state[0]], state[1]
+        self._rows, present = ([Selected(*made) for made in rows] for rows in state[:2])
+        self._present, self._edge = {made.key: made for made in present}, state[2]

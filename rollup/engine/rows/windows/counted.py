@@ -140,7 +140,8 @@ class Batches(Window):
 class LengthBatch:
     """Rows in batches of `size`. `early`: a row comes at once, and all leave together when the next batch begins.
 
-    `together`: what arrives in one delivery is not divided, so that a batch may be larger.
+    `together`: what arrives in one delivery is not divided, so that a batch may be larger. Of size 0: each row leaves
+    at once.
     """
 
     size: int
@@ -149,6 +150,8 @@ class LengthBatch:
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
+        if self.size == 0:
+            return _Length(0)
         return _EarlyBatch(self.size) if self.early else _LengthBatch(self.size, self.together)
 
 

@@ -187,7 +187,7 @@ def _answered(request: tree.Request, kinds: RowType, content: Content, runner: R
     names = tuple(name for name in (request.alias, request.table) if name is not None)
     scope = Scope([Input(names, kinds)], [])
     test = None if request.on is None else condition(request.on, scope, "on")
-    selection, columns = lower_selection(request.selection, scope, "current")
+    selection, columns = lower_selection(request.selection, scope, "current", asked=True)
     passes, environment = predicate(test), runner.environment
     now = environment.clock.now
     items = [Item((row,), False, now) for row in content() if passes((row,), (0,), environment)]

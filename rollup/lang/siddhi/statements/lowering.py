@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -132,8 +132,11 @@ def _all_rows(selection: Selection) -> Selection:
     return replace(selection, kind="all", each=True)
 
 
-def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Selection, dict[str, DataType]]:
-    """The engine's select, and the names and types of its columns."""
+def lower_selection(
+    made: tree.Selection, scope: Scope, kind: Any, asked: bool = False
+) -> tuple[Selection, dict[str, DataType]]:
+    """The engine's select, and the names and types of its columns. `asked`: `having` and `order by` of a question also know
+    attributes that it does not select; those that it orders by stand behind the columns."""
     items = made.items or _all_items(scope)
     columns = dict[str, Expr]()
     for item in items:
@@ -148,13 +151,14 @@ def lower_selection(made: tree.Selection, scope: Scope, kind: Any) -> tuple[Sele
     having = (
         None
         if made.having is None
-        else condition(made.having, Scope(scope.inputs, scope.calls, columns, selected=True), "having")
+        else condition(made.having, Scope(scope.inputs, scope.calls, columns, selected=not asked), "having")
     )
-    order = tuple((_column(each, columns), each.descending) for each in made.order_by)
+    given = {**columns, **(_attributes(made.order_by, columns, scope) if asked else {})}
+    order = tuple((_column(each, given), each.descending) for each in made.order_by)
     limit = None if made.limit is None else number(made.limit, "limit")
     offset = 0 if made.offset is None else number(made.offset, "offset")
     calls: list[AggregateCall] = scope.calls or []
-    selection = Selection(tuple(columns.values()), tuple(calls), keys, having, order, limit, offset, kind)
+    selection = Selection(tuple(given.values()), tuple(calls), keys, having, order, limit, offset, kind)
     return selection, {name: expr.type for name, expr in columns.items()}
 
 
@@ -178,6 +182,14 @@ def _all_items(scope: Scope) -> tuple[tree.Item, ...]:
     ]
     qualify = len(scope.inputs) > 1
     return tuple(tree.Item(tree.Name(name, stream if qualify else None, None, (1, 1)), None) for stream, name in names)
+
+
+def _attributes(order_by: Iterable[tree.Ordering], columns: Mapping[str, Expr], scope: Scope) -> dict[str, Expr]:
+    """The attributes that are ordered by and not selected."""
+    known = {name for given in scope.inputs for name in given.type.fields}
+    nodes = [each.expression for each in order_by]
+    names = [node for node in nodes if isinstance(node, tree.Name) and node.attribute in known - set(columns)]
+    return {str(node.attribute): bind(node, scope) for node in names}
 
 
 def _column(made: tree.Ordering, columns: Mapping[str, Expr]) -> int:
