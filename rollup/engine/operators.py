@@ -30,6 +30,7 @@ EXACT = 2**53
 class Operator:
     """An operator by name; `python` as the module says. `pure`: equal arguments give equal values. `field`: it is the value at
     this place of a row, which is its argument.
+    `doubles`: as `numpy`, of arrays that are all of doubles.
 
     >>> MULTIPLY.python, MULTIPLY.strict
     ('({0} * {1})', True)
@@ -47,6 +48,7 @@ class Operator:
     numpy: str | None = None
     pure: bool = True
     field: int | None = None
+    doubles: str | None = None
 
     def __deepcopy__(self, _: object) -> Operator:
         return self

@@ -56,12 +56,24 @@ def ordered_value(found: Any) -> Any:
 
 
 def finite(of: Callable[[float], int]) -> Real:
-    """A rounding; what has no end, and what is no number, stays.
+    """A rounding; what has no end, and what is no number, stays. A zero has the sign of the number.
 
-    >>> finite(math.ceil)(1.5), finite(math.floor)(-math.inf)
-    (2.0, -inf)
+    >>> finite(math.ceil)(1.5), finite(math.ceil)(-0.5), finite(math.floor)(-math.inf)
+    (2.0, -0.0, -inf)
     """
-    return lambda x: float(of(x)) if math.isfinite(x) else x
+    return lambda x: (float(of(x)) or math.copysign(0.0, x)) if math.isfinite(x) else x
+
+
+def half_up(x: float) -> float:
+    """The whole number next to a number, the one above it where two are; what has no end, and what is no number, stays.
+
+    >>> half_up(2.5), half_up(-2.5), half_up(0.49999999999999994), half_up(math.inf)
+    (3.0, -2.0, 0.0, inf)
+    """
+    if not math.isfinite(x):
+        return x
+    below = math.floor(x)
+    return float(below + (x - below >= 0.5))  # a half added to the number itself might be rounded
 
 
 def circular(of: Real) -> Real:

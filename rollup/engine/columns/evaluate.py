@@ -162,6 +162,8 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
         return _remainder(arrays, arrow(expr.type))
     if expr.op.numpy is not None and expr.op.strict and all(_flat(array.type) for array in arrays):
         return _numpy_form(expr.op.numpy, arrays, arrow(expr.type))
+    if expr.op.doubles is not None and all(pa.types.is_float64(array.type) for array in arrays):
+        return _numpy_form(expr.op.doubles, arrays, arrow(expr.type))
     return _row_by_row(expr, arrays)
 
 

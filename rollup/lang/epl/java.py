@@ -35,15 +35,21 @@ def _widest(types: Sequence[DataType]) -> DataType:
     return found
 
 
-def _function(name: str, python: str | Callable[..., Any], kind: DataType, wants: str) -> Function:
-    return Operator(name, python), _of(kind), wants
+def _function(
+    name: str, python: str | Callable[..., Any], kind: DataType, wants: str, doubles: str | None = None
+) -> Function:
+    return Operator(name, python, doubles=doubles), _of(kind), wants
 
 
-def _rounded(value: float) -> int:
-    """Half up, and what no long holds as near as a long comes."""
+def rounded(value: float) -> int:
+    """Half up, and what no long holds as near as a long comes.
+
+    >>> rounded(2.5), rounded(math.nan), rounded(1e300)
+    (3, 0, 9223372036854775807)
+    """
     if math.isnan(value):
         return 0
-    return math.floor(value + 0.5) if abs(value) < op.LONG_MAX else op.LONG_MAX if value > 0 else op.LONG_MIN
+    return int(reals.half_up(value)) if abs(value) < op.LONG_MAX else op.LONG_MAX if value > 0 else op.LONG_MIN
 
 
 def narrowed(value: Any, bits: int) -> int:
@@ -58,8 +64,13 @@ def narrowed(value: Any, bits: int) -> int:
     return ((int(value) + most + 1) & (1 << bits) - 1) - most - 1
 
 
-def _sign(value: float) -> float:
-    return math.copysign(1.0, value) if value else float(value)
+def sign(value: float) -> float:
+    """One with the sign of a number; of a zero, and of what is no number, itself.
+
+    >>> sign(-3), sign(-0.0), sign(math.nan)
+    (-1.0, -0.0, nan)
+    """
+    return float(value) if value == 0 or value != value else math.copysign(1.0, value)
 
 
 def _compared(a: Any, b: Any) -> int:
@@ -156,40 +167,54 @@ def _substring(value: str, start: int, end: int | None = None) -> str | None:
     return value[start : len(value) if end is None else end] if 0 <= start <= len(value) else None
 
 
-_ABS: Function = (Operator("abs", "abs({0})"), _widest, "number")
-_MAX: Function = (Operator("greater", "max({0}, {1})"), _widest, "number number")
-_MIN: Function = (Operator("lesser", "min({0}, {1})"), _widest, "number number")
+_ABS: Function = (Operator("abs", "abs({0})", doubles="np.abs({0})"), _widest, "number")
+_MAX: Function = (
+    Operator("greater", "max({0}, {1})", doubles="np.where({1} > {0}, {1}, {0})"),
+    _widest,
+    "number number",
+)
+_MIN: Function = (
+    Operator("lesser", "min({0}, {1})", doubles="np.where({1} < {0}, {1}, {0})"),
+    _widest,
+    "number number",
+)
 _COMPARE = _function("compare", _compared, INT, "number number")
 TO_TEXT = Operator("text of", text)
 _TO_TEXT: Function = (TO_TEXT, _of(STRING), "value")
 
 
-def _real_function(name: str, python: Callable[[float], float]) -> Function:
-    return _function(name, lambda value: python(float(value)), DOUBLE, "number")
+def _real_function(name: str, python: Callable[[float], float], doubles: str | None = None) -> Function:
+    return _function(name, lambda value: python(float(value)), DOUBLE, "number", doubles)
+
+
+_FITS = "np.abs({0}) < 2.0**63"
+_BEYOND = f"np.where({{0}} > 0, {op.LONG_MAX}, np.where({{0}} < 0, {op.LONG_MIN}, 0))"
+_ROUNDED = f"np.where({_FITS}, np.floor(np.where({_FITS}, {{0}}, 0.0)).astype('i8') + ({{0}} - np.floor({{0}}) >= 0.5), {_BEYOND})"
+"""`rounded` of an array."""
 
 
 _MATH: dict[str, Function] = {
     "abs": _ABS,
     "max": _MAX,
     "min": _MIN,
-    "sqrt": _real_function("sqrt", reals.root),
+    "sqrt": _real_function("sqrt", reals.root, "np.sqrt(np.where({0} >= 0, {0}, np.nan))"),
     "cbrt": _real_function("cbrt", math.cbrt),
     "pow": _function("pow", reals.power, DOUBLE, "number number"),
     "exp": _real_function("exp", reals.exponential),
     "log": _real_function("log", reals.logarithm(math.log)),
     "log10": _real_function("log10", reals.logarithm(math.log10)),
-    "floor": _real_function("floor", reals.finite(math.floor)),
-    "ceil": _real_function("ceil", reals.finite(math.ceil)),
-    "rint": _real_function("rint", reals.finite(round)),
-    "round": _function("round", _rounded, LONG, "number"),
-    "signum": _real_function("signum", _sign),
+    "floor": _real_function("floor", reals.finite(math.floor), "np.floor({0})"),
+    "ceil": _real_function("ceil", reals.finite(math.ceil), "np.ceil({0})"),
+    "rint": _real_function("rint", reals.finite(round), "np.rint({0})"),
+    "round": _function("round", rounded, LONG, "number", _ROUNDED),
+    "signum": _real_function("signum", sign, "np.where(({0} == 0) | ({0} != {0}), {0}, np.copysign(1.0, {0}))"),
     "hypot": _function("hypot", math.hypot, DOUBLE, "number number"),
     "sin": _real_function("sin", reals.circular(math.sin)),
     "cos": _real_function("cos", reals.circular(math.cos)),
     "tan": _real_function("tan", reals.circular(math.tan)),
     "atan2": _function("atan2", math.atan2, DOUBLE, "number number"),
-    "toradians": _real_function("radians", math.radians),
-    "todegrees": _real_function("degrees", math.degrees),
+    "toradians": _real_function("radians", math.radians, "{0} * (np.pi / 180.0)"),
+    "todegrees": _real_function("degrees", math.degrees, "{0} * (180.0 / np.pi)"),
     "floormod": (Operator("floorMod", "({0} % {1} if {1} else None)"), _widest, "number number"),
     "floordiv": (Operator("floorDiv", "({0} // {1} if {1} else None)"), _widest, "number number"),
 }
@@ -217,8 +242,8 @@ _REAL: dict[str, Function] = {
     "max": _MAX,
     "min": _MIN,
     "sum": (op.ADD, _of(DOUBLE), "number number"),
-    "isnan": _function("is NaN", math.isnan, BOOL, "number"),
-    "isinfinite": _function("is infinite", math.isinf, BOOL, "number"),
+    "isnan": _function("is NaN", math.isnan, BOOL, "number", "np.isnan({0})"),
+    "isinfinite": _function("is infinite", math.isinf, BOOL, "number", "np.isinf({0})"),
 }
 _BOOLEAN: dict[str, Function] = {
     "parseboolean": _function("to boolean", lambda value: value.lower() == "true", BOOL, "text"),

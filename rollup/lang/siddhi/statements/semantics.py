@@ -194,7 +194,7 @@ FUNCTIONS: Mapping[str, Scalar] = {
         (
             _math("ceil", reals.finite(math.ceil)),
             _math("floor", reals.finite(math.floor)),
-            _math("round", reals.finite(lambda x: math.floor(x + 0.5))),
+            _math("round", reals.half_up),
             _math("sqrt", reals.root),
             _math("exp", reals.exponential),
             _math("ln", reals.logarithm(math.log)),
