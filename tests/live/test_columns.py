@@ -36,6 +36,11 @@ create context P coalesce by hash_code(volume) from S(price > 1) granularity 3 p
 create context N context A partition by symbol from S(volume >= 0), context B group by price < 40 as low, group by volume > 1 as much
 from S(price > 1);
 create context M context A coalesce by hash_code(volume) from S granularity 2, context B partition by symbol, volume from S(price > 1);
+create context Y start @now end after 25 msec;
+create context B start S(price > 50) as s end S(symbol = s.symbol, volume > 1);
+create context I initiated by S(price > 50) as s terminated after 40 msec;
+create context D initiated by distinct(symbol) S(volume >= 0) as s terminated after 30 msec;
+create context L initiated by S(price > 20) as s terminated by S(symbol = s.symbol, volume < 2);
 """
 COVERED = {
     "filter": "select symbol, price * volume as n from S(price > 40)",
@@ -542,6 +547,23 @@ COVERED = {
     "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
     "size into U": "insert into U select 'n' as symbol, size * 1.0 as a from S#length(5)#size",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
+    "in turn": "context Y select sum(price) as s, count(*) as n, context.id as i from S output snapshot when terminated",
+    "groups in turn": "context Y select symbol, sum(price) as s from S(volume > 0) group by symbol output snapshot when terminated",
+    "until its end": "context B select context.s.symbol as k, context.s.price as p, count(*) as n from S(volume >= 0)",
+    "groups until its end": "context B select symbol, sum(price) as p from S group by symbol output last when terminated",
+    "several at once": "context I select context.id as i, count(*) as n, context.endTime as e from S(volume > 0) "
+    "output snapshot when terminated",
+    "rows of several": "context I select *, context.s.price as i from S(price < 60)",
+    "groups of several": "context I select symbol, count(*) as n from S group by symbol",
+    "one of each": "context D select context.s.symbol as k, sum(price) as p from S(symbol = context.s.symbol) "
+    "output snapshot when terminated",
+    "sessions": "context L select context.s.symbol as k, count(*) as n from S(symbol = context.s.symbol)",
+    "groups of sessions": "context L select volume, context.s.price as q, avg(price) as n from S(symbol = context.s.symbol) "
+    "group by volume output snapshot when terminated",
+    "sessions into U": "context L insert into U select context.s.symbol as symbol, sum(price) as a "
+    "from S(symbol = context.s.symbol)",
+    "ended into U": "context L insert into U select context.s.symbol as symbol, sum(price) as a "
+    "from S(symbol = context.s.symbol) output snapshot when terminated",
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
@@ -553,6 +575,11 @@ UNCOVERED = {
     "removed": "select irstream symbol from S#length(1) where volume > -100 or current_timestamp < 0",
 }
 SEVERAL = [
+    ["in turn", "groups in turn", "removed"],
+    ["until its end", "groups until its end"],
+    ["several at once", "rows of several", "groups of several"],
+    ["one of each", "sessions", "removed"],
+    ["sessions into U", "ended into U", "of U", "groups of sessions"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

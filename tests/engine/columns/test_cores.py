@@ -51,7 +51,17 @@ context D coalesce by hash_code(id) from S(price > 2) granularity 3 preallocate;
 create context O context A group by price < 50 as low, group by volume > 1 as much from S, context B coalesce by hash_code(id)
 from S granularity 2 preallocate, context D group by flag as yes, group by not flag as no from S(price > 2);
 create context Q context A group by price < 50 as low, group by price >= 50 as high from S, context B partition by symbol from S;
-create context R context A partition by symbol from S, context B start @now end after 1 sec
+create context R context A partition by symbol from S, context B start @now end after 1 sec;
+create context Y start @now end after 25 msec;
+create context V start @now end S(volume = 1);
+create context E start S(price > 40) end after 30 msec;
+create context B start S(flag) as s end S(symbol = s.symbol, volume > 1);
+create context I initiated by S(price > 50) as s terminated after 40 msec;
+create context D initiated by distinct(symbol) S(volume >= 0) as s terminated after 30 msec;
+create context T initiated by S(price > 20) as s terminated by S(symbol = s.symbol, volume < 2);
+create context U initiated by distinct(symbol, id) S as s terminated by S(symbol = s.symbol, id = s.id, flag);
+create context W initiated by S(volume > 3) as s;
+create context X initiated by S(volume > 3) as s terminated after s.volume sec
 """
 
 FILTERS = [
@@ -345,6 +355,24 @@ EACH = [
     "context G select prev(2, id) as i, prevtail(price) as t, prevcount(price) as n from S(price > 10)#length(3) "
     "where prev(1, volume) > 0",
     "context K select *, prev(1, price) as p from S#length(3) having prev(1, price) < 50",
+]
+LIVING = [
+    "context Y select sum(price) as s, count(*) as n from S output snapshot when terminated",
+    "context Y select symbol, volume, count(*) as n from S(id > 0) group by symbol, volume having count(*) > 1 "
+    "output snapshot when terminated",
+    "context V select symbol, last(price) as f, count(*) as n from S group by symbol output last when terminated",
+    "context V select id, price from S",
+    "context E select sum(price) as p, count(*) as n, context.startTime as t, context.endTime as e from S where volume > 0",
+    "context B select context.s.symbol as k, context.s.price as p, count(*) as n from S(volume >= 0) having count(*) > 1",
+    "context I select context.id as i, count(*) as n, sum(price) as s from S(volume > 0) output snapshot when terminated",
+    "context I select *, context.s.id as i from S(price < 60)",
+    "context D select context.s.symbol as k, sum(price) as p, context.s.volume as v from S(symbol = context.s.symbol) "
+    "output snapshot when terminated",
+    "context D select symbol, price, sum(price) as p from S",
+    "context T select context.s.symbol as k, count(*) as n from S(symbol = context.s.symbol)",
+    "context T select context.name as m, context.id as i, sum(volume) as v from S output last when terminated",
+    "context U select context.s.id as i, stddev(price) as p from S(symbol = context.s.symbol, id = context.s.id)",
+    "context W select context.id as i, context.s.price as p, symbol, sum(price) as s from S group by symbol",
 ]
 ASKING = [
     "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
@@ -859,6 +887,7 @@ COVERED = [
     *PATTERNS,
     *KEYED,
     *EACH,
+    *LIVING,
     *ASKING,
     *EARLIER,
     *JOINS,
@@ -1230,6 +1259,24 @@ REFUSED = {
     ),
     "context C select count(*) as c from S having count(*) > 1 output last every 1 sec": (
         "having, groups, a row a row, or the remove stream, with an output rate in a context"
+    ),
+    "context I select sum(price) as s from S#length(3)": "a window, in a context whose partitions end",
+    "context I select irstream count(*) as n from S": "the remove stream, in a context whose partitions end",
+    "context I select count(*) as n from S output last every 1 sec": (
+        "a rate other than output last or snapshot when terminated, in a context whose partitions end"
+    ),
+    "context Y select symbol, count(*) as n from S group by symbol having count(*) > 1 output last when terminated": (
+        "having with output last when terminated"
+    ),
+    "context I select symbol from S output snapshot when terminated": "rows that wait for the end of a partition",
+    "context I select symbol, count(*) as n from S output snapshot when terminated": "one row a row, when a partition ends",
+    "context D select count(*) as n from S(volume = context.s.volume)": (
+        "partitions by several keys, or by what is no plain field"
+    ),
+    "context D select count(*) as n from S(id = context.s.volume)": "a filter with a value that is not a literal",
+    "context W select context.endTime as e, count(*) as n from S": "the end of a partition that no clock ends",
+    "context X select count(*) as n from S": (
+        "a context whose partitions end otherwise than by an event or after a span of time"
     ),
     "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
     "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",

@@ -16,6 +16,8 @@ from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 
 Values = list[tuple[Any, ...]]
+Place = tuple[int, int, int, bool]
+"""Of a delivery: its instant, event and partition, and whether it is told before others are told of the event."""
 TIMER = -1
 """The event of rows that no event brought about but the clock; less, of a delivery before the last one at that instant."""
 
@@ -87,7 +89,8 @@ class Output:
     Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
     is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
     instants and events of all deliveries, be they of no rows; None: rows make them. `part`: the partition of each row; the
-    rows of several are as many deliveries; `begins`: the events with which partitions began.
+    rows of several are as many deliveries; `begins`: the events with which partitions began; `early`: rows of partitions that
+    begin or end then, of which is told before others are told of the event. `ticks` then say which partition as well.
     """
 
     at: Ints
@@ -95,9 +98,10 @@ class Output:
     columns: tuple[pa.Array, ...]
     statement: Ints | None = None
     sign: np.ndarray | None = None
-    ticks: tuple[Ints, Ints] | None = None
+    ticks: tuple[Ints, ...] | None = None
     part: Ints | None = None
     begins: Ints | None = None
+    early: np.ndarray | None = None
 
     @property
     def rows(self) -> int:
@@ -122,7 +126,8 @@ class Output:
         statement = None if self.statement is None else self.statement[which]
         sign = None if self.sign is None else self.sign[which]
         part = None if self.part is None else self.part[which]
-        return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks, part, self.begins)
+        early = None if self.early is None else self.early[which]
+        return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks, part, self.begins, early)
 
     def emitted(self, what: Emitted) -> Output:
         """What listeners get of it: of what leaves alone, the rows as if they came."""
@@ -145,23 +150,33 @@ class Output:
         >>> list(output.deliveries()), len(list(output.deliveries(apart=True)))
         ([(5, 0, [('a',)], [('b',)])], 2)
         """
-        if self.ticks is not None:
-            found = {each[:2]: each for each in replace(self, ticks=None).deliveries()}
-            ticks = zip(*(each.tolist() for each in self.ticks), strict=True)
-            yield from (found.get(each, (*each, Values(), Values())) for each in ticks)
+        for (at, event, _, _), new, old in self.placed(apart):
+            yield at, event, new, old
+
+    def placed(self, apart: bool = False) -> Iterator[tuple[Place, Values, Values]]:
+        """What comes and what leaves of each delivery, with its place."""
+        if self.ticks is None:
+            yield from self._of_rows(apart)
             return
+        found = {place[:3]: (place, new, old) for place, new, old in self._of_rows(False)}
+        for at, event, *part in zip(*(each.tolist() for each in self.ticks), strict=True):
+            tick = (at, event, part[0] if part else 0)
+            yield found.get(tick, ((*tick, bool(part)), Values(), Values()))
+
+    def _of_rows(self, apart: bool) -> Iterator[tuple[Place, Values, Values]]:
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()
         parts = itertools.repeat(0, self.rows) if self.part is None else self.part.tolist()
-        place, new, old = (-1, -2, 0), Values(), Values()
-        for *found, sign, row in zip(self.at.tolist(), self.event.tolist(), parts, signs, rows, strict=True):
+        early = itertools.repeat(False, self.rows) if self.early is None else self.early.tolist()
+        place, new, old = (-1, -2, 0, False), Values(), Values()
+        for *found, sign, row in zip(self.at.tolist(), self.event.tolist(), parts, early, signs, rows, strict=True):
             if (new or old) and (apart or tuple(found) != place):
-                yield place[0], place[1], new, old
+                yield place, new, old
                 new, old = Values(), Values()
-            place = (found[0], found[1], found[2])
+            place = (found[0], found[1], found[2], found[3])
             (new if sign > 0 else old).append(row)
         if new or old:
-            yield place[0], place[1], new, old
+            yield place, new, old
 
 
 class Core(Protocol):

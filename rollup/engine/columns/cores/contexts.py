@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from rollup.engine.columns.cores.lived import living
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partition_totals import PartitionTotals, partition_totals
 from rollup.engine.columns.cores.partitioned import Partitioned, partitioned
-from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import Select
 from rollup.engine.types import RowType
 
 
-def in_context(plan: Select, context: Context, type: RowType) -> PartitionTotals | Partitioned | str:
+def in_context(plan: Select, context: Context, type: RowType) -> PartitionTotals | Partitioned | Living | str:
     """The core of a statement in a context, or the first reason against it."""
+    if len(context.levels) == 1 and isinstance(context.levels[0][1], Lived):
+        return living(plan, context, type)
     if plan.rate.limited:
         return partition_totals(plan, context, type)
     return partitioned(plan, context, type)

@@ -38,7 +38,7 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import LONG, RowType
 
-_NUMBER = "number of the partition"
+NUMBER = "number of the partition"
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,11 @@ def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | 
     known = all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups)
     if not known and not _previous(plan):
         return "a look-up in a context"
-    wider = RowType(type.name, {**type.fields, _NUMBER: LONG})
-    inner = _inner(plan, input, wider)
+    wider = RowType(type.name, {**type.fields, NUMBER: LONG})
+    inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
-    projection, used = _Seeing(plan, inner, type).projection, _shown(plan.projection)
+    projection, used = Seeing(plan, inner, type).projection, shown(plan.projection)
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
         return "a column that is neither a key nor an aggregate"
     reason = first(against(_answered(each)) for each in used)
@@ -191,7 +191,7 @@ def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | 
     return recalling(replace(plan, inputs=(input,), projection=Projection((*fields, *read))), wider)
 
 
-def _inner(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
+def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
     """The core of the statement by partitions, of which nothing is projected."""
     number = Field(0, len(wider.fields) - 1, LONG)
     window = _of_each(input.window, number)
@@ -237,7 +237,7 @@ def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None
 
 
 @dataclass(frozen=True)
-class _Seeing:
+class Seeing:
     """What the projection of a statement sees, as fields: of a row or of the keys, of the aggregates, of the partition."""
 
     plan: Select
@@ -274,5 +274,6 @@ class _Seeing:
                 return inside(expr, self._seen)
 
 
-def _shown(projection: Projection) -> list[Expr]:
+def shown(projection: Projection) -> list[Expr]:
+    """What a projection evaluates."""
     return [*projection.columns, *([projection.having] if projection.having is not None else [])]

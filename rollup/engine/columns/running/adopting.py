@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -41,6 +42,7 @@ from rollup.engine.columns.running.adopting_folds import (
     table_of,
 )
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
+from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
@@ -62,6 +64,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
         case PartitionTotals():
             return totals_state(core, component, name), held
+        case Living():
+            return living_state(core, component, name), held
         case Partitioned():
             return partitioned_state(core, component, name), held
         case Rated() | Firsts():

@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
@@ -34,6 +35,8 @@ def phase(core: Core) -> Phase:
     """When, at one instant, what the clock brings of a core comes."""
     if isinstance(core, Recalling | OfMatches):
         return phase(core.main)
+    if isinstance(core, Living):
+        return Phase.CONTEXT
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -72,6 +75,8 @@ def _due(core: Core, state: State) -> int | None:
             return _due(core.inner, state.held()["core"])
         case Joined():
             return core.join.due(state)
+        case Living():
+            return core.due(state)
         case PartitionTotals():
             dues = state.tables["clocks"].column("due")
             return dues[0].as_py() if len(dues) else None
@@ -120,6 +125,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)
+        case Living():
+            return core.step(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)
         case Partitioned(inner=Folded(window=Time(span))):

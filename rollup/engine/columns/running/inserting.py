@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -66,6 +67,8 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
+        case Living():
+            return core.at_end and core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
             return _clocked(inner)
         case Levels():

@@ -7,15 +7,18 @@ where a statement runs never changes what it says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rollup.core.packing import pack, unpack
+from rollup.core.untyped import pc
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
@@ -44,17 +47,23 @@ _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
 
-class Opening:
-    """Hears of events in the place of a context: with those that begin partitions its statements are told before others."""
+_HEARING_ALL = PartitionTotals | Partitioned | Living | Asking
+"""What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
 
-    def __init__(self, instance: ColumnInstance, core: Partitioned) -> None:
+
+class Opening:
+    """Hears of events in the place of a context: of partitions that begin or end its statements tell before others."""
+
+    def __init__(self, instance: ColumnInstance, core: Partitioned | Living) -> None:
         self._instance, self._core = instance, core
         self.order: Order = (instance.context, *instance.order[:1])
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event."""
         instance = self._instance
-        if instance.alive and self._core.opens(instance.state, instance.batch(0, row)):
+        if not instance.alive:
+            return
+        if isinstance(self._core, Living) or self._core.opens(instance.state, instance.batch(0, row)):
             instance.opened(row)
 
 
@@ -71,7 +80,7 @@ class ColumnInstance(Instance):
             tuple(reads),
             as_read(plan, reads),
         )
-        division = core.division if isinstance(core, Partitioned) else None
+        context = context_of(core)
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
@@ -79,9 +88,11 @@ class ColumnInstance(Instance):
         inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
         self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
-        self.context = 0 if division is None else self.component.contexts[division.context].order
+        self.context = 0 if context is None else self.component.contexts[context].order
         """The place of the context among all."""
         self._told: Row | None = None
+        self._later: Output | None = None
+        """What that event brought which is told in the statement's own turn."""
         self.state = core.start(self.runner.now)
         self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
         """The rows of the window, where they are shown row by row."""
@@ -110,15 +121,15 @@ class ColumnInstance(Instance):
         """Hear of single events."""
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
-        if isinstance(self.core, Partitioned) and not self.core.division.all_at_once:
+        if isinstance(self.core, Living) or (isinstance(self.core, Partitioned) and not self.core.division.all_at_once):
             self._listening.add(self._streams[0], Entry(Opening(self, self.core), 0))
 
     @cached_property
     def _entries(self) -> list[tuple[str, Entry]]:
         match self.plan.inputs:
-            case (StreamInput(filter=filter),) if not isinstance(self.core, PartitionTotals | Partitioned | Asking):
+            case (StreamInput(filter=filter),) if not isinstance(self.core, _HEARING_ALL):
                 return [(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))]
-            case _:  # events that do not pass the statement's filter begin partitions, or concern sub-queries
+            case _:
                 return [(stream, Entry(self, place)) for place, stream in enumerate(self._streams)]
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
@@ -127,11 +138,20 @@ class ColumnInstance(Instance):
             (place,) = inputs
             self._tell(self.take(self.batch(place, row)))
             self.ask_timers()
+        elif self.alive and self._later is not None:
+            later, self._later = self._later, None
+            self._tell(later)
 
     def opened(self, row: Row) -> None:
-        """An event with which a partition begins, before it comes to all others."""
-        self.receive((0,), row)
+        """An event with which a partition may begin or end, before it comes to all others."""
+        output = self.take(self.batch(0, row))
+        if output.early is not None:
+            early = pa.array(output.early)
+            self._later = replace(output.where(pc.invert(early)), ticks=None)
+            output = output.where(early)
         self._told = row
+        self._tell(output)
+        self.ask_timers()
 
     def batch(self, place: int, row: Row) -> Batch:
         """An event of one of the streams as a batch."""
@@ -203,3 +223,14 @@ class ColumnInstance(Instance):
         _, scalars, tables, held = state
         self.state = State({name: unpack(table) for name, table in tables.items()}, scalars)
         self.window = unpack(held)
+
+
+def context_of(core: Core) -> str | None:
+    """The context whose partitions a core begins with events that it tells others of afterwards."""
+    match core:
+        case Partitioned():
+            return core.division.context
+        case Living():
+            return core.lives.context
+        case _:
+            return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
@@ -31,6 +32,8 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return core.pattern.roomy(state.held()["pattern"], batch)
+    if isinstance(core, Living):
+        return core.roomy(state, batch)
     time = _time(core)
     return time is None or not evaluate(time, batch.columns, batch.rows).null_count
 

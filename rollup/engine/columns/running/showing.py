@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
+from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
@@ -67,6 +68,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _reading(core, state)
         case PartitionTotals():
             return _totals(core, state)
+        case Living():
+            return core.content(state)
         case Partitioned():
             return _of_partitions(core, plan, state)
         case Joined():

@@ -49,16 +49,19 @@ class Heap:
         """Each delivery as statement, instant, what comes and what leaves, with its place."""
         of = self.output.statement
         if of is None:
-            for at, event, new, old in self.output.deliveries():
-                yield self._place(times, at, event, self.orders[0]), (self.names[0], at, new, old)
+            for (at, event, part, early), new, old in self.output.placed():
+                of_context = (self.context, part) if early else ()
+                yield self._place(times, at, event, self.orders[0], of_context), (self.names[0], at, new, old)
         else:
             for (at, event, new, old), place in zip(self.output.deliveries(True), of.tolist(), strict=True):
                 yield self._place(times, at, event, self.orders[place]), (self.names[place], at, new, old)
 
-    def _place(self, times: Ints, at: int, event: int, order: int) -> Place:
-        """Where a delivery stands."""
+    def _place(self, times: Ints, at: int, event: int, order: int, of_context: Place = ()) -> Place:
+        """Where a delivery stands; of a partition that begins or ends, the place of the context and of it among others."""
         if event < 0:
-            return *timer_place(times, at, self.phase), order
+            return *timer_place(times, at, self.phase), *of_context, order
+        if of_context:
+            return 2 * event + 1, at, *of_context, order
         if not self.path:
             return (2 * event + 1, at, self.context, order) if event in self._begins else (2 * event + 1, at, order)
         sent, *way = (int(each[event]) for each in self.path)
@@ -74,8 +77,9 @@ class Heap:
         """Where each row of the one statement is among those that an event makes."""
         order, output = self.orders[0], self.output
         found = np.full(output.rows, order << _ORDERS)
-        if output.begins is not None:
-            found[np.isin(output.event, output.begins)] = (self.context << _ORDERS) + order
+        early = output.early if output.begins is None else np.isin(output.event, output.begins)
+        if early is not None:
+            found[early] = (self.context << _ORDERS) + order
         return found
 
     @cached_property

@@ -1,0 +1,227 @@
+"""A statement in a context whose partitions begin and end: the same statement without a context over the events that live
+partitions take, with the number of the partition as one more field, by which its groups are.
+
+State: `partitions`, those that live; and that of the other statement, of whose groups those of partitions that have ended go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.lives import Course, Lives
+from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
+from rollup.engine.columns.evaluate import flags, passing
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.loops import block, loop
+from rollup.engine.rows.plans import Filter
+from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.state import State
+from rollup.engine.types import RowType
+
+_MOST = 1 << 22
+"""So many times at most the events of a batch are in partitions."""
+_VALUES = """
+def core(wanted, {slots}{results}):
+    for n in range(len(wanted)):
+        k = wanted[n]
+{value}
+"""
+
+
+@dataclass(frozen=True)
+class Living:
+    """`inner`: the other statement, over a stream of `type`, of the events that pass `filter`; `routed`: a partition takes
+    those that have the key of the event that began it. The projection sees what its projection would, then the
+    `properties` of the partition, of which fields of that event have numbers. `at_end`: shown is what a partition has when it
+    ends, alone.
+    """
+
+    lives: Lives
+    filter: Filter
+    routed: bool
+    inner: FilterProject | Folded
+    type: RowType
+    projection: Projection
+    properties: tuple[str | int, ...]
+    at_end: bool
+    shows: bool
+    """Whether something is there to be shown of a partition that lives."""
+
+    def start(self, now: int) -> State:
+        """The partitions that there are from the beginning."""
+        first = self.lives.at_first(now)
+        return self.state(self.inner.start(now), first, first.num_rows)
+
+    @staticmethod
+    def state(inner: State, partitions: pa.Table, number: int) -> State:
+        """The state of the whole; `number`: that of the next partition."""
+        return State.holding(
+            {"core": inner}, {"now": inner.scalars["now"], "number": number}, {"partitions": partitions}
+        )
+
+    @property
+    def total(self) -> bool:
+        """Whether a row stands for a partition."""
+        return isinstance(self.inner, Folded) and self.inner.by_group and len(self.inner.keys) == 1
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """The rows of each event partition by partition, or of each partition when it ends."""
+        batch = self._clocked(state, batch)
+        course, inner = self._course(state, batch), state.held()["core"]
+        after, made = self.inner.made(inner, self.inner.taken(inner, self._wider(batch, course)))
+        output = self._ended(after, course) if self.at_end else self._told(made, course)
+        number = state.scalars["number"] + course.known.num_rows - state.tables["partitions"].num_rows
+        return self.state(self._without(after, course), course.left, number), output
+
+    @staticmethod
+    def _clocked(state: State, batch: Batch) -> Batch:
+        """A batch whose events are not older than the clock."""
+        now: int = state.scalars["now"]
+        return replace(batch, times=np.maximum(batch.times, now), now=max(batch.now, now))
+
+    def _course(self, state: State, batch: Batch) -> Course:
+        """What becomes of the partitions in a batch."""
+        number: int = state.scalars["number"]
+        return self.lives.course(state.tables["partitions"], number, batch, self._takes(batch), self.routed)
+
+    def _takes(self, batch: Batch) -> np.ndarray:
+        """Which events the statement takes."""
+        return flags(accepted(self.filter, None, batch.columns, batch.rows), batch.rows)
+
+    def due(self, state: State) -> int | None:
+        """When the clock ends a partition next."""
+        partitions = state.tables["partitions"]
+        return partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None
+
+    @staticmethod
+    def late(state: State, now: int) -> State:
+        """The state in which what the clock was to end before `now` ends then."""
+        partitions = state.tables["partitions"]
+        due = partitions.column("due").to_numpy()
+        place = partitions.schema.get_field_index("due")
+        ends = pa.array(np.where(due <= now, now, due))
+        return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
+
+    @staticmethod
+    def _wider(batch: Batch, course: Course) -> Batch:
+        """Each event as often as partitions take it, with their numbers."""
+        places, numbers = pa.array(course.event), pa.array(course.numbers[course.part])
+        columns = (*(column.take(places) for column in batch.columns), numbers)
+        return Batch(columns, batch.times[course.event], batch.now, batch.stream)
+
+    def _told(self, made: Made, course: Course) -> Output:
+        """The rows of events; that with which a partition begins comes to it first."""
+        pairs = made.places
+        event, part = course.event[pairs], course.part[pairs]
+        early = course.came[part] == event
+        return self._output(made.at, event, made.columns, part, course.known, early)
+
+    def _ended(self, after: State, course: Course) -> Output:
+        """What partitions that end have; also of those that have nothing there is a delivery."""
+        columns, place = self.values(after, course.numbers[course.over])
+        part, at, by = (each[place] for each in (course.over, course.until, course.by))
+        output = self._output(at, by, columns, part, course.known, np.ones(len(place), bool))
+        return replace(output, ticks=(course.until, course.by, course.over))
+
+    def _output(
+        self, at: Ints, event: Ints, columns: Sequence[pa.Array], part: Ints, known: pa.Table, early: np.ndarray
+    ) -> Output:
+        seen = [*columns, *self.of_partitions(known, part)]
+        found = Output(at, event, projected(self.projection, seen, len(at)), part=part, early=early)
+        mask = passing(self.projection.having, seen, len(at))
+        return found if mask is None else found.where(mask)
+
+    def of_partitions(self, known: pa.Table, part: Ints) -> list[pa.Array]:
+        """The properties of some partitions."""
+        return [self._property(each, known, part) for each in self.properties]
+
+    def _property(self, which: str | int, known: pa.Table, part: Ints) -> pa.Array:
+        match which:
+            case "name":
+                return pa.repeat(self.lives.context, len(part))
+            case "id":
+                return pa.array(known.column("number").to_numpy()[part].astype(np.int32))
+            case "startTime":
+                return pa.array(known.column("begun").to_numpy()[part])
+            case "endTime":  # also of one that a jump of the clock has ended late
+                return pa.array(known.column("begun").to_numpy()[part] + self.lives.span)
+            case _:
+                return whole(known.column(f"field{which}")).take(pa.array(part))
+
+    def content(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of the partitions that live."""
+        if not self.shows:
+            return []
+        known = state.tables["partitions"]
+        columns, part = self.values(state.held()["core"], known.column("number").to_numpy())
+        nothing = np.zeros(len(part), np.int64)
+        shown = self._output(nothing, nothing, columns, part, known, np.ones(len(part), bool))
+        return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+
+    def roomy(self, state: State, batch: Batch) -> bool:
+        """Whether the events of a batch are not too often in partitions for all of them to be held at once."""
+        partitions, rows = state.tables["partitions"], batch.rows
+        if rows == 1 or (not self.lives.overlap) or rows * (partitions.num_rows + rows) <= _MOST:
+            return True
+        batch = self._clocked(state, batch)
+        return self.lives.pairs(partitions, batch, self._takes(batch), self.routed) <= _MOST
+
+    def values(self, inner: State, numbers: Ints) -> tuple[list[pa.Array], Ints]:
+        """What the projection sees of what partitions with those numbers have, without their properties; and of each row
+        which of them it is of.
+        """
+        assert isinstance(self.inner, Folded)
+        groups, lines = inner.tables["groups"], self.inner.lines
+        order, of_groups = _sorted(groups)
+        begins, ends = (np.searchsorted(of_groups, numbers, side) for side in ("left", "right"))
+        if self.total:  # of a partition without rows the group behind the last, which is as at the beginning
+            found, place = (
+                np.append(order, groups.num_rows)[np.where(ends > begins, begins, -1)],
+                np.arange(len(numbers)),
+            )
+        else:
+            counts = ends - begins
+            place = np.repeat(np.arange(len(numbers)), counts)
+            found = order[np.arange(len(place)) + (begins - np.cumsum(counts) + counts)[place]]
+        slots, room = lines.grown(groups.columns[2:], groups.num_rows + 1), lines.room(len(found))
+        loop(self._text)(found, *slots, *room)
+        keys = [pa.array(numbers[place])]
+        if not self.total:
+            keys += [each.take(pa.array(found)) for each in whole(groups.column("key")).flatten()[1:]]
+        return [*keys, *lines.results(room, len(found))], place
+
+    @cached_property
+    def _text(self) -> str:
+        assert isinstance(self.inner, Folded)
+        lines = self.inner.lines
+        return _VALUES.format(value=block(lines.value(), 2), **lines.names)
+
+    def _without(self, inner: State, course: Course) -> State:
+        """The state without the groups of partitions that have ended."""
+        if not isinstance(self.inner, Folded) or not len(course.over):
+            return inner
+        groups = inner.tables["groups"]
+        stay = ~np.isin(_numbers(groups), course.numbers[course.over])
+        return State({**inner.tables, "groups": groups.filter(pa.array(stay))}, inner.scalars)
+
+
+def _numbers(groups: pa.Table) -> Ints:
+    """The number of the partition of each group."""
+    key = whole(groups.column("key"))
+    return (key.flatten()[0] if pa.types.is_struct(key.type) else key).to_numpy()
+
+
+def _sorted(groups: pa.Table) -> tuple[Ints, Ints]:
+    """The groups by the numbers of their partitions, of one as they came; and those numbers."""
+    numbers = _numbers(groups)
+    order = np.argsort(numbers, kind="stable")
+    return order, numbers[order]
