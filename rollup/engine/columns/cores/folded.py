@@ -31,6 +31,7 @@ from rollup.engine.columns.cores.folding_loop import (
     text,
 )
 from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
+from rollup.engine.columns.cores.marks import Order
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, short, unheld
 from rollup.engine.columns.cores.rewriting import inside
@@ -90,6 +91,10 @@ class Folded:
     def lines(self) -> Lines:
         """The calls."""
         return Lines(self.calls)
+
+    @cached_property
+    def _order(self) -> Order:
+        return Order()
 
     @cached_property
     def _texts(self) -> dict[int, str]:
@@ -174,16 +179,19 @@ class Folded:
         sign = np.ones(room if self.emitted != "new" else 0, np.int8)
         results = self.lines.room(room)
         kind, size, span, late = self._window
+        order = self._order.of(content, marks, late) if kind == SORTED else ()
         interval = np.empty(room if paced else 0, np.int64)
         by = () if pace is None else (pace.ticks, pace.limit, pace.come, pace.units, interval)
         n, head = loop(self._text(paced))(
-            len(held[0]), now, size, span, late, times, codes, marks, alive, *self.lines.arranged(given, codes), rows, *slots,
+            len(held[0]), now, size, span, late, times, codes, marks, alive, *order, *self.lines.arranged(given, codes), rows, *slots,
             at, event, group, sign, *by, *results,
         )  # fmt: skip
         stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
         left = [each[stays] for each in (times, codes, *given)]
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
+        if order:
+            self._order.keep(after.tables["content"], order[0], np.flatnonzero(alive))
         made = self.lines.results(results, n)
         columns = [*self._named(keys, group[:n]), *made] if self.by_group else [*taken.columns, *made]
         signs, gone = sign[:n] if self.emitted != "new" else None, times[: head if kind == TIME else 0] + span

@@ -21,7 +21,7 @@ _LETS_OUT = (LENGTH, UNIQUE, KEYED, SORTED)
 """The windows that let a row out by an arrival."""
 _TEMPLATE = """
 {functions}def core(
-    old, now, size, span, late, times, codes, marks, alive, {given}rows, {slots}at, event, group, sign, {pace}{results}
+    old, now, size, span, late, times, codes, marks, alive, {order}{given}rows, {slots}at, event, group, sign, {pace}{results}
 ):
     n, head, total = 0, 0, len(codes)
 {begin}
@@ -44,7 +44,6 @@ room = max(total, len(rows)) + 1
 front, back, held = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
 follows = np.zeros(total + 1, np.int64)
 """,
-    SORTED: "held, place = 0, np.full(size + 2, -1, np.int64)",
 }
 _LOOP = {
     NEVER: "for i in range(old, total):",
@@ -52,7 +51,7 @@ _LOOP = {
     TIME: "for i in range(old, total + 1):",
     UNIQUE: "for i in range(total):",
     KEYED: "for i in range(total):",
-    SORTED: "for i in range(total):",
+    SORTED: "for i in range(old, total):",  # the rows held are in order already
 }
 _OUT = {
     LENGTH: """
@@ -99,8 +98,6 @@ held += 1
 if held > size:
     held -= 1
     out = place[held]
-if i < old:
-    continue
 """,
 }
 
@@ -129,6 +126,7 @@ def text(lines: Lines, shape: Shape) -> str:
     body = [*_expired(lines, shape), *_plain(_OUT.get(shape.window, "")), *_event(lines, shape)]
     return _TEMPLATE.format(
         begin=block([*_plain(_BEGIN.get(shape.window, "")), *(_plain(_PACED) if shape.paced else ())], 1),
+        order="place, held, " if shape.window == SORTED else "",
         pace="ticks, limit, counted, units, interval, " if shape.paced else "",
         prologue=block(lines.prologue(), 1),
         loop=block([_LOOP[shape.window], *_in(body)], 1),

@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
 from rollup.engine.columns.cores.folded import shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.marks import Marks, ranks
+from rollup.engine.columns.cores.marks import Marks, Order, ranks
 from rollup.engine.columns.cores.moving_loop import NEVER, Part, Parts
 from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
@@ -36,6 +36,7 @@ from rollup.engine.types import Kind, RowType
 
 _RANKS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
 _MARKS = (*KEYS, Kind.DOUBLE)
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,28 @@ class Moves(Changes):
     def stays(self, old: int) -> tuple[Ints, int]:
         """The rows that stay, and how many these are."""
         return self.staying, self.inside
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the loop is told of the rows of a part: `numbers` below `room` by which it tells them apart; their `rank`, and the
+    places of the `held` ones that are in order of it; when each leaves. What a part does not ask for is empty.
+    """
+
+    part: Part
+    numbers: Ints
+    room: int
+    rank: np.ndarray
+    placed: Ints
+    held: int
+    leaves: Ints
+
+    def given(self) -> list[int | np.ndarray]:
+        """The parameters of the loop that are of this part."""
+        found: list[int | np.ndarray] = [number for _, number in self.part.numbers]
+        found += [self.numbers, self.room] if self.part.keys else []
+        found += [self.rank, self.placed, self.held] if self.part.by else []
+        return [*found, *([self.leaves] if self.part.stamp else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +108,9 @@ class Moving(Queued):
         return self.parts.batches
 
     @cached_property
-    def _numbered(self) -> list[Marks]:
-        return [Marks() for _ in self.parts.parts]
+    def _known(self) -> list[tuple[Marks, Order]]:
+        """What is at hand of the rows of each part."""
+        return [(Marks(), Order()) for _ in self.parts.parts]
 
     @property
     def dated(self) -> bool:
@@ -127,23 +151,35 @@ class Moving(Queued):
         kept = np.full(len(step.times), self.parts.bits, np.uint16)
         if "parts" in state.tables:
             kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
-        numbers = [self._numbers(*each, state, step) for each in zip(self.parts.parts, self._numbered, strict=True)]
-        leaves = self._leaves(state, step)
-        moves, due = self._moves(step, kept, since, numbers, leaves)
+        told = [self._told(p, state, step, (kept[: step.held] >> p & 1) > 0) for p in range(len(self.parts.parts))]
+        moves, due = self._moves(step, kept, since, told)
+        bits = kept[moves.staying]
         tables = {
-            **self.having(kept[moves.staying].astype(np.int64)),
-            **self._came(state, step, numbers[0]),
-            **self.until(leaves[moves.staying]),
+            **self.having(bits.astype(np.int64)),
+            **self._came(state, step, told[0].numbers),
+            **self.until(told[0].leaves[moves.staying] if self.parts.stamp else told[0].leaves),
         }
         after, made = self.through(state, step, Moved(moves, {"due": due}, tables))
-        for marks, each in zip(self._numbered, numbers, strict=True):
-            marks.keep(after.tables["content"], each[moves.staying])
+        content = after.tables["content"]
+        for p, ((marks, order), each) in enumerate(zip(self._known, told, strict=True)):
+            marks.keep(content, each.numbers[moves.staying])
+            if each.part.by:
+                order.keep(content, each.placed, moves.staying, bits >> p & 1)
         return after, made
 
     def due(self, state: State) -> int | None:
         """When a row leaves next by itself."""
         nothing = Batch.nothing([column.type for column in state.tables["content"].columns[2:]], state.scalars["now"])
         return self.made(state, self.taken(state, nothing))[0].scalars["due"]
+
+    def _told(self, p: int, state: State, step: Step, having: np.ndarray) -> Told:
+        """What the loop is told of part `p`; `having`: which of the rows held it has."""
+        part, (marks, order) = self.parts.parts[p], self._known[p]
+        numbers, rank, placed, held = self._numbers(part, marks, state, step), np.empty((0, 1), np.int64), _NOTHING, 0
+        if part.by:
+            rank = ranks(_values(part.by, step, 0), part.descending)
+            placed, held = order.of(state.tables["content"], rank, part.late, having)
+        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step))
 
     def _numbers(self, part: Part, marks: Marks, state: State, step: Step) -> Ints:
         """The numbers by which a part tells rows apart."""
@@ -155,7 +191,7 @@ class Moving(Queued):
     def _leaves(self, state: State, step: Step) -> Ints:
         """When each row leaves by a time of its own, where there is one."""
         if self.parts.stamp is None:
-            return np.zeros(len(step.times), np.int64)
+            return _NOTHING
         arrived = self.parts.stamp.leaves(step.taken.times, [plain(each) for each in step.taken.columns])
         return np.concatenate([state.tables["leaves"].column("at").to_numpy(), arrived])
 
@@ -169,22 +205,18 @@ class Moving(Queued):
         more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
         return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
 
-    def _moves(
-        self, step: Step, kept: np.ndarray, since: int, numbers: Sequence[Ints], leaves: Ints
-    ) -> tuple[Moves, int | None]:
+    def _moves(self, step: Step, kept: np.ndarray, since: int, told: Sequence[Told]) -> tuple[Moves, int | None]:
         """The changes, and when a row leaves next by itself; `kept` is changed."""
         total = len(step.times)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone = (np.empty(2 * total, np.int64) for _ in range(4))
-        parts = zip(self.parts.parts, self._numbered, numbers, strict=True)
-        given = [each for part, marks, own in parts for each in _given(part, own, marks.room, step, leaves)]
         n, comes, leaves, due = loop(self._moving, self.parts.before)(
             step.held,
             step.taken.now,
             since,
             step.times,
             step.old,
-            *given,
+            *(given for each in told for given in each.given()),
             kept,
             entering,
             leaving,
@@ -215,14 +247,6 @@ def _values(exprs: Sequence[Expr], step: Step, begin: int) -> list[pa.Array]:
     """The values of expressions over the rows from one on."""
     fields = [each[begin:] for each in step.fields]
     return [evaluate(expr, fields, len(step.times) - begin) for expr in exprs]
-
-
-def _given(part: Part, marks: Ints, room: int, step: Step, leaves: Ints) -> list[int | np.ndarray]:
-    """What the loop is given of a part: its numbers, and what it tells rows apart by."""
-    found: list[int | np.ndarray] = [number for _, number in part.numbers]
-    found += [marks, room] if part.keys else []
-    found += [ranks(_values(part.by, step, 0), part.descending)] if part.by else []
-    return [*found, *([leaves] if part.stamp else [])]
 
 
 def moving(plan: Select, type: RowType) -> Moving | str:

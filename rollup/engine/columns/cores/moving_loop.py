@@ -72,7 +72,7 @@ class Lines:
 @dataclass(frozen=True)
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
-    `room`), an order (`rank`, rows of numbers), a time of their own (`leaves`: when each row leaves).
+    `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row leaves).
     """
 
     lines: Lines
@@ -83,12 +83,17 @@ class Part:
     stamp: Stamp | None = None
 
     @property
+    def late(self) -> bool:
+        """Whether of rows that are equal in order the newest is the last."""
+        return bool(dict(self.numbers).get("late"))
+
+    @property
     def names(self) -> list[str]:
         """The parameters of the loop that are of this part."""
         return [
             *(name for name, _ in self.numbers),
             *(["mark", "room"] if self.keys else []),
-            *(["rank"] if self.by else []),
+            *(["rank", "placed", "held"] if self.by else []),
             *(["leaves"] if self.stamp else []),
         ]
 

@@ -26,7 +26,7 @@ def before(rank, row, other, late):
 
 @compiled
 def put(placed, held, rank, i, late):
-    """A row among those that are in order; of equal ones it is the first, or the last if `late`."""
+    """An arrival among those that are in order; of equal ones it is the first, or the last if `late`."""
     first, last = 0, held
     if held > 0 and before(rank, placed[held - 1], i, late):
         first = held
@@ -42,13 +42,18 @@ def put(placed, held, rank, i, late):
 
 
 @compiled
-def drop(placed, held, row):
+def drop(placed, held, rank, row, late):
     """One of them leaves."""
-    j = 0
-    while placed[j] != row:
-        j += 1
-    for k in range(j, held - 1):
-        placed[k] = placed[k + 1]
+    first, last = 0, held
+    while first < last:
+        middle = (first + last) // 2
+        other = placed[middle]
+        if other != row and before(rank, other, row, (other < row) == late):
+            first = middle + 1
+        else:
+            last = middle
+    for j in range(first, held - 1):
+        placed[j] = placed[j + 1]
 
 
 '''
@@ -134,27 +139,27 @@ _KEYED = Lines(
 """,
     remove="held{p}[mark{p}[row]] -= 1",
 )
-_SORTED = Lines(
-    begin="held{p}, placed{p} = 0, np.full(min(size{p}, total) + 2, -1, np.int64)",
+_SORTED = Lines(  # the rows held are in order already
     enter="""
-put(placed{p}, held{p}, rank{p}, i, late{p})
-held{p} += 1
+if i >= old:
+    put(placed{p}, held{p}, rank{p}, i, late{p})
+    held{p} += 1
 if held{p} > size{p}:
     held{p} -= 1
     leaving[l], l = placed{p}[held{p}], l + 1
 """,
     remove="""
-drop(placed{p}, held{p}, row)
+drop(placed{p}, held{p}, rank{p}, row, late{p})
 held{p} -= 1
 """,
     before=_PLACING,
 )
 _RANKED = Lines(
-    begin=f"{_SORTED.begin}\n{_UNIQUE.begin}",
+    begin=_UNIQUE.begin,
     enter=f"""
 known = place{{p}}[mark{{p}}[i]]
 if known >= 0 and kept[known] & bit{{p}}:
-    drop(placed{{p}}, held{{p}}, known)
+    drop(placed{{p}}, held{{p}}, rank{{p}}, known, late{{p}})
     held{{p}} -= 1
     leaving[l], l = known, l + 1
 place{{p}}[mark{{p}}[i]] = i
