@@ -1351,3 +1351,33 @@ def test_fields_that_nobody_reads_may_be_of_any_type(events: list[Any], cut: int
     for name in (*OPEN, *OPEN_ON_ROWS):
         shown = [sorted(map(_bits, engine.rows(name)), key=repr) for engine in engines]
         assert shown[0] == shown[1], name
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("context", ["Y", "B", "I", "D", "L"])
+def test_a_statement_that_comes_later_sees_the_partitions_that_live_over_columns(context: str, restart: bool) -> None:
+    first = [("a", 60.0, 1), ("b", 70.0, 2), ("a", 80.0, 3)]
+    heard = list[Any]()
+    for columns in (None, 1):
+        engine = Engine(columns=columns)
+        engine.deploy(SCHEMA)
+        engine.deploy(f"@name('one') context {context} select context.id as i, count(*) as n from S")
+        _send(engine, first)
+        engine.advance(10)
+        if restart:
+            engine = Engine.restored(engine.snapshot(), columns)
+        engine.deploy(
+            f"@name('two') context {context} select context.id as i, context.startTime as t, sum(price) as s from S"
+        )
+        for after in (15, 25, 30):
+            _send(engine, [("c", 90.0, 1), ("a", 10.0, 2)])
+            engine.advance(engine.now + after)
+        engine.undeploy("one")
+        engine.deploy(f"@name('three') context {context} select context.id as i, count(*) as n from S")
+        _send(engine, first)
+        heard.append([_exact(each) for each in engine.heard()])
+    assert heard[0] == heard[1]
+
+
+def _send(engine: Engine, events: list[tuple[str, float, int]]) -> None:
+    engine.send("S", [dict(zip(("symbol", "price", "volume"), each, strict=True)) for each in events])

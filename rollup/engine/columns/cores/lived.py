@@ -134,8 +134,8 @@ def _lives(context: Context, type: RowType, own: _Own, route: tuple[int, ...], s
         return start if isinstance(start, str) else str(end)
     asked = replace(own, lookups=level.lookups)
     stop, by = (None, ()) if end is None or isinstance(end, int) else asked.routed(end)
-    apart = tuple(sorted(-1 if (place := asked.place(each)) is None else place for each in level.distinct))
-    keys = {key for key in (route, by, apart) if key}
+    apart = tuple(-1 if (place := asked.place(each)) is None else place for each in level.distinct)
+    keys = {key for key in (route, by, tuple(sorted(apart))) if key}
     if len(keys) > 1 or any(kinds[place].kind not in KEYS for key in keys for place in key) or -1 in apart:
         return "partitions by several keys, or by what is no plain field"
     if "endTime" in own.properties and not isinstance(end, int):
@@ -143,11 +143,10 @@ def _lives(context: Context, type: RowType, own: _Own, route: tuple[int, ...], s
     if any(each is not None and each.stream != stream for each in (start, stop)):
         return "a stream outside the context"
     key = next(iter(keys), ())
-    kept = tuple(sorted({*key, *(each for each in own.properties if isinstance(each, int))}))
-    lives = Lives(
-        context.name, name, start, stop, end if isinstance(end, int) else 0, level.overlap, key, bool(apart), bool(by), kept,
-        own.tag or "", kinds,
-    )  # fmt: skip
+    if own.tag is not None and any(kind.arrow is None for kind in kinds):
+        return "an event with a field that no column holds, with which partitions begin"
+    span = end if isinstance(end, int) else 0
+    lives = Lives(context.name, name, start, stop, span, level.overlap, key, apart, bool(by), own.tag, kinds)
     return first(filtered(each) for each in (start, stop) if each is not None) or lives
 
 

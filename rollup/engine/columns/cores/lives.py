@@ -175,8 +175,8 @@ class Lives:
 
     `start`: the events that begin one (None: one lives always, the next begins when it ends); `end`: the events that end
     those of their `key`, where they do so `by_key`, or all; `span`: after how long the clock ends one, 0 where it does not.
-    `overlap`: whether several live at once; `distinct`: of each key one. `kept`: the fields of the first event that are kept,
-    which is called `tag`.
+    `overlap`: whether several live at once; `distinct`: by which fields (those of the key) one alone. `tag`: the name of the
+    event with which one begins, whose fields are kept then.
     """
 
     context: str
@@ -186,24 +186,28 @@ class Lives:
     span: int
     overlap: bool
     key: tuple[int, ...]
-    distinct: bool
+    distinct: tuple[int, ...]
     by_key: bool
-    kept: tuple[int, ...]
-    tag: str
+    tag: str | None
     kinds: tuple[DataType, ...]
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of partitions."""
         own = [pa.field(name, pa.int64()) for name in ("number", "begun", "due")]
-        return pa.schema([*own, *(pa.field(f"field{place}", arrow(self.kinds[place])) for place in self.kept)])
+        return pa.schema([*own, *(pa.field(f"field{place}", arrow(kind)) for place, kind in enumerate(self.fields))])
+
+    @property
+    def fields(self) -> tuple[DataType, ...]:
+        """The fields that are kept of the event with which a partition begins."""
+        return () if self.tag is None else self.kinds
 
     def at_first(self, now: int) -> pa.Table:
         """The partitions that live from the beginning."""
         if self.start is not None:
             return self.schema.empty_table()
         due = now + self.span if self.span else LONG_MAX
-        return pa.table([[0], [now], [due], *([None] for _ in self.kept)], schema=self.schema)
+        return pa.table([[0], [now], [due], *([None] for _ in self.fields)], schema=self.schema)
 
     def course(self, partitions: pa.Table, number: int, batch: Batch, takes: np.ndarray, routed: bool) -> Course:
         """Of a batch, whose events those partitions take that live then (`routed`: those of their key) where the statement
@@ -235,7 +239,7 @@ class Lives:
         key, codes, valid, keys = self._keyed(partitions, columns, rows)
         ends, takes = ends & valid if self.by_key else ends, takes & valid if routed else takes
         room = _Room.of(partitions, key, self._most(partitions, starts, ends, batch.now))
-        how = self.start is None, not self.overlap, self.distinct, self.by_key, routed, keys, held
+        how = self.start is None, not self.overlap, bool(self.distinct), self.by_key, routed, keys, held
         events = np.ascontiguousarray(batch.times), starts, ends, takes, codes
         return room, partial(loop(_COURSE, _CHAINS), batch.now, self.span, LONG_MAX, *how, *events, *room.arrays)
 
@@ -281,7 +285,7 @@ class Lives:
             return partitions
         fresh = came[held:]
         places = pa.array(fresh, mask=fresh < 0)
-        kept = [plain(columns[place].take(places)) for place in self.kept]
+        kept = [plain(column.take(places)) for column in columns[: len(self.fields)]]
         numbers = number + np.arange(len(fresh))
         added = pa.table([numbers, begun[held:], due[held:], *kept], schema=self.schema)
         return pa.concat_tables([partitions, added]).combine_chunks()

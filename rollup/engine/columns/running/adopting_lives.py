@@ -1,4 +1,6 @@
-"""The state of a statement in a context whose partitions begin and end, read from the row executor."""
+"""The state of a statement in a context whose partitions begin and end, read from the row executor; and its partitions as that
+has them, for a statement that comes later.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.running.adopting_folds import KEPT, groups_table
 from rollup.engine.operators import LONG_MAX
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.rows.plans import Select
@@ -35,8 +38,8 @@ def _partitions(core: Living, context: ContextRuntime) -> pa.Table:
     lives, found = core.lives, [(n, dict(context.partitions[n].properties)) for n in sorted(context.partitions)]
     columns: list[Any] = [[n for n, _ in found], [own["startTime"] for _, own in found]]
     columns.append([own["endTime"] if lives.span else LONG_MAX for _, own in found])
-    for place in lives.kept:
-        columns.append(field([own[lives.tag].values[place] for _, own in found], lives.kinds[place]))
+    for place, kind in enumerate(lives.fields):
+        columns.append(field([own[lives.tag or ""].values[place] for _, own in found], kind))
     return pa.table(columns, schema=lives.schema)
 
 
@@ -50,3 +53,23 @@ def _groups(core: Folded, context: ContextRuntime, name: str, total: bool) -> li
             named = {f"key{place}": value for place, value in enumerate(whole)}
             found.append((named if len(core.keys) > 1 else number, slots, rows))
     return found
+
+
+def handed_back(core: Living, state: State) -> Any:
+    """The snapshot of a context in the row executor, with the partitions that live."""
+    lives, number = core.lives, state.scalars["number"]
+    children = list[Any]()
+    for own, begun, due, *values in zip(
+        *(each.to_pylist() for each in state.tables["partitions"].columns), strict=True
+    ):
+        properties: dict[str, Any] = {"name": lives.level, "id": own, "startTime": begun}
+        if lives.tag is not None:
+            properties[lives.tag] = Row(0, tuple(values))
+        if lives.span:
+            properties["endTime"] = due
+        nested = {f"{lives.level}.{name}": value for name, value in properties.items()}
+        key = tuple(values[place] for place in lives.distinct) if lives.distinct else own
+        waits = [True, due if lives.span else None, None]
+        children.append([key, own, {**properties, "name": lives.context, **nested}, waits, None])
+    starts = [] if lives.start is None else [[lives.overlap or not children, None, None]]
+    return [number, [number, starts, children]]

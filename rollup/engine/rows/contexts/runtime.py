@@ -31,18 +31,27 @@ class ContextRuntime:
         self.unseeing: set[int] = set()
         """The partitions that do not see the event with which they begin: categories within another level."""
         self.next = 0
+        self.elsewhere: list[Callable[[], Any]] = []
+        """Snapshots of partitions that live on without a statement here that has them; None of those that do no longer."""
 
     def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
         """A statement begins in every partition; the first one makes the context begin."""
         self.statements[name] = (build, order)
         if not start:
             return
-        if self._root is None:
+        if self._root is None and not self._taken_up():
             self._root = self.node(0, {}, ())
             self._root.begin()
         else:
             for partition in list(self.partitions.values()):
                 self._instance(partition, name).start()
+
+    def _taken_up(self) -> bool:
+        """Go on with partitions that live elsewhere, if there are any."""
+        found = [kept for each in self.elsewhere if (kept := each()) is not None]
+        if found:
+            self.restore(found[0])
+        return bool(found)
 
     def detach(self, name: str) -> None:
         """A statement ends in every partition; the last one takes the partitions with it."""
