@@ -243,6 +243,9 @@ COVERED = {
     "left of each into U": "context C insert rstream into U select symbol, price as a from S#length(2)",
     "nothing left into U": "insert rstream into U select symbol, price as a from S(price > 20)",
     "left after into U": "insert rstream into U select symbol, prior(1, price) as a from S#length(2) output after 3 events",
+    "S changed": "update istream S set price = price * 2, volume = null where symbol != 'b' and price < volume",
+    "T changed": "update istream T as t set p = t.p / 2, symbol = 'a' where v > 1",
+    "T changed first": "@Priority(2) update istream T set v = cast(p, int), p = v / 1.5",
     "more into T": "insert into T select symbol, price as p, volume as v from S(volume < 2)",
     "R into T": "insert into T select symbol, price as p, volume as v from R",
     "of T": "select symbol, sum(p) as s, count(*) as n from T#length(3) group by symbol",
@@ -675,6 +678,10 @@ SEVERAL = [
     ["best three", "best by two", "firsts of two", "removed"],
     ["keys every 3", "total of keys in time", "keys last", "keys first"],
     ["keys into T", "of T", "levels of two keys"],
+    ["S changed", "grouped", "filter", "b", "time"],
+    ["a", "each", "S changed", "S then R", "two", "pattern"],
+    ["into T", "T changed", "T into U", "of T", "T changed first", "R into T", "of U"],
+    ["S changed", "T changed", "left into T", "of T", "carried time"],
     ["left into T", "of T", "both into U", "U in time"],
     ["removed into T", "in order into U", "of T", "of U"],
     ["pairs left into U", "left of each into U", "of U", "into T", "of T"],
@@ -883,6 +890,21 @@ def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) ->
     assert said[0] == said[1]
 
 
+def test_an_event_is_refused_for_the_time_that_it_was_changed_to() -> None:
+    engines = [Engine(columns=1), Engine(columns=None)]
+    events = pa.Table.from_pylist([{"symbol": "a", "price": 2.0, "volume": i} for i in range(12)], TYPES)
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy("select symbol, price from S#ext_timed(volume, 2 msec)", "carried")
+        engine.deploy("update istream S set volume = null where volume = 7", "change")
+        engine.send("S", events.slice(0, 5))
+        with pytest.raises(QueryError, match="no time"):
+            engine.send("S", events.slice(5))
+        engine.send("S", events.slice(8))
+    assert engines[0].heard() == engines[1].heard()
+    assert {each.executor for each in engines[0].plan()} == {"columns"}
+
+
 def test_what_is_inserted_into_a_window_by_a_time_comes_event_by_event() -> None:
     engine = Engine(columns=1)
     engine.deploy(SCHEMA)
@@ -954,7 +976,7 @@ def test_a_statement_on_rows_that_inserts_later_makes_the_events_of_its_stream_c
         engine.send("S", _events(2))
     assert engines[0].heard() == engines[1].heard()
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    assert reasons["grouped"] == "`S`, into which a statement inserts, with `x` on rows: the aggregate sorted"
+    assert reasons["grouped"] == "`S`, whose events statements insert or change, with `x` on rows: the aggregate sorted"
 
 
 def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() -> None:
@@ -967,7 +989,7 @@ def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() 
     assert heard[0] == heard[1]
     assert "two" in {each.statement for each in heard[0]}
     reasons = {each.statement: each.reason for each in engines[0].plan()}
-    why = "`R`, into which a statement inserts, with `two` on rows: several streams, some of them by inserts"
+    why = "`R`, whose events statements insert or change, with `two` on rows: several streams, some of them by inserts"
     assert reasons == {"two": why, "x": why, "filter": None}
 
 
@@ -987,11 +1009,16 @@ CHAINS = {
         "insert into, of rows that the clock brings"
     ),
     "create window W#length(2) as S; insert into W select * from S": "insert into a store",
-    "insert into V select symbol from S; create context D partition by symbol from V": "a context that hears it",
+    "insert into V select symbol from S; create context V1 partition by symbol from V; context V1 select * from V": "a context that hears it",
     "insert into V select symbol from S; create table K(k string primary key); "
     "on V as v merge K where K.k = v.symbol when not matched then insert select v.symbol as k": "the statement Merge",
     "insert into V select symbol from S; select a.symbol as x from pattern [every a=V -> b=S]": "over what is inserted",
-    "insert into V select * from S; update istream S set price = 1": "`S`, whose events a statement changes",
+    "insert into V select * from S; update istream S set price = 1": "a double that is set to int",
+    "update istream S set volume = volume + 1": "arithmetic of whole numbers, which may leave their type",
+    "update istream S set price = (select max(price) from R#length(2))": "look-ups in a change of events",
+    "context C update istream S set price = 1.0": "a change of events in a context",
+    "update istream S set price = 1.0; context C select * from S": "a context that hears it",
+    "update istream S set price = 1.0; select sorted(price).firstEvent().price as p from S#length(2)": "the aggregate sorted",
 }
 
 

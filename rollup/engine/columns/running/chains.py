@@ -13,7 +13,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Link:
-    """The streams that a statement hears and those that it inserts into, and the first reason why it must be on rows."""
+    """The streams that a statement hears, those that it inserts into or changes the events of, and the first reason why it must be on rows."""
 
     hears: frozenset[str]
     feeds: frozenset[str]
@@ -32,12 +32,12 @@ class Chains:
     def __init__(self, links: Mapping[str, Link]) -> None:
         self._links = links
         self.fed = frozenset(stream for link in links.values() for stream in link.feeds)
-        """The streams into which statements insert."""
+        """The streams whose events statements insert or change."""
 
     def against(self, stream: str) -> str | None:
         """Why the events that statements insert into a stream must come one by one; None when they may come as batches."""
         found = self._reasons.get(stream)
-        return None if found is None else f"`{stream}`, into which a statement inserts{found}"
+        return None if found is None else f"`{stream}`, whose events statements insert or change{found}"
 
     def after(self, stream: str) -> tuple[str, ...]:
         """A stream and those that its events reach, each behind all that feed it."""
@@ -62,6 +62,11 @@ class Chains:
         return found
 
     @cached_property
+    def _inserted(self) -> frozenset[str]:
+        """The streams into which statements insert what they have heard."""
+        return frozenset(stream for link in self._links.values() if link.hears for stream in link.feeds)
+
+    @cached_property
     def _reasons(self) -> dict[str, str]:
         """The streams whose statements must be on rows, and the first reason."""
         bound = {name: set(link.feeds | self._bound(link)) for name, link in self._links.items()}
@@ -81,7 +86,7 @@ class Chains:
         link = self._links[name]
         if link.reason is not None:
             return link.reason
-        if len(link.hears) > 1:
+        if len(link.hears) > 1 and (link.feeds or link.hears & self._inserted):
             return "several streams, some of them by inserts"
         circle = any(stream in self.after(fed) for fed in link.feeds for stream in link.hears)
         return "a circle of inserts" if circle else None

@@ -11,9 +11,11 @@ from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
+from rollup.engine.columns.running.changing import Changing, changing
 from rollup.engine.columns.running.inserting import inserting
 from rollup.engine.columns.running.refusing import against_refusing
 from rollup.engine.expressions import Variable
+from rollup.engine.rows.actions import StreamUpdate
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
 from rollup.engine.rows.plans import (
@@ -52,6 +54,7 @@ class Placing:
         self._seen = -1
         self._chains = Chains({})
         self._readers: dict[str, list[str]] = {}
+        self._changes: dict[str, list[str]] = {}
 
     def core(self, name: str) -> Core | str:
         """The core that may run a statement, or the first reason against."""
@@ -64,6 +67,8 @@ class Placing:
 
     def _core(self, deployed: Deployed) -> Core | str:
         plan = deployed.plan
+        if isinstance(plan, StreamUpdate):
+            return changing(plan) if deployed.context is None else "a change of events in a context"
         if not isinstance(plan, Select):
             return "a store" if plan is None else f"the statement {type(plan).__name__}"
         streams = streams_of(plan)
@@ -86,8 +91,8 @@ class Placing:
         if isinstance(core, str):
             return core
         plan = self._component.statements[name].plan
-        into = self.target(name)
-        concerned = (*streams_of(plan), *(() if into is None else (into.name,)))
+        into = plan.stream if isinstance(plan, StreamUpdate) else None if (to := self.target(name)) is None else to.name
+        concerned = (*streams_of(plan), *(() if into is None else (into,)))
         return next((reason for stream in concerned if (reason := self.disturbed(stream)) is not None), None)
 
     def target(self, name: str) -> Target | None:
@@ -106,10 +111,8 @@ class Placing:
         return {stream: kinds for stream, kinds in found.items() if kinds is not None}
 
     def disturbed(self, stream: str) -> str | None:
-        """Why the events of a stream must come one by one: they are changed on their way, or other statements insert some."""
+        """Why the events of a stream must come one by one: statements insert or change some."""
         self._look()
-        if self._component.runner.changes.get(stream):
-            return f"`{stream}`, whose events a statement changes"
         return self._chains.against(stream)
 
     def readers(self, stream: str) -> list[str]:
@@ -117,11 +120,18 @@ class Placing:
         self._look()
         return [name for name in self._readers.get(stream, ()) if self.against(name) is None]
 
+    def changes(self, stream: str) -> list[tuple[str, Changing]]:
+        """The statements that change the events of a stream over columns, each after those that do so before it."""
+        self._look()
+        found = [(name, self.core(name)) for name in self._changes.get(stream, ())]
+        return [(name, core) for name, core in found if isinstance(core, Changing)]
+
     def _look(self) -> None:
         if self._seen == self._component.changed:
             return
         self._seen = self._component.changed
         self._readers = {}
+        self._changes = self._by_priority()
         self._covered = {name: each for name, each in self._covered.items() if name in self._component.statements}
         for name, deployed in self._component.statements.items():
             for stream in streams_of(deployed.plan):
@@ -129,27 +139,38 @@ class Placing:
         self._chains = Chains({})  # none while cores are looked for
         self._chains = Chains(self._links())
 
+    def _by_priority(self) -> dict[str, list[str]]:
+        """The statements that change each stream's events, in the order in which they do."""
+        statements = self._component.statements
+        updates = [(name, each.plan) for name, each in statements.items() if isinstance(each.plan, StreamUpdate)]
+        found: dict[str, list[str]] = {}
+        for name, plan in sorted(updates, key=lambda each: each[1].priority):
+            found.setdefault(plan.stream, []).append(name)
+        return found
+
     def _links(self) -> dict[str, Link]:
         """The statements that insert, and those that hear what is inserted; a context hears what begins and ends it."""
         uses = {name: self._used(name, deployed) for name, deployed in self._component.statements.items()}
         fed = _marked(chain.from_iterable(uses.values()), "> ")
+        plain = (
+            used for name, used in uses.items() if not isinstance(self._component.statements[name].plan, StreamUpdate)
+        )
+        inserted = _marked(chain.from_iterable(plain), "> ")
         ways = {name: (_marked(used, "< "), _marked(used, "> ")) for name, used in uses.items()}
         links = {
-            name: Link(hears, feeds, self._on_rows(name) or self._beyond(name, hears & fed))
+            name: Link(hears, feeds, self._on_rows(name) or self._beyond(name, hears & inserted))
             for name, (hears, feeds) in ways.items()
             if feeds or hears & fed
         }
         for name, context in self._component.contexts.items():
-            if hears := _marked(_mentioned(context.context), "< ") & fed:
+            hears = _marked(_mentioned(context.context), "< ") & fed
+            if hears and context.statements:
                 links[f"context {name}"] = Link(hears, frozenset(), "a context that hears it")
         return links
 
     def _on_rows(self, name: str) -> str | None:
-        core, deployed = self.core(name), self._component.statements[name]
-        if isinstance(core, str):
-            return core
-        changed = (stream for stream in streams_of(deployed.plan) if self._component.runner.changes.get(stream))
-        return next((f"`{stream}`, whose events a statement changes" for stream in changed), None)
+        core = self.core(name)
+        return core if isinstance(core, str) else None
 
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
         """One event may insert what a statement refuses, and must then be refused by itself."""
@@ -195,8 +216,8 @@ def streams_of(plan: object) -> tuple[str, ...]:
 
 
 def _uses(deployed: Deployed) -> Iterator[str]:
-    """What a statement shares with others: stores, variables, its context; `> S` for a stream that it inserts into, `< S`
-    for one that it hears.
+    """What a statement shares with others: stores, variables, its context; `> S` for a stream that it inserts into or changes,
+    `< S` for one that it hears.
     """
     if deployed.context is not None:
         yield f"context {deployed.context}"
@@ -212,7 +233,7 @@ def _mentioned(plan: object) -> Iterator[str]:
                 yield name
             case Variable(name=name):
                 yield f"variable {name}"
-            case Target(name=name):
+            case Target(name=name) | StreamUpdate(stream=name):
                 yield f"> {name}"
             case Filter(stream=name) | FilterNode(stream=name):
                 yield f"< {name}"
