@@ -557,6 +557,7 @@ COVERED = {
     "several at once": "context I select context.id as i, count(*) as n, context.endTime as e from S(volume > 0) "
     "output snapshot when terminated",
     "rows of several": "context I select *, context.s.price as i from S(price < 60)",
+    "each of several": "context I select symbol, price, sum(price) as s, context.id as i from S",
     "groups of several": "context I select symbol, count(*) as n from S group by symbol",
     "one of each": "context D select context.s.symbol as k, sum(price) as p from S(symbol = context.s.symbol) "
     "output snapshot when terminated",
@@ -580,7 +581,7 @@ UNCOVERED = {
 SEVERAL = [
     ["in turn", "groups in turn", "removed"],
     ["until its end", "groups until its end"],
-    ["several at once", "rows of several", "groups of several"],
+    ["several at once", "rows of several", "groups of several", "each of several"],
     ["one of each", "sessions", "removed"],
     ["sessions into U", "ended into U", "of U", "groups of sessions"],
     ["filter", "a", "b", "grouped", "time", "pattern"],

@@ -90,9 +90,7 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider)
     if isinstance(inner, str):
         return inner
-    if isinstance(inner, Folded):
-        inner = replace(inner, kept=False)  # partitions are told apart by their numbers, of which most are gone
-    elif plan.rate.at_end or not isinstance(inner, FilterProject):
+    if not isinstance(inner, Folded) and (plan.rate.at_end or not isinstance(inner, FilterProject)):
         return "rows that wait for the end of a partition"
     lives = _lives(context, type, own, route, filter.stream)
     if isinstance(lives, str):

@@ -225,6 +225,10 @@ class Lives:
         ended = (each[:done] for each in (room.over, room.until, room.by))
         return Course(known, room.came[:n], event[:some], part[:some], *ended)
 
+    def begin(self, batch: Batch) -> int:
+        """How many partitions begin with an event, where several live at once."""
+        return int(self._meets(self.start, batch.columns, batch.rows).sum())
+
     def pairs(self, partitions: pa.Table, batch: Batch, takes: np.ndarray, routed: bool) -> int:
         """How often the events of a batch are in partitions, taken together."""
         nothing = np.empty(0, np.int64)

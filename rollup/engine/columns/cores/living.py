@@ -69,9 +69,9 @@ class Living:
         )
 
     @property
-    def total(self) -> bool:
-        """Whether a row stands for a partition."""
-        return isinstance(self.inner, Folded) and self.inner.by_group and len(self.inner.keys) == 1
+    def one_group(self) -> bool:
+        """Whether a partition is a group: then groups stand as the partitions do, those behind the last have no rows yet."""
+        return isinstance(self.inner, Folded) and self.inner.kept
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, or of each partition when it ends."""
@@ -111,12 +111,14 @@ class Living:
         ends = pa.array(np.where(due <= now, now, due))
         return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
 
-    @staticmethod
-    def _wider(batch: Batch, course: Course) -> Batch:
-        """Each event as often as partitions take it, with their numbers."""
-        places, numbers = pa.array(course.event), pa.array(course.numbers[course.part])
-        columns = (*(column.take(places) for column in batch.columns), numbers)
-        return Batch(columns, batch.times[course.event], batch.now, batch.stream)
+    def _wider(self, batch: Batch, course: Course) -> Batch:
+        """Each event as often as partitions take it, with their numbers, or their places where they are groups."""
+        event, columns, times = course.event, batch.columns, batch.times
+        if len(event) != batch.rows or not np.array_equal(event, np.arange(batch.rows)):
+            places = pa.array(event)
+            columns, times = tuple(column.take(places) for column in columns), times[event]
+        part = course.part if self.one_group else course.numbers[course.part]
+        return Batch((*columns, pa.array(part)), times, batch.now, batch.stream)
 
     def _told(self, made: Made, course: Course) -> Output:
         """The rows of events; that with which a partition begins comes to it first."""
@@ -127,7 +129,7 @@ class Living:
 
     def _ended(self, after: State, course: Course) -> Output:
         """What partitions that end have; also of those that have nothing there is a delivery."""
-        columns, place = self.values(after, course.numbers[course.over])
+        columns, place = self.values(after, course.known, course.over)
         part, at, by = (each[place] for each in (course.over, course.until, course.by))
         output = self._output(at, by, columns, part, course.known, np.ones(len(place), bool))
         return replace(output, ticks=(course.until, course.by, course.over))
@@ -162,7 +164,7 @@ class Living:
         if not self.shows:
             return []
         known = state.tables["partitions"]
-        columns, part = self.values(state.held()["core"], known.column("number").to_numpy())
+        columns, part = self.values(state.held()["core"], known, np.arange(known.num_rows))
         nothing = np.zeros(len(part), np.int64)
         shown = self._output(nothing, nothing, columns, part, known, np.ones(len(part), bool))
         return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
@@ -170,33 +172,25 @@ class Living:
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether the events of a batch are not too often in partitions for all of them to be held at once."""
         partitions, rows = state.tables["partitions"], batch.rows
-        if rows == 1 or (not self.lives.overlap) or rows * (partitions.num_rows + rows) <= _MOST:
+        alone = not self.lives.overlap or (self.routed and self.lives.distinct)
+        if alone or rows == 1 or rows * (partitions.num_rows + self.lives.begin(batch)) <= _MOST:
             return True
         batch = self._clocked(state, batch)
         return self.lives.pairs(partitions, batch, self._takes(batch), self.routed) <= _MOST
 
-    def values(self, inner: State, numbers: Ints) -> tuple[list[pa.Array], Ints]:
-        """What the projection sees of what partitions with those numbers have, without their properties; and of each row
-        which of them it is of.
+    def values(self, inner: State, known: pa.Table, wanted: Ints) -> tuple[list[pa.Array], Ints]:
+        """What the projection sees of what some partitions have, without their properties; and of each row which of those it
+        is of.
         """
         assert isinstance(self.inner, Folded)
         groups, lines = inner.tables["groups"], self.inner.lines
-        order, of_groups = _sorted(groups)
-        begins, ends = (np.searchsorted(of_groups, numbers, side) for side in ("left", "right"))
-        if self.total:  # of a partition without rows the group behind the last, which is as at the beginning
-            found, place = (
-                np.append(order, groups.num_rows)[np.where(ends > begins, begins, -1)],
-                np.arange(len(numbers)),
-            )
+        if self.one_group:  # of a partition without rows the group behind the last, which is as at the beginning
+            found, place, keys = np.minimum(wanted, groups.num_rows), np.arange(len(wanted)), [pa.array(wanted)]
         else:
-            counts = ends - begins
-            place = np.repeat(np.arange(len(numbers)), counts)
-            found = order[np.arange(len(place)) + (begins - np.cumsum(counts) + counts)[place]]
+            found, place = _of_parts(groups, known.column("number").to_numpy()[wanted])
+            keys = [each.take(pa.array(found)) for each in whole(groups.column("key")).flatten()]
         slots, room = lines.grown(groups.columns[2:], groups.num_rows + 1), lines.room(len(found))
         loop(self._text)(found, *slots, *room)
-        keys = [pa.array(numbers[place])]
-        if not self.total:
-            keys += [each.take(pa.array(found)) for each in whole(groups.column("key")).flatten()[1:]]
         return [*keys, *lines.results(room, len(found))], place
 
     @cached_property
@@ -210,8 +204,14 @@ class Living:
         if not isinstance(self.inner, Folded) or not len(course.over):
             return inner
         groups = inner.tables["groups"]
-        stay = ~np.isin(_numbers(groups), course.numbers[course.over])
-        return State({**inner.tables, "groups": groups.filter(pa.array(stay))}, inner.scalars)
+        if self.one_group:
+            stay = np.ones(course.known.num_rows, bool)
+            stay[course.over] = False
+            groups = groups.filter(pa.array(stay[: groups.num_rows]))
+            groups = groups.set_column(0, groups.schema.field(0), pa.array(np.arange(groups.num_rows)))
+        else:
+            groups = groups.filter(pa.array(~np.isin(_numbers(groups), course.numbers[course.over])))
+        return State({**inner.tables, "groups": groups}, inner.scalars)
 
 
 def _numbers(groups: pa.Table) -> Ints:
@@ -220,8 +220,11 @@ def _numbers(groups: pa.Table) -> Ints:
     return (key.flatten()[0] if pa.types.is_struct(key.type) else key).to_numpy()
 
 
-def _sorted(groups: pa.Table) -> tuple[Ints, Ints]:
-    """The groups by the numbers of their partitions, of one as they came; and those numbers."""
-    numbers = _numbers(groups)
-    order = np.argsort(numbers, kind="stable")
-    return order, numbers[order]
+def _of_parts(groups: pa.Table, numbers: Ints) -> tuple[Ints, Ints]:
+    """The groups of partitions with those numbers, of each as they came; and which of those each is of."""
+    own = _numbers(groups)
+    order = np.argsort(own, kind="stable")
+    begins, ends = (np.searchsorted(own[order], numbers, side) for side in ("left", "right"))
+    counts = ends - begins
+    place = np.repeat(np.arange(len(numbers)), counts)
+    return order[np.arange(len(place)) + (begins - np.cumsum(counts) + counts)[place]], place

@@ -16,7 +16,6 @@ from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.runtime import ContextRuntime
-from rollup.engine.rows.plans import Select
 from rollup.engine.state import State
 
 
@@ -26,8 +25,7 @@ def living_state(core: Living, component: Component, name: str) -> State:
     context = component.contexts[deployed.context or ""]
     inner = core.inner.start(now)
     if isinstance(core.inner, Folded):
-        assert isinstance(deployed.plan, Select)
-        groups = _groups(core.inner, context, name, deployed.plan.total)
+        groups = _groups(core.inner, context, name)
         table = groups_table(core.inner, groups, inner.tables["groups"].schema)
         inner = State({**inner.tables, "groups": table}, inner.scalars)
     return core.state(inner, _partitions(core, context), context.next)
@@ -43,15 +41,20 @@ def _partitions(core: Living, context: ContextRuntime) -> pa.Table:
     return pa.table(columns, schema=lives.schema)
 
 
-def _groups(core: Folded, context: ContextRuntime, name: str, total: bool) -> list[Any]:
-    """Key, slots and rows of the groups of all partitions."""
+def _groups(core: Folded, context: ContextRuntime, name: str) -> list[Any]:
+    """Key, slots and rows of the groups of all partitions; one that is a group has its place as key, be it empty."""
     found = list[Any]()
-    for number in sorted(context.partitions):
+    for place, number in enumerate(sorted(context.partitions)):
         kind = context.partitions[number].instances[name].snapshot()[KEPT][0]
-        for key, slots, rows in kind[0] if total else kind[0][0]:
+        own = kind[0] if core.kept and core.by_group else kind[0][0]
+        if core.kept:
+            _, slots, rows = own[0] if own else ((), core.lines.fold.start(), 0)
+            found.append((place, slots, rows))
+            continue
+        for key, slots, rows in own:
             whole = (number, *key)
-            named = {f"key{place}": value for place, value in enumerate(whole)}
-            found.append((named if len(core.keys) > 1 else number, slots, rows))
+            named = {f"key{at}": value for at, value in enumerate(whole)}
+            found.append((named if len(whole) > 1 else number, slots, rows))
     return found
 
 
