@@ -113,6 +113,14 @@ class AbsentNode:
 
 
 @dataclass(frozen=True)
+class SilenceNode:
+    """True each time that `span` has passed without an event of the filter, on a raster that goes on through all matches."""
+
+    child: FilterNode
+    span: int
+
+
+@dataclass(frozen=True)
 class WithinNode:
     """Its child, given up after `span`, which may use tags; and after `most` matches."""
 
@@ -153,6 +161,7 @@ Node = (
     | RepeatNode
     | CountNode
     | AbsentNode
+    | SilenceNode
     | WithinNode
     | WhileNode
     | IntervalNode
@@ -193,7 +202,7 @@ def nodes(node: Node) -> Iterator[Node]:
     match node:
         case FollowedNode() | AndNode() | OrNode():
             below: tuple[Node, ...] = node.children
-        case NotNode() | EveryNode() | WithinNode() | WhileNode() | CountNode() | AbsentNode():
+        case NotNode() | EveryNode() | WithinNode() | WhileNode() | CountNode() | AbsentNode() | SilenceNode():
             below = (node.child,)
         case RepeatNode():
             below = (node.child,) if node.until is None else (node.child, node.until)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.patterns.algebra import AbsentNode, IntervalNode, ScheduleNode, WhileNode, WithinNode
+from rollup.engine.rows.patterns.algebra import (
+    AbsentNode,
+    IntervalNode,
+    ScheduleNode,
+    SilenceNode,
+    WhileNode,
+    WithinNode,
+)
+from rollup.engine.rows.patterns.combining import OrState
 from rollup.engine.rows.patterns.state import Match, One, Parent, State
 
 if TYPE_CHECKING:
@@ -52,6 +60,84 @@ class AbsentState(One):
         super().restore(own, children)
         self.at = own
         self.matcher.alarm(self, self.at)
+
+
+class SilenceState(State):
+    """Waits for the next edge of its node's raster; beside `or` for one that is not sooner than `span` after the event with
+    which it began again."""
+
+    node: SilenceNode
+    since: int | None = None
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self.since = self.matcher.event_time if isinstance(self.parent, OrState) else None
+        self.matcher.raster(self.node).wait(self)
+
+    def rung(self) -> None:
+        """The raster has an edge."""
+        if self.since is None or self.matcher.instant >= self.since + self.node.span:
+            self.quit()
+            self.parent.true(self.begin, self, True)
+
+    def own(self) -> Any:
+        return self.since
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        self.since = own
+        self.matcher.raster(self.node).waiting = self
+
+
+class Raster(One):
+    """The edges of a silence, of which one state at a time waits for the next. An event that must not come puts off the
+    edge after it, unless there is a match before that edge."""
+
+    node: SilenceNode
+
+    def __init__(self, matcher: Matcher, node: Any, parent: Parent) -> None:
+        super().__init__(matcher, node, parent)
+        self.waiting: SilenceState | None = None
+        self.last: int | None = None
+        self.at = 0
+
+    def start(self, begin: Match) -> None:
+        self.begin = begin
+        self._ask(self.matcher.came + self.node.span)
+        self.begin_child(begin)
+
+    def _ask(self, at: int) -> None:
+        self.at = at
+        self.matcher.alarm(self, at)
+
+    def wait(self, state: SilenceState) -> None:
+        """A state waits from now on."""
+        self.waiting = state
+        if state.since is None:
+            self.last = None
+
+    def true(self, match: Match, child: State, quit: bool) -> None:
+        self.last = self.matcher.came
+        self.begin_child(self.begin)
+
+    def due(self) -> None:
+        """The next edge counts from the clock, which may have jumped over this one."""
+        if self.matcher.root is None:
+            self.quit()
+        elif self.last is not None and self.matcher.instant < self.last + self.node.span:
+            self._ask(self.last + self.node.span)
+        else:
+            self.last = None
+            self._ask(self.matcher.now + self.node.span)
+            if self.waiting is not None and not self.waiting.dead:
+                self.waiting.rung()
+
+    def own(self) -> Any:
+        return [self.at, self.last]
+
+    def restore(self, own: Any, children: Sequence[State]) -> None:
+        super().restore(own, children)
+        self.last = own[1]
+        self._ask(own[0])
 
 
 class WithinState(One):

@@ -10,9 +10,17 @@ from rollup.engine.compiling import compiled_key
 from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import Row
-from rollup.engine.rows.patterns.algebra import AbsentNode, FilterNode, Pattern, RepeatNode, nodes, too_many
+from rollup.engine.rows.patterns.algebra import (
+    AbsentNode,
+    FilterNode,
+    Pattern,
+    RepeatNode,
+    SilenceNode,
+    nodes,
+    too_many,
+)
 from rollup.engine.rows.patterns.combining import FollowedState, NotState
-from rollup.engine.rows.patterns.guarding import AbsentState
+from rollup.engine.rows.patterns.guarding import AbsentState, Raster
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
 from rollup.engine.rows.patterns.states import STATES
@@ -58,7 +66,8 @@ class Matcher:
         self._alarms: list[tuple[int, int]] = []
         self._ages: list[tuple[int, int]] = []
         """When states that go on with a match are too old for the pattern's span."""
-        self._waits = any(isinstance(node, AbsentNode) for node in self._nodes)
+        self._rasters: dict[int, Raster] = {}
+        self._waits = any(isinstance(node, AbsentNode | SilenceNode) for node in self._nodes)
         """Whether a silence may come of the clock alone, so that what is too old must be gone by then."""
         self._instant: int | None = None
         self._row_time: int | None = None
@@ -85,6 +94,11 @@ class Matcher:
         """The time of the event that is being received; at other times the engine's."""
         return self.now if self._row_time is None else self._row_time
 
+    @property
+    def event_time(self) -> int | None:
+        """The time of the event that is being received, if one is."""
+        return self._row_time if self._instant is None else None
+
     def start(self) -> None:
         """Begin to look."""
         self.root = self.made(self.pattern.root, self)
@@ -97,6 +111,11 @@ class Matcher:
         if self.root is not None:
             self.root.quit()
             self.root = None
+        for raster in self._rasters.values():
+            raster.quit()
+        self._rasters = {}
+        self._alarms.clear()  # the states of a snapshot have the same numbers
+        self._ages.clear()
         self.runner.timers.forget(self)
 
     def age(self, to: int) -> None:
@@ -132,7 +151,7 @@ class Matcher:
     def _turn(self, state: FilterState) -> tuple[int, ...]:
         counts = isinstance(state.parent, CountState)
         if self.pattern.textual:  # of counts that follow one another the later one first
-            first = isinstance(state.parent, NotState | AbsentState)
+            first = isinstance(state.parent, NotState | AbsentState | Raster)
             return (2, -self.place(state.node), _rank(state)) if counts else (0 if first else 1, 0, _rank(state))
         return 0 if id(state.node) in self._until else 2 if counts else 1, state.open
 
@@ -169,6 +188,14 @@ class Matcher:
     def made(self, node: Any, parent: Parent) -> State:
         """A new state of a node."""
         return STATES[type(node)](self, node, parent)
+
+    def raster(self, node: SilenceNode) -> Raster:
+        """The raster of a silence; it begins with the first state that waits for it."""
+        place = self.place(node)
+        if place not in self._rasters:
+            self._rasters[place] = Raster(self, node, self)
+            self._rasters[place].start((None,) * self.pattern.tags)
+        return self._rasters[place]
 
     def enlist(self, state: State) -> int:
         """The number of a new state. Raises QueryError when there are too many."""
@@ -268,20 +295,27 @@ class Matcher:
         return self._places[id(node)]
 
     def snapshot(self) -> Any:
-        """The states, from the root."""
-        return [self._number, None if self.root is None else self.root.snapshot()]
+        """The states, from the root, and the rasters."""
+        root = None if self.root is None else self.root.snapshot()
+        return [self._number, root, *(raster.snapshot() for raster in self._rasters.values())]
 
     def restore(self, state: Any) -> None:
         """Go on from a snapshot, instead of `start`."""
-        number, root = state
+        number, root, *rasters = state
+        for saved in rasters:
+            self._number = saved[0] - 1
+            raster = self._rasters[saved[1]] = Raster(self, self._nodes[saved[1]], self)
+            self._filled(raster, saved)
         self.root = None if root is None else self._restored(root, self)
         self._number = number
         self._ask()
 
     def _restored(self, saved: Any, parent: Parent) -> State:
-        number, place, begin, own, below = saved
-        self._number = number - 1
-        state = self.made(self._nodes[place], parent)
+        self._number = saved[0] - 1
+        return self._filled(self.made(self._nodes[saved[1]], parent), saved)
+
+    def _filled(self, state: State, saved: Any) -> State:
+        _, _, begin, own, below = saved
         state.begin = tuple(begin)
         state.restore(own, [self._restored(child, state) for child in below])
         return state

@@ -17,11 +17,12 @@ from rollup.engine.rows.patterns.algebra import (
     OrNode,
     RepeatNode,
     ScheduleNode,
+    SilenceNode,
     WhileNode,
     WithinNode,
 )
 from rollup.engine.rows.patterns.combining import AndState, FollowedState, NotState, OrState
-from rollup.engine.rows.patterns.guarding import AbsentState, AlarmState, WhileState, WithinState
+from rollup.engine.rows.patterns.guarding import AbsentState, AlarmState, SilenceState, WhileState, WithinState
 from rollup.engine.rows.patterns.repeating import CountState, EveryState, FilterState, RepeatState
 from rollup.engine.rows.patterns.state import Parent, State
 
@@ -38,6 +39,7 @@ STATES: dict[type, Callable[[Matcher, Any, Parent], State]] = {
     RepeatNode: RepeatState,
     CountNode: CountState,
     AbsentNode: AbsentState,
+    SilenceNode: SilenceState,
     WithinNode: WithinState,
     WhileNode: WhileState,
     IntervalNode: AlarmState,

@@ -16,6 +16,7 @@ from rollup.engine.rows.patterns.algebra import (
     NotNode,
     OrNode,
     Pattern,
+    SilenceNode,
 )
 from rollup.engine.rows.patterns.sequence import Sequence, Step
 from rollup.engine.types import RowType
@@ -116,11 +117,9 @@ class Lowered:
         found = self.filter(basic)
         if not basic.absent:
             return found
-        return (
-            NotNode(found, lingers=True)
-            if basic.span is None
-            else AbsentNode(found, basic.span, again=first, late=True)
-        )
+        if basic.span is None:
+            return NotNode(found, lingers=True)
+        return SilenceNode(found, basic.span) if first else AbsentNode(found, basic.span, late=True)
 
     def step(self, step: tree.Step) -> Step:
         """A step of a sequence."""
@@ -179,7 +178,7 @@ def _check_events(basics: list[tree.Basic]) -> None:
 def _absent(node: Node) -> bool:
     """Whether a step is, or has, something that must not come."""
     children = node.children if isinstance(node, AndNode | OrNode) else (node,)
-    return any(isinstance(child, AbsentNode | NotNode) for child in children)
+    return any(isinstance(child, AbsentNode | SilenceNode | NotNode) for child in children)
 
 
 def _check_alone(step: tree.Logical) -> None:
