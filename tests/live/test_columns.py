@@ -185,6 +185,7 @@ COVERED = {
     "categories of keys in time": "context N select irstream context.B.label as l, avg(price) as s from S#time(20 msec)",
     "categories of keys at last": "context N select context.id as i, context.A.key1 as k, count(*) as n from S output last every 15 msec",
     "keys of hashes": "context M select irstream context.B.key2 as k, context.id as i, symbol, price from S#length(2)",
+    "keys of hashes at last": "context M select context.id as i, sum(price) as s from S output last every 15 msec",
     "into U before": "insert into U select symbol, price as a from S(volume > 1)",
     "of each into U": "context C insert into U select symbol, sum(price) as a from S",
     "of categories into U": "context G insert into U select context.label as symbol, max(price) as a from S#length(2)",
@@ -777,9 +778,10 @@ def _deployed(names: list[str], columns: int | None) -> Engine:
 
 def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> list[Any]:
     said: list[Any] = []
-    names = list(engine.plan())
     for what, stream, value in found:
         match what:
+            case "deploy":
+                engine.deploy(COVERED[value], value)
             case "dicts":
                 engine.send(stream, [event for _, event in value])
             case "table" | "timed":
@@ -797,7 +799,7 @@ def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> l
                 if columns is not None:
                     engine = Engine.restored(_reread(engine.snapshot()), columns)
             case _:
-                for each in names:
+                for each in engine.plan():
                     found_rows = sorted(map(_bits, engine.rows(each.statement)), key=repr)
                     said.append((each.statement, engine.now, found_rows))
         said += engine.heard()
@@ -842,6 +844,30 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
 def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
     assert _run(_deployed(names, least), found, least) == _run(_deployed(names, None), found, None)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["keyed", "events of each", "snapshots"],
+        ["partitions", "snapshots"],
+        ["members", "events of each"],
+        ["of two keys", "keys at last"],
+        ["hash", "hash ahead"],
+        ["categories", "categories at last"],
+        ["categories of keys", "categories of keys at last"],
+        ["keys of hashes", "keys of hashes at last"],
+    ],
+    ids=" then ".join,
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=steps, after=steps, least=st.sampled_from([1, 1, 4]))
+def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
+    names: list[str], before: Any, after: Any, least: int
+) -> None:
+    first, *later = names
+    found = [*before, *(("deploy", "", name) for name in later), *after]
+    assert _run(_deployed([first], least), found, least) == _run(_deployed([first], None), found, None)
 
 
 @pytest.mark.parametrize("names", [["rows at", "last at", "groups at"], ["all at", "total at", "removed"]])

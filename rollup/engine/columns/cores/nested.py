@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +102,18 @@ class Nested(Division):
             return self.start()
         paths = [path for path in keys[:: self._within] if isinstance(path, list | tuple)]
         return self._joined([level.begun([path[i] for path in paths]) for i, level in enumerate(self.outer)])
+
+    def keys_of(self, known: pa.Array) -> list[Any]:
+        """Of the outer levels a key each."""
+        if not self.outer:
+            return [()]
+        columns = [known] if len(self.outer) == 1 else known.flatten()
+        return list(zip(*(level.keys_of(each) for level, each in zip(self.outer, columns, strict=True)), strict=True))
+
+    def paths(self, known: pa.Array) -> list[tuple[Any, ...]]:
+        """A key of each level; those within stand one behind the other."""
+        within = list(product(*(level.keys_of(level.start()) for level in self.inner)))
+        return [(*outer, *inner) for outer in self.keys_of(known) for inner in within]
 
     def has(self, name: str) -> bool:
         """Of the context its name and number, of a level what it has by itself; the number is that of the last."""

@@ -101,7 +101,7 @@ class PartitionTotals:
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """A row for each instant at which a partition is shown."""
         before: int = state.scalars["now"]
-        old, clocks = whole(state.tables["partitions"].column("key")), state.tables["clocks"]
+        old, clocks = self.known(state), state.tables["clocks"]
         wider, _, known = self.division.wider(old, Taken.of(batch, before, self.division.filter), batch.stream)
         taken = Taken.of(wider, before, self.filter, self.where)
         codes, running, count = taken.columns[-1].to_numpy(), clocks.num_rows, self.division.count(known)
@@ -121,6 +121,11 @@ class PartitionTotals:
         shown = tuple(evaluate(each, columns, n) for each in self.columns)
         after = self.state(known, slots, (due[order], queue[order]), taken.now)
         return after, Output(at[:n], np.full(n, TIMER), shown, part=group[:n])
+
+    @staticmethod
+    def known(state: State) -> pa.Array:
+        """What the partitions are told by."""
+        return whole(state.tables["partitions"].column("key"))
 
     def _room(self, due: Ints, taken: Taken, fresh: int) -> int:
         """How many rows there can be: each clock as often as its span fits."""

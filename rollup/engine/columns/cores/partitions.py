@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,14 @@ class Division(ABC):
     def begun(self, keys: list[object]) -> pa.Array:
         """The partitions with those keys of the row executor, as they began."""
 
+    def paths(self, known: pa.Array) -> list[tuple[Any, ...]]:
+        """The partitions as the row executor tells them apart: a key of each level."""
+        return [(key,) for key in self.keys_of(known)]
+
+    @abstractmethod
+    def keys_of(self, known: pa.Array) -> list[Any]:
+        """The keys that the row executor has for what is known."""
+
     @property
     def all_at_once(self) -> bool:
         """Whether no partition begins with an event."""
@@ -122,6 +131,10 @@ class ByKeys(Division):
         kinds = [arrow(kind) for kind in self.kinds]
         return kinds[0] if len(kinds) == 1 else pa.struct([(f"key{i}", kind) for i, kind in enumerate(kinds, 1)])
 
+    def keys_of(self, known: pa.Array) -> list[Any]:
+        """The values of each."""
+        return [tuple(key.values()) if isinstance(key, dict) else (key,) for key in known.to_pylist()]
+
     def keys(self, taken: Taken) -> pa.Array:
         """The key of each event."""
         columns = [taken.columns[place] for place in self.places]
@@ -169,6 +182,10 @@ class ByHash(Division):
         """All of them or none."""
         return pa.array(np.arange(self.granularity if self.ahead else 0))
 
+    def keys_of(self, known: pa.Array) -> list[Any]:
+        """The remainders."""
+        return known.to_pylist()
+
     def keys(self, taken: Taken) -> pa.Array:
         """The remainder of each event."""
         hashes = evaluate(self.value, taken.columns, len(taken.times))
@@ -202,6 +219,10 @@ class ByCategory(Division):
             met[:, place] = flags(passing(test, taken.columns, rows), rows)
         places, numbers = np.nonzero(met)
         return places, numbers, known
+
+    def keys_of(self, known: pa.Array) -> list[Any]:
+        """The places of their conditions."""
+        return list(range(len(known)))
 
     def begun(self, keys: list[object]) -> pa.Array:
         """Each of them."""

@@ -207,6 +207,12 @@ class ColumnInstance(Instance):
 
     # state
 
+    def partitions(self, context: str) -> Sequence[tuple[Any, ...]]:
+        """Those that its core knows."""
+        if not isinstance(self.core, Partitioned | PartitionTotals) or self.core.division.context != context:
+            return ()
+        return self.core.division.paths(self.core.known(self.state))
+
     def rows(self) -> list[Row]:
         """What the statement would show now."""
         found = content(self.core, self._unfinished, self.state, self.window)

@@ -14,7 +14,6 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -133,7 +132,7 @@ def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
 
 def _totals(core: PartitionTotals, state: State) -> list[tuple[Any, ...]]:
     """A row a partition."""
-    totals, known = state.tables["totals"], whole(state.tables["partitions"].column("key"))
+    totals, known = state.tables["totals"], core.known(state)
     values = list(_slots(core.lines, totals, 0, None))
     rows = _with(values, core.division.of_partitions(core.properties, np.arange(totals.num_rows), known))
     return _shown(core.columns, None, rows)

@@ -244,11 +244,24 @@ class Node:
         key = comparable([row.values[place] for place in places])
         if key in self.children:
             return
-        properties: dict[str, Any] = {f"key{place + 1}": value for place, value in enumerate(key)}
+        properties = self._keys(key)
         if level.initiated:
             tag = level.initiated[inputs[0]][1]
             properties |= {tag: row} if tag else {}
         self._show(lambda: self._open(key, properties))
+
+    def _keys(self, key: Any) -> dict[str, Any]:
+        """The properties of a partition that its key says."""
+        return {f"key{place}": value for place, value in enumerate(key, 1)} if isinstance(self.level, Keyed) else {}
+
+    def begun(self, path: Sequence[Any]) -> None:
+        """A partition that has begun before, and goes on: the keys of the levels from this one on."""
+        key, *further = path
+        if key not in self.children:
+            self._open(key, self._keys(key))
+        inner = self.children[key].inner
+        if inner is not None:
+            inner.begun(further)
 
     def _show(self, open: Callable[[], None], seen: Sequence[tuple[str, Row]] | None = None) -> None:
         """Begin a partition, and give it the events that began it: what listens to them now did not before."""

@@ -40,8 +40,7 @@ class ContextRuntime:
         if not start:
             return
         if self._root is None and not self._taken_up():
-            self._root = self.node(0, {}, ())
-            self._root.begin()
+            self._begin()
         else:
             for partition in list(self.partitions.values()):
                 self._instance(partition, name).start()
@@ -52,6 +51,14 @@ class ContextRuntime:
         if found:
             self.restore(found[0])
         return bool(found)
+
+    def _begin(self) -> None:
+        """The first partitions; those that statements have without this go on as they were numbered."""
+        self._root = self.node(0, {}, ())
+        self._root.begin()
+        known = (each.partitions(self.context.name) for each in self.component.root.instances.values())
+        for path in next(filter(None, known), ()):
+            self._root.begun(path)
 
     def detach(self, name: str) -> None:
         """A statement ends in every partition; the last one takes the partitions with it."""
