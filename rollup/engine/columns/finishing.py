@@ -26,6 +26,7 @@ from rollup.engine.rows.plans import Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.select import compare
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import Kind, RowType
 
 _SORT = """
@@ -67,6 +68,10 @@ def against_finishing(plan: Select) -> str | None:
     by_key = any(
         isinstance(each, StreamInput) and isinstance(each.window, Unique | Grouped | Sorted) for each in plan.inputs
     )
+    changes = any(
+        isinstance(each, StreamInput) and isinstance(each.window, Grouped) and isinstance(each.window.inner, Time)
+        for each in plan.inputs
+    )
     lists = any(kind.kind is Kind.LIST for kind in plan.type.fields.values())
     reasons = (
         (finish.distinct and lists, "distinct rows with lists"),
@@ -75,6 +80,7 @@ def against_finishing(plan: Select) -> str | None:
         (pattern and not ordering, "limit or distinct of a pattern without order by"),
         (plan.projection.whole and (pattern or plan.join is not None), "order by, limit or distinct of whole rows"),
         (by_key and (finish.limit or finish.offset) is not None, "a limit over a window of keys"),
+        (changes and ordering, "order by behind a window of time for each key, which makes one change of what leaves"),
         (any(map(_unknown, (finish.limit, finish.offset))), "a limit that is not a literal"),
     )
     return next((reason for holds, reason in reasons if holds), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.row import Delta, Row, Rows, together
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lookups import ask
@@ -167,16 +167,28 @@ class Instance:
                 self.ask_timers()
 
     def fire(self, phase: Phase, now: int) -> None:
-        """A timer is due: the windows that are due make one change together, those of several keys one after the other."""
+        """A timer is due: the windows that are due make one change together, those of several keys one after the other, of
+        which then comes one delivery.
+        """
         if not self.alive:
             return
         if phase is Phase.WINDOW:
+            begin = len(self.runner.deliveries)
             while due := self._due(now):
-                deltas = {number: window.fire(now) for _, number, window in (due if self.joins else due[:1])}
+                deltas = {number: self._fired(window, now) for _, number, window in (due if self.joins else due[:1])}
                 self._change({-number: delta for number, delta in deltas.items() if delta})
+            if any(window.keyed for _, window in self._timed):
+                self.runner.deliver_together(self.name, begin)
         else:
             self.fire_outputs(now)
         self.ask_timers()
+
+    def _fired(self, window: Window, now: int) -> Delta:
+        """What a window that is due lets out: of several keys each by itself, unless their rows are ordered together."""
+        found = [window.fire(now)]
+        while window.keyed and self.takes_together and window.due is not None and window.due <= now:
+            found.append(window.fire(now))
+        return found[0] if len(found) == 1 else together(found)
 
     def _due(self, now: int) -> list[tuple[int, int, Window]]:
         """The windows that are due, with minus the number of their input: at one instant sub-queries before the rest."""
@@ -258,7 +270,7 @@ class Instance:
 
     @property
     def takes_together(self) -> bool:
-        """Whether the matches of one event are ordered and limited together."""
+        """Whether the matches of one event, or what the windows of several keys let out, are ordered and limited together."""
         return False
 
     def changed(self, deltas: dict[int, Delta]) -> None:

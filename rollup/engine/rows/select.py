@@ -109,7 +109,7 @@ class SelectInstance(Instance):
 
     @property
     def takes_together(self) -> bool:
-        """Whether the matches of one event are ordered and limited together."""
+        """Whether the matches of one event, or what the windows of several keys let out, are ordered and limited together."""
         return bool(self.plan.finish.descending)
 
     # changes

@@ -1279,6 +1279,9 @@ REFUSED = {
         "a context whose partitions end otherwise than by an event or after a span of time"
     ),
     "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
+    "select irstream symbol, price from S#groupwin(symbol)#time(10 msec) order by price": (
+        "order by behind a window of time for each key, which makes one change of what leaves"
+    ),
     "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
     "context C select volume, price from S#keepall group by volume": (
         "each row of keepall in a context, where none is kept to be shown"

@@ -19,7 +19,7 @@ Values = list[tuple[Any, ...]]
 Place = tuple[int, int, int, bool]
 """Of a delivery: its instant, event and partition, and whether it is told before others are told of the event."""
 TIMER = -1
-"""The event of rows that no event brought about but the clock; less, of a delivery before the last one at that instant."""
+"""The event of rows that no event brought about but the clock; less, of a change before the last one at that instant."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,11 @@ class Output:
         if self.sign is None:
             return self if what == "new" else self.at_places(np.empty(0, np.int64))
         return replace(self.at_places(np.flatnonzero(self.sign > 0 if what == "new" else self.sign < 0)), sign=None)
+
+    @property
+    def delivered(self) -> Output:
+        """The changes that the clock makes at one instant as one delivery."""
+        return replace(self, event=np.maximum(self.event, TIMER)) if (self.event < TIMER).any() else self
 
     def deliveries(self, apart: bool = False) -> Iterator[tuple[int, int, Values, Values]]:
         """Instant, event, what comes and what leaves of each delivery; `apart`: each row is one.

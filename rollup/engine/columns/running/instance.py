@@ -109,7 +109,7 @@ class ColumnInstance(Instance):
         return self._finished(output)
 
     def _finished(self, output: Output) -> Output:
-        return output if self._finishing is None else self._finishing.finished(output)
+        return (output if self._finishing is None else self._finishing.finished(output)).delivered
 
     def roomy(self, batch: Batch) -> bool:
         """Whether no event of a batch can be refused; of a batch of another stream it is nothing that is refused."""
