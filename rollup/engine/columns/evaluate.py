@@ -127,11 +127,16 @@ def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, r
 
 def _case(expr: Case, columns: Columns, rows: int) -> pa.Array:
     kind = arrow(expr.type)
-    result = evaluate(expr.otherwise, columns, rows).cast(kind)
+    result = _of(kind, evaluate(expr.otherwise, columns, rows))
     for condition, value in reversed(expr.branches):
         taken = pc.fill_null(evaluate(condition, columns, rows), False)
-        result = pc.if_else(taken, evaluate(value, columns, rows).cast(kind), result)
+        result = pc.if_else(taken, _of(kind, evaluate(value, columns, rows)), result)
     return result
+
+
+def _of(kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Values as those of a type; a cast that changes nothing takes its time all the same."""
+    return values if values.type == kind else values.cast(kind)
 
 
 def _operand(expr: Expr, columns: Columns, rows: int) -> Any:

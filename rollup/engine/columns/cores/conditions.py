@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import first
 from rollup.engine.columns.cores.declared import Lines, arrays_of, reach_of, uncountable
 from rollup.engine.columns.cores.terms import Term, number, numeric, test
+from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Expr, Field, Slot, walk
@@ -155,7 +156,7 @@ class Condition:
         times, fields = step.times[base:], [field[base:] for field in step.fields]
         codes, rows = np.zeros(len(times), np.int64), np.zeros(1, np.int64)
         given = self.lines.arranged(self.lines.given(fields, len(times)), codes)
-        read = [array for each in self._fields for array in arrays_of(each, fields, len(times))]
+        read = [array for each in self._fields for array in arrays_of(each, evaluate(each, fields, len(times)))]
         measured = tables[MEASURED].columns if self.lines.slots else []
         slots = self.lines.grown(measured, 1)
         inner = [times, codes, *read, *given, rows, *slots, *self.lines.room(1)]

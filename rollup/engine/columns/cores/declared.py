@@ -27,8 +27,9 @@ from rollup.engine.columns.cores.looked_up import (
     nothing,
     standing,
 )
+from rollup.engine.columns.cores.sharing import evaluated
 from rollup.engine.columns.cores.slots import EVER, Slot, ever, slots_of
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate
+from rollup.engine.columns.evaluate import Columns, arrow
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Case, Const, Expr
 from rollup.engine.folding import AggregateCall, Fold, Group, enter_distinct
@@ -249,7 +250,16 @@ class Lines:
 
     def given(self, columns: Columns, rows: int) -> list[np.ndarray]:
         """Values and validity of each argument, for a loop."""
-        return [array for argument in self.arguments for array in arrays_of(argument, columns, rows)]
+        values = iter(evaluated(self._computed, columns, rows))
+        return [
+            array
+            for each in self.arguments
+            for array in (each.arrays(columns, rows) if isinstance(each, Order) else arrays_of(each, next(values)))
+        ]
+
+    @cached_property
+    def _computed(self) -> tuple[Expr, ...]:
+        return tuple(each for each in self.arguments if not isinstance(each, Order))
 
     def given_types(self) -> list[pa.DataType]:
         """The columns that keep the arguments of rows that will leave."""
@@ -345,11 +355,9 @@ def arrow_of(argument: Expr) -> pa.DataType:
     return pa.float64() if argument.type.kind is Kind.DOUBLE else pa.int64()
 
 
-def arrays_of(expr: Expr | Order, columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values and validity of an expression, for a loop; what is no number is only counted."""
-    if isinstance(expr, Order):
-        return expr.arrays(columns, rows)
-    array = evaluate(expr, columns, rows)
+def arrays_of(expr: Expr, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The values of an expression and their validity, for a loop; what is no number is only counted."""
+    rows = len(array)
     valid = np.ones(rows, bool) if not array.null_count else pc.is_valid(array).to_numpy(zero_copy_only=False)
     if expr.type.kind not in NUMBERS:
         return np.zeros(rows, np.int64), valid

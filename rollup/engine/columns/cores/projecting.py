@@ -12,7 +12,8 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
-from rollup.engine.columns.evaluate import Columns, as_double, evaluate, flags, passing, plain
+from rollup.engine.columns.cores.sharing import evaluated
+from rollup.engine.columns.evaluate import Columns, as_double, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Filter, Select, StreamInput
@@ -192,4 +193,4 @@ def projected(projection: Projection, columns: Sequence[pa.Array], rows: int) ->
     """The columns of the result."""
     if projection.whole:
         return tuple(plain(column) for column in columns)
-    return tuple(evaluate(column, columns, rows) for column in projection.columns)
+    return evaluated(projection.columns, columns, rows)
