@@ -142,6 +142,10 @@ COVERED = {
     "where s.symbol = t.symbol output last every 15 msec",
     "pairs every": "select irstream s.volume as v, t.price as y from S#time(20 msec) as s full outer join R#time(15 msec) as t "
     "on s.symbol = t.symbol output every 15 msec",
+    "last pairs": "select s.volume as v, t.price as y from S#length(2) as s, S#unique(symbol) as t where s.volume = t.volume "
+    "output last every 2 events",
+    "pairs every 3": "select s.symbol as s, t.price as y from S#time(20 msec) as s left outer join R#time(15 msec) as t "
+    "on s.symbol = t.symbol output every 3 events",
     "latest last": "select t.symbol as k, sum(t.price) as x from S as s unidirectional, R#length(4) as t group by t.symbol "
     "output last every 20 msec",
     "latest total all": "select sum(t.price) as x from S as s unidirectional, R#length(4) as t output all every 3 events",
@@ -600,6 +604,7 @@ SEVERAL = [
     ["pair rows", "latest total", "latest groups", "latest rows"],
     ["pair groups last", "pair groups all", "removed"],
     ["pair total last", "pairs every"],
+    ["last pairs", "pairs every 3"],
     ["latest last", "latest total all", "pairs into U", "of U"],
     ["all with all", "removed"],
     ["timed with timed", "itself"],

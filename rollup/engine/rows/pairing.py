@@ -202,13 +202,13 @@ class Pairs:
             return held
         came = {row.id for row in delta.new}
         gone = (row for row in delta.old if row.id not in came and self._key(side, row) == key)
-        return [*(row for row in held if row.id not in came), *gone]
+        return sorted([*(row for row in held if row.id not in came), *gone], key=lambda row: row.id)
 
     def _combinations(
         self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Iterable[Row]]
     ) -> list[Rows]:
         found: dict[tuple[int | None, ...], Rows] = {}
-        for place, rows in moved.items():
+        for place, rows in sorted(moved.items()):
             for row in rows:
                 for r in self._of(place, row, partners):
                     found.setdefault(tuple([None if each is None else each.id for each in r]), r)

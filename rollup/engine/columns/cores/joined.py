@@ -92,14 +92,12 @@ class Join:
 
     def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
         """What is due leaves at the instant the clock has now, and no event comes."""
-        held, now = [state.tables[name] for name in SIDES], nothing.now
-        dues = [side.due(table) for side, table in zip(self.sides, held, strict=True)]
-        tables = [side.together(table, now) for side, table in zip(self.sides, held, strict=True)]
-        left, right = (now if due is None else due for due in dues)
-        return self.step(self.holding(tables, state.scalars["now"]), nothing, right <= left)
+        held = zip(SIDES, self.sides, strict=True)
+        tables = [side.together(state.tables[name], nothing.now) for name, side in held]
+        return self.step(self.holding(tables, state.scalars["now"]), nothing)
 
-    def step(self, state: State, batch: Batch, right_first: bool = True) -> tuple[State, Found]:
-        """The pairs that a batch of one of the streams makes; `right_first` as in `paired`."""
+    def step(self, state: State, batch: Batch) -> tuple[State, Found]:
+        """The pairs that a batch of one of the streams makes."""
         before: int = state.scalars["now"]
         now = max(before, batch.now)
         taken = [side.taken(batch) for side in self.sides]
@@ -115,7 +113,7 @@ class Join:
         given = zip(sides, olds, codes, moments, strict=True)
         moves = [side.moves(table, old, own, moment) for (side, table), old, own, moment in given]
         most = _MOST if batch.rows > 1 else _EVER
-        pairs = paired(keys, olds, codes, moves, self.rules, right_first, most)
+        pairs = paired(keys, olds, codes, moves, self.rules, most)
         if pairs is None:
             return self._in_halves(state, batch)
         left = [side.left(table, move.gone) for (side, table), move in zip(sides, moves, strict=True)]

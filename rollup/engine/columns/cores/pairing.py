@@ -1,7 +1,7 @@
 """Which pairs of rows the changes of two windows make and unmake: a loop over the changes.
 
 It keeps a list of each side's rows of a key, oldest first. Of a change first what it brings comes, then what it takes away
-leaves, and then the pairs of each row that has come are looked for, and of each that has left. The text of a loop holds what
+leaves, and then the pairs of each row that has come are looked for, and of each that has left, those of the left side first. The text of a loop holds what
 its rules ask for and nothing else, since that is compiled sooner and runs quicker.
 """
 
@@ -22,7 +22,7 @@ PAIR, AGAIN, ALONE = range(3)
 _SIDES = ("a", "b")
 _TEMPLATE = """
 def core(
-    keys, old_a, codes_a, came_a, gone_a, ends_a, old_b, codes_b, came_b, gone_b, ends_b, right_first,
+    keys, old_a, codes_a, came_a, gone_a, ends_a, old_b, codes_b, came_b, gone_b, ends_b,
     one, other, change, sign, kind, owner,
 ):
     n, room, begin_a, begin_b = 0, len(one), 0, 0
@@ -63,6 +63,17 @@ if k >= 0:
     else:
         lasts_{s}[k] = earlier
 """
+_BEFORE = """
+stays, left = firsts_{o}[k], left_firsts_{o}[k]
+while stays >= 0 or left >= 0:
+    gone = stays < 0 or 0 <= left < stays
+    p = left if gone else stays
+    if gone:
+        left = after_{o}[left]
+    else:
+        stays = after_{o}[stays]
+"""
+"""The rows of a key that the other side held before the change, in the order in which they came."""
 _FORGET = """
 for i in range(begin_{s}, end_{s}):
     k = codes_{s}[gone_{s}[i]]
@@ -120,7 +131,6 @@ def paired(
     codes: Sequence[Ints],
     moves: Sequence[Moves],
     rules: Rules,
-    right_first: bool,
     most: int,
 ) -> Pairs | None:
     """The pairs of two sides; of each how many `old` rows it has, the `codes` of all rows below `keys`, -1 where they equal
@@ -131,12 +141,12 @@ def paired(
     for old, code, move in zip(olds, codes, moves, strict=True):
         given += [old, code, move.came, move.gone, move.ends]
     made = _room(16 * len(moves[0].came) + 1024, rules)  # what is not written costs nothing
-    n = loop(_text(rules))(*given, right_first, *made)
+    n = loop(_text(rules))(*given, *made)
     if n > most:
         return None
     if n > len(made[0]):
         made = _room(n, rules)
-        loop(_text(rules))(*given, right_first, *made)
+        loop(_text(rules))(*given, *made)
     one, other, change, sign, kind, owner = (each[:n] for each in made)
     signs = sign if rules.leaving else np.ones(n, np.int8)
     return Pairs(one, other, change, signs) if rules.settled else Pairs(one, other, change, signs, kind, owner)
@@ -164,7 +174,7 @@ def _text(rules: Rules) -> str:
         out = [f"row = gone_{s}[i]", *_plain(_LEAVE, s=s)]
         out += _plain(_ENTER, s=s, row="row", lists="left_") if rules.leaving else []
         moves += [f"for i in range(begin_{s}, end_{s}):", *_in(out)]
-    come = [line for place in (1, 0) if rules.moving[place] for line in _come(rules, place)]
+    come = [line for place in (0, 1) if rules.moving[place] for line in _come(rules, place)]
     return _TEMPLATE.format(
         begin=block(begin, 1), moves=block(moves, 2), come=block(come, 2), left=block(_left(rules), 2)
     )
@@ -187,20 +197,15 @@ def _put(rules: Rules, one: str, other: str, sign: int, kind: str) -> list[str]:
     return ["if n < room:", *_in(lines), "n += 1"]
 
 
-def _met(rules: Rules, place: int, lists: str, sign: int, skipped: str | None, known: str | None) -> list[str]:
-    """The pairs of `row` with the rows of the other side; `skipped`: one of them that does not count; `known`: when a pair
-    is one that the other row has brought already.
-    """
-    o = _SIDES[1 - place]
+def _met(rules: Rules, place: int, sign: int, known: str | None) -> list[str]:
+    """What is put down of `row` and the row `p` of the other side; `known`: when that has brought the pair about already."""
     pair = ("row", "p") if place == 0 else ("p", "row")
     if rules.settled:
         put = _put(rules, *pair, sign, "")
         put = put if known is None else [f"if not ({known}):", *_in(put)]
     else:
         put = _put(rules, *pair, sign, "0" if known is None else f"1 if {known} else 0")
-    put = ["lone = False", *put] if rules.whole[place] else put
-    put = put if skipped is None else [f"if p != {skipped}:", *_in(put)]
-    return [f"p = {lists}firsts_{o}[k]", "while p >= 0:", *_in([*put, f"p = after_{o}[p]"])]
+    return ["lone = False", *put] if rules.whole[place] else put
 
 
 def _alone(rules: Rules, place: int, sign: int) -> list[str]:
@@ -212,27 +217,27 @@ def _alone(rules: Rules, place: int, sign: int) -> list[str]:
 
 
 def _come(rules: Rules, place: int) -> list[str]:
-    """The pairs of the row that has come; the right side's come first."""
+    """The pairs of the row that has come; the left side's come first."""
     s, o = _SIDES[place], _SIDES[1 - place]
-    known = f"p == row_{o}" if place == 0 and rules.moving[1] else None
-    found = [f"row, k, first, lone = row_{s}, codes_{s}[row_{s}], n, True"]
-    found += ["if k >= 0:", *_in(_met(rules, place, "", 1, None, known)), *_alone(rules, place, 1)]
-    return [f"if row_{s} >= 0:", *_in(found)]
+    met = _met(rules, place, 1, f"p == row_{o}" if place == 1 and rules.moving[0] else None)
+    found = [f"row, k, first, lone = row_{s}, codes_{s}[row_{s}], n, True", "if k >= 0:"]
+    found += _in([f"p = firsts_{o}[k]", "while p >= 0:", *_in([*met, f"p = after_{o}[p]"])])
+    return [f"if row_{s} >= 0:", *_in([*found, *_alone(rules, place, 1)])]
 
 
 def _left(rules: Rules) -> list[str]:
     """The pairs of the rows that have left, with what was there before."""
     if not rules.leaving:
         return []
-    lines = ["right = right_first or row_a >= 0 or row_b >= 0", "for turn in range(2):"]
-    lines += _in(["if right == (turn == 0):", *_in(_gone(rules, 1)), "else:", *_in(_gone(rules, 0))])
+    lines = [line for place in range(2) for line in _gone(rules, place)]
     lines += [line for s in _SIDES for line in _plain(_FORGET, s=s)]
     return ["if end_a + end_b > begin_a + begin_b:", *_in(lines)]
 
 
 def _gone(rules: Rules, place: int) -> list[str]:
-    """Those of one side; what it has in common with rows of the other that have left is known in the second turn."""
+    """Those of one side with the rows of the other that stay and with those that have left too, the oldest first."""
     s, o = _SIDES[place], _SIDES[1 - place]
+    met = _met(rules, place, -1, "gone" if place == 1 else None)
     found = [f"row, first, lone = gone_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
-    found += _in([*_met(rules, place, "", -1, f"row_{o}", None), *_met(rules, place, "left_", -1, None, "turn == 1")])
+    found += _in([*_plain(_BEFORE, o=o), *_in([f"if p != row_{o}:", *_in(met)])])
     return [f"for i in range(begin_{s}, end_{s}):", *_in([*found, *_alone(rules, place, -1)])]

@@ -28,9 +28,11 @@ from rollup.engine.types import RowType
 
 def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rated | Firsts | str:
     """The core of a join with a rate, or the first reason against it; `ordered` as in `rated`."""
-    mode = plan.rate.mode
+    mode, unrated = plan.rate.mode, _unrated(plan)
+    if plan.rate.events is not None:  # so many rows that leave bring an output, too
+        unrated = replace(unrated, emitted="both")
     core = folded_join(
-        _unrated(plan), reads, mode in ("last", "all") and (plan.grouped or plan.total or plan.grouping is not None)
+        unrated, reads, mode in ("last", "all") and (plan.grouped or plan.total or plan.grouping is not None)
     )
     if isinstance(core, str):
         return core
