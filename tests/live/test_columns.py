@@ -520,6 +520,9 @@ COVERED = {
     "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
     "output every 3 events",
     "clock earlier": "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
+    "carried earlier": "select irstream symbol, prior(1, price) as p from S(volume is not null)#ext_timed(volume, 2 msec)",
+    "carried batch earlier": "select symbol, sum(prior(2, price)) as s from S(volume is not null)#ext_timed_batch(volume, 2 msec) "
+    "group by symbol",
     "while earlier": "select symbol, prior(2, price) as p, sum(prior(1, price)) as s from S#expr(sum(price) < 90) group by symbol",
     "until earlier": "select irstream symbol, prior(1, price) as p from S#expr_batch(max(price) > 50, false)",
     "accumulated earlier": "select irstream symbol, prior(1, price) as p from S#time_accum(15 msec) where prior(1, volume) > 0",
@@ -724,6 +727,7 @@ SEVERAL = [
     ["while levels", "until", "until before", "removed"],
     ["until some", "until last", "while every 3"],
     ["clock earlier", "while earlier", "until earlier"],
+    ["carried earlier", "carried batch earlier", "removed"],
     ["accumulated earlier", "full or late earlier", "earlier for a time", "removed"],
     ["some of length", "some groups of length", "some of batch"],
     ["some of time batch", "some each", "some last", "some earlier"],
@@ -920,6 +924,29 @@ def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) ->
         said.append([_exact(each) for each in engine.heard()])
         assert engine.plan()[0].executor == "columns"
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("columns", [1, None])
+@pytest.mark.parametrize(
+    "window",
+    [
+        "ext_timed(volume, 9 msec)",
+        "ext_timed_batch(volume, 1 msec)",
+        "time_order(volume, 9 msec)",
+        "timetolive(cast(volume, long))",
+    ],
+)
+def test_what_its_window_refuses_is_no_earlier_event(window: str, columns: int | None) -> None:
+    events = [{"symbol": "a", "price": float(i), "volume": None if i == 3 else 10 * i} for i in range(1, 8)]
+    engine = Engine(columns=columns)
+    engine.deploy(SCHEMA)
+    engine.deploy(f"select price, prior(1, price) as p from S#{window}", "earlier")
+    with pytest.raises(QueryError, match="no time"):
+        engine.send("S", pa.Table.from_pylist(events, TYPES))
+    engine.send("S", pa.Table.from_pylist(events[3:], TYPES))
+    found = [(row["price"], row["p"]) for each in engine.heard() for row in each.new]
+    expected = [(1.0, None), (2.0, 1.0), (4.0, 2.0), (5.0, 4.0), (6.0, 5.0), (7.0, 6.0)]
+    assert found == expected[: 5 if "batch" in window else 6]  # as in Esper; the last batch is open
 
 
 def test_an_event_is_refused_for_the_time_that_it_was_changed_to() -> None:

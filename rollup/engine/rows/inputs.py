@@ -56,10 +56,10 @@ class InputState:
             if not rows:  # a list without rows is a change without rows, no list is none
                 passed = self.window is None or self.window.passes_empty
                 return Delta((), (), passed and any(each is not None for each in found))
-        self.remember(rows)
-        if self.window is None:
-            return Delta(rows, ())
-        return self.window.enter(rows, self._home.environment.clock.now)
+        clock = self._home.environment.clock
+        delta = Delta(rows, ()) if self.window is None else self.window.enter(rows, clock.now)
+        self.remember(rows)  # what the window refuses has not come
+        return delta
 
     def follow(self, delta: Delta) -> Delta:
         """A store has changed: the part that concerns this input."""

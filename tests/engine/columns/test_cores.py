@@ -745,6 +745,9 @@ BY_CONDITION = [
     "select irstream sum(price) as s from S#expr_batch(newest_event.volume / oldest_event.volume > 1)",
 ]
 EARLIER_IN_ORDER = [
+    f"select irstream symbol, prior(1, price) as p, prior(2, id) as q from {CARRIED}",
+    f"select symbol, sum(prior(1, price)) as s from {CARRIED} where prior(1, volume) > 1 group by symbol",
+    "select symbol, prior(1, price) as p from S(id is not null)#ext_timed_batch(id, 2 msec)",
     "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
     "select symbol, sum(prior(1, price)) as s from S#expr(sum(price) < 100) where prior(2, volume) > 1 group by symbol",
     "select prior(1, price) as p, symbol from S#firstlength(3)",
@@ -1156,7 +1159,6 @@ REFUSED = {
     ),
     "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
     "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
-    "select prior(1, price) as p from S#ext_timed(id, 3 msec)": "earlier events over a window by a time that rows carry",
     "select sum(price) from S#expr(symbol = 'a')": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr(newest_event.id < avg(price))": "a window by a condition that no loop can ask",

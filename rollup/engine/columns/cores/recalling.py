@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.over_stream import over_stream
@@ -276,8 +275,6 @@ def _main(plan: Select, type: RowType) -> FilterProject | Folded | str:
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
     if not isinstance(window, KeepAll | None) and not may_hold(window):
         return f"earlier events over the window {window.__class__.__name__}"
-    if time_in(window) is not None:
-        return "earlier events over a window by a time that rows carry"  # one that it refuses has come before those behind it
     each = plan.grouping is None and not plan.total
     return queued(plan, type) if window is not None and each else over_stream(plan, type)
 

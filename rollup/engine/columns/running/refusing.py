@@ -11,6 +11,7 @@ from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
@@ -43,6 +44,8 @@ def _time(core: Core) -> Expr | None:
     match core:
         case Rated() | Firsts() | Delayed():
             return _time(core.core)
+        case Recalling():
+            return _time(core.main)
         case Queued() | Levels():
             return time_in(core.window)
         case _:
