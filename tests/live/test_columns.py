@@ -102,6 +102,16 @@ COVERED = {
     "matches of a batch": "select a.symbol as k, sum(b.price) as s from pattern [every a=R -> b=S(symbol=a.symbol)]#length_batch(3) "
     "group by a.symbol",
     "matches by time": "select a.price as p, b.volume as v from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(15 msec)",
+    "third": "select a.price as p, c.volume as v from pattern [every a=S(price>30) -> b=R(symbol=a.symbol, price<60) -> "
+    "c=S(symbol=b.symbol, volume > a.volume)]",
+    "third in time": "select * from pattern [every a=S(price>30) -> (b=S(symbol=a.symbol) -> c=R(symbol=a.symbol) "
+    "where timer:within(20 msec)) where timer:within(30 msec)]",
+    "sums of thirds": "select a.symbol as k, sum(c.price) as s from pattern [every a=S -> S(symbol = a.symbol) -> c=S(volume = 2)]"
+    "#length(3) group by a.symbol",
+    "matches of each": "context C select context.key1 as k, a.price as p, b.price as q from pattern [every a=S(price > 30) -> "
+    "b=S(price < 60, volume > a.volume) where timer:within(30 msec)]",
+    "thirds of each": "context N select context.id as i, a.price as p, c.volume as v from pattern [every a=S -> b=S(volume > 0) -> "
+    "c=S(price > 20)] where b.price > 1",
     "matches into U": "insert into U select a.symbol as symbol, avg(b.price) as a from pattern [every a=S(price>20) -> "
     "b=S(symbol=a.symbol, volume > 0)]#length(4) group by a.symbol",
     "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
@@ -623,6 +633,8 @@ SEVERAL = [
     ["matches of groups", "matches in time", "last matches", "removed"],
     ["matches of a batch", "matches by time", "pattern"],
     ["matches into U", "of U", "U in time"],
+    ["third", "third in time", "sums of thirds"],
+    ["matches of each", "thirds of each", "members", "removed"],
     ["asking all", "asking for one", "asking among", "asking whether"],
     ["asking all", "asking for one", "into T", "of T"],
     ["last", "keyed", "grouped", "filter"],
@@ -1129,12 +1141,22 @@ def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() 
     assert [engine.rows("after") for engine in engines] == [[{"s": 1}]] * 2
 
 
-@pytest.mark.parametrize("within", ["", " where timer:within(30 msec)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=R(symbol=a.symbol)]",
+        "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=R(symbol=a.symbol) "
+        "where timer:within(30 msec)]",
+        "select a.price as p, c.price as q from pattern [every a=S(volume > 0) -> (b=S(symbol=a.symbol) -> c=R(symbol=a.symbol)) "
+        "where timer:within(30 msec)]",
+        "context C select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=S(volume = 1)]",
+    ],
+)
 @settings(max_examples=40, deadline=None)
 @given(
     found=st.lists(st.tuples(st.sampled_from(["S", "S", "R"]), st.lists(st.tuples(gaps, row), max_size=8)), max_size=9)
 )
-def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_others(within: str, found: Any) -> None:
+def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_others(text: str, found: Any) -> None:
     said: list[list[Any]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
@@ -1142,8 +1164,7 @@ def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_othe
             engine, heard = Engine(columns=least), list[Any]()
             engine.deploy(SCHEMA)
             engine.deploy(COVERED["grouped"], "grouped")
-            text = "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=R(symbol=a.symbol)"
-            engine.deploy(f"{text}{within}]", "full")
+            engine.deploy(text, "full")
             engine.deploy(COVERED["each"], "each")
             for stream, events in found:
                 at = [engine.now + sum(gap for gap, _ in events[: i + 1]) for i in range(len(events))]

@@ -13,8 +13,8 @@ from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin, over_join
+from rollup.engine.columns.cores.followed import matched
 from rollup.engine.columns.cores.leveled import Leveled, leveled
-from rollup.engine.columns.cores.matched import matched
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
@@ -60,9 +60,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "order by of aggregates or a window over a pattern" if ordered else of_matches(plan, reads)
     if len(reads) != 1:
         return "a pattern over several streams in a context"
-    (stream,) = reads.values()
+    ((name, stream),) = reads.items()
     if context is not None:
-        return in_context(plan, context, stream)
+        return in_context(plan, context, name, stream)
     if plan.lookups:
         return recalling(plan, stream, ordered, rated)
     if plan.rate.limited:

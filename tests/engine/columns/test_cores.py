@@ -288,8 +288,21 @@ PATTERNS = [
     "select a.price as p, sum(b.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#length_batch(2)",
     "select a.price as p, b.id as i from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol)]#length(3) having b.id > 0",
     "select a.price as p, sum(b.price) as s from pattern [every a=S(volume > 0) -> b=S(symbol=a.symbol)]",
+    "select * from pattern [every a=S(price > 20) -> b=S(symbol=a.symbol, price < 60) -> c=S(symbol=a.symbol, price > b.price)]",
+    "select a.id as i, c.price as p from pattern [every a=S(volume > 0) -> (b=S(symbol=a.symbol, id > a.id) -> c=S(id=b.id, volume >= a.volume)) "
+    "where timer:within(60 msec)]",
+    "select a.id as i, c.price as p from pattern [every a=S -> b=S(volume > 0) where timer:within(30 msec) -> c=S(symbol=b.symbol) "
+    "where timer:within(10 msec)] where a.price < c.price",
+    "select a.id as i, b.id as j, c.id as k from pattern [every a=S(flag) -> ((b=S(volume=a.volume) -> S(symbol = a.symbol) "
+    "where timer:within(20 msec)) -> c=S(id = 2)) where timer:within(60 msec)]",
+    "select a.symbol as k, count(*) as n, sum(c.price - a.price) as s from pattern [every a=S -> b=S(symbol=a.symbol) -> "
+    "S(volume = b.volume) -> c=S(symbol=a.symbol)]#length(4) group by a.symbol",
 ]
 KEYED = [
+    "context C select context.key1 as k, a.price as p, b.price as q from pattern [every a=S(price > 40) -> b=S(price < 40)]",
+    "context K select a.id as i, c.price as p, context.id as n from pattern [every a=S -> (b=S(id > a.id) -> c=S(id=b.id)) "
+    "where timer:within(60 msec)] where a.flag having c.price > 0",
+    "context N select a.id as i, context.B.label as l from pattern [every a=S(volume > 0) -> S(flag) where timer:within(30 msec)]",
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
 ]
@@ -1209,16 +1222,22 @@ REFUSED = {
     "select volume * volume * volume from S": "* of whole numbers",
     "select symbol from S(id > price)": "> between long and double",
     "select price, sum(volume) from S#length(3) group by price": "groups by a double",
-    "select * from pattern [a=S -> b=S(symbol=a.symbol)]": "a pattern other than every a -> b, within a time or not",
+    "select * from pattern [a=S -> b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
     "select * from pattern [every a=S -> b=S(symbol=a.symbol) where timer:withinmax(1 sec, 2)]": (
-        "a pattern other than every a -> b, within a time or not"
+        "a pattern other than every a -> b -> …, within a time or not"
     ),
     "select * from pattern [every a=S -> b=S(price=a.price)]": "a key of type double",
+    "select * from pattern [every a=S -> (b=S and c=S)]": "a pattern other than every a -> b -> …, within a time or not",
+    "select * from pattern [every a=S -> every b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
+    "context C select * from pattern [every a=S -> b=S]": "whole rows or look-ups over a pattern in a context",
+    "context C select count(*) as n from pattern [every a=S -> b=S]": (
+        "a window, aggregates or an output rate over a pattern in a context"
+    ),
     "select * from pattern [every a=S -> b=S(price>a.price)]": (
-        "a condition of the second event on the first without a key"
+        "a condition of an event on an earlier one without a key"
     ),
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
-        "a condition of the second event on the first that is no comparison of one with the other"
+        "a condition of an event on an earlier one that is no comparison of one with the other"
     ),
     "context C select sum(price) as s from S output after 3 events": "output after, over several streams or in a context",
     "select a.id as i from S#length(2) as a, S#length(3) as b where a.id = b.id output after 3 events": (

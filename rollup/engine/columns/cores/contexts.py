@@ -11,10 +11,12 @@ from rollup.engine.rows.plans import Select
 from rollup.engine.types import RowType
 
 
-def in_context(plan: Select, context: Context, type: RowType) -> PartitionTotals | Partitioned | Living | str:
+def in_context(
+    plan: Select, context: Context, stream: str, type: RowType
+) -> PartitionTotals | Partitioned | Living | str:
     """The core of a statement in a context, or the first reason against it."""
     if len(context.levels) == 1 and isinstance(context.levels[0][1], Lived):
         return living(plan, context, type)
     if plan.rate.limited:
         return partition_totals(plan, context, type)
-    return partitioned(plan, context, type)
+    return partitioned(plan, context, stream, type)

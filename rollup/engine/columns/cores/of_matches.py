@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.matched import Matched, flat, pattern_of
+from rollup.engine.columns.cores.followed import flat, pattern_of, places_of
+from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import Queued
@@ -80,10 +81,10 @@ def of_matches(plan: Select, reads: Mapping[str, RowType]) -> OfMatches | str:
     pattern = pattern_of(input.pattern, reads)
     if isinstance(pattern, str):
         return pattern
-    width = len(pattern.types[0].fields)
+    begins = places_of(pattern.types)
     kinds = [kind for each in pattern.types for kind in each.fields.values()]
     flattened = RowType(_MATCHES, {str(place): kind for place, kind in enumerate(kinds)})
-    over = rewritten(plan, lambda expr: flat(expr, width))
+    over = rewritten(plan, lambda expr: flat(expr, begins))
     over = replace(over, inputs=(StreamInput(Filter(_MATCHES), input.window),))
     main = over_stream(over, flattened)
     if not isinstance(main, Folded):

@@ -16,7 +16,9 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.followed import flat, pattern_of, places_of
 from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.partitions import Division
@@ -26,9 +28,10 @@ from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.conjunctions import conjunction
 from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import ContextValue, Emitted, Previous, Select, StreamInput
+from rollup.engine.rows.plans import ContextValue, Emitted, PatternInput, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
@@ -43,12 +46,12 @@ NUMBER = "number of the partition"
 
 @dataclass(frozen=True)
 class Partitioned:
-    """`inner`: the other statement, over a stream of `type`. The projection sees what its projection would, then the
-    `properties` of the partition.
+    """`inner`: the other statement, over a stream of `type`, or the pattern, which has the number in its keys. The projection
+    sees what its projection would, then the `properties` of the partition.
     """
 
     division: Division
-    inner: FilterProject | Folded | Recalling
+    inner: FilterProject | Folded | Recalling | Matched
     type: RowType
     projection: Projection
     properties: tuple[str, ...]
@@ -89,7 +92,7 @@ class Partitioned:
         return self.state(after, known), replace(output, begins=begins)
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Recalling):
+        if not isinstance(self.inner, Recalling | Matched):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -100,6 +103,14 @@ class Partitioned:
         old = self.known(state)
         taken = Taken.of(batch, state.scalars["now"], self.division.filter)
         return len(self.division.wider(old, taken, batch.stream)[2]) > len(old)
+
+    def roomy(self, state: State, batch: Batch) -> bool:
+        """Whether no pattern of a partition can have too many partial matches."""
+        inner = state.held()["core"]
+        if not isinstance(self.inner, Matched) or self.inner.spare(inner, batch.rows):
+            return True
+        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
+        return self.inner.roomy(inner, self.division.wider(self.known(state), taken, batch.stream)[0])
 
     @staticmethod
     def known(state: State) -> pa.Array:
@@ -145,16 +156,17 @@ def _in_turn(found: Output) -> Output:
     return found.at_places(order)
 
 
-def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | str:
+def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> Partitioned | str:
     """The core of a statement in a context, or the first reason against it."""
     input = plan.inputs[0]
+    if isinstance(input, PatternInput):
+        return _pattern(plan, input, context, stream, type)
     if not isinstance(input, StreamInput) or plan.rate.limited:
         return "an input that is not a plain stream, or an output rate, in a context"
     found = division(context, input.filter.stream, type)
     if isinstance(found, str):
         return found
-    known = all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups)
-    if not known and not _previous(plan):
+    if not _known(plan, found) and not _previous(plan):
         return "a look-up in a context"
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     inner = by_partition(plan, input, wider)
@@ -164,8 +176,52 @@ def partitioned(plan: Select, context: Context, type: RowType) -> Partitioned | 
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
         return "a column that is neither a key nor an aggregate"
     reason = first(against(_answered(each)) for each in used)
-    properties = tuple(each.name for each in plan.lookups if isinstance(each, ContextValue))
-    return reason or Partitioned(found, inner, wider, projection, properties, plan.emitted)
+    return reason or Partitioned(found, inner, wider, projection, _properties(plan), plan.emitted)
+
+
+def _known(plan: Select, found: Division) -> bool:
+    """Whether all that it looks up are properties of the partition."""
+    return all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups)
+
+
+def _properties(plan: Select) -> tuple[str, ...]:
+    return tuple(each.name for each in plan.lookups if isinstance(each, ContextValue))
+
+
+def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, type: RowType) -> Partitioned | str:
+    """The core of a pattern of each partition, or the first reason against it."""
+    if input.window is not None or input.prior or plan.levels or plan.grouping is not None or plan.rate.limited:
+        return "a window, aggregates or an output rate over a pattern in a context"
+    found = division(context, stream, type)
+    if isinstance(found, str):
+        return found
+    if plan.projection.whole or not _known(plan, found):
+        return "whole rows or look-ups over a pattern in a context"
+    wider = RowType(type.name, {**type.fields, NUMBER: LONG})
+    inner = pattern_of(input.pattern, {stream: wider}, len(type.fields))
+    if isinstance(inner, str):
+        return inner
+    begins = places_of(inner.types)
+    fields = tuple(
+        Field(0, begins[n] + place, kind)
+        for n, each in enumerate(inner.types)
+        for place, kind in enumerate(each.fields.values())
+    )
+
+    def seen(expr: Expr) -> Expr:
+        if isinstance(expr, Ask):
+            return Field(0, len(fields) + expr.index, expr.type)
+        return inside(expr, seen)
+
+    columns = tuple(seen(flat(each, begins)) for each in plan.projection.columns)
+    having = conjunction(
+        [seen(flat(each, begins)) for each in (plan.where, plan.projection.having) if each is not None]
+    )
+    projection = Projection(columns, having)
+    reason = first(map(against, shown(projection)))
+    return reason or Partitioned(
+        found, replace(inner, columns=fields), wider, projection, _properties(plan), plan.emitted
+    )
 
 
 def _answered(expr: Expr) -> Expr:

@@ -31,7 +31,6 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
-    MATCHERS,
     RUNNING,
     columns_of,
     folded_state,
@@ -44,6 +43,7 @@ from rollup.engine.columns.running.adopting_folds import (
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
+from rollup.engine.columns.running.adopting_patterns import matched_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
@@ -90,7 +90,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             assert isinstance(plan, Select)
             return _asking(core, plan.lookups, component.root.instances[name].snapshot(), now), held
         case Matched():
-            return _matched(core, component.root.instances[name].snapshot(), now), held
+            return matched_state(core, component.root.instances[name].snapshot(), now), held
         case OfMatches():
             return _of_matches(core, component.root.instances[name].snapshot(), now), held
         case _:
@@ -116,20 +116,6 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
     return core.holding(parts, now)
 
 
-def _matched(core: Matched, kept: Any, now: int) -> State:
-    """The first events that still wait, oldest first: what stands behind `->` in the tree of states, under `within` or not."""
-    _, root = kept[MATCHERS][0][1]
-    waiting: list[tuple[int, int, Row]] = []
-    for number, _, begin, own, _ in root[4] if root is not None else ():
-        if begin and begin[0] is not None:
-            waiting.append((number, now if own is None else own[0] - core.span, begin[0]))
-    waiting.sort(key=lambda each: each[0])
-    rows = table_of([row for _, _, row in waiting], core.types[0])
-    schema = core.start(now).tables["partial"].schema
-    times = pa.array([at for _, at, _ in waiting], pa.int64())
-    return State({"partial": pa.table([times, *rows.columns], schema=schema)}, {"now": now})
-
-
 def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
     """The pattern, and the window and aggregates of its matches."""
     (input, *others), widths = kept[INPUTS], [len(each.fields) for each in core.pattern.types]
@@ -138,7 +124,7 @@ def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
         main = queued_state(core.main, alone, core.type, now)
     else:
         main, _ = folded_state(core.main, alone, core.type, now)
-    return core.holding(_matched(core.pattern, kept, now), main, now)
+    return core.holding(matched_state(core.pattern, kept, now), main, now)
 
 
 def _flattened(kept: Any, widths: Sequence[int]) -> Any:

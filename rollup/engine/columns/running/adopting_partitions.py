@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.rewriting import of_numbers
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, of_totals, queued_state
+from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
 from rollup.engine.columns.running.adopting_recalled import holding
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -34,6 +36,8 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     known, kept = core.division.begun(keys), [of_totals(plan, each) for each in begun]
     if isinstance(core.inner, Recalling):
         return core.state(holding(core.inner, _window(core.inner.window, kept), now), known)
+    if isinstance(core.inner, Matched):
+        return core.state(matched_in_partitions(core.inner, begun, now), known)
     if not isinstance(core.inner, Folded):
         return core.state(core.inner.start(now), known)
     groups = _groups(core.inner, of_numbers(plan), kept) if core.inner.calls else []

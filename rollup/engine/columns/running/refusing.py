@@ -10,6 +10,7 @@ from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate
@@ -22,7 +23,7 @@ from rollup.engine.state import State
 
 def against_refusing(core: Core | str) -> str | None:
     """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
-    if isinstance(core, Matched | OfMatches):
+    if isinstance(core, Matched | OfMatches) or (isinstance(core, Partitioned) and isinstance(core.inner, Matched)):
         return "a pattern over what is inserted"
     return None if isinstance(core, str) or _time(core) is None else "a window by a time over what is inserted"
 
@@ -33,7 +34,7 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return core.pattern.roomy(state.held()["pattern"], batch)
-    if isinstance(core, Living):
+    if isinstance(core, Living | Partitioned):
         return core.roomy(state, batch)
     time = _time(core)
     return time is None or not evaluate(time, batch.columns, batch.rows).null_count
