@@ -839,9 +839,11 @@ EVER_IN_WINDOWS = [
     "select maxever(price) as m, countever(*) as n from S#length_batch(3)",
     "select symbol, maxever(price) as m, countever(volume) as n from S#length(3)",
     "select lastever(price) as l, countever(*) as n from S#unique(volume)",
+    "select symbol, id, maxever(price) as m, countever(*) as n from S#time(25 msec) group by symbol, id",
+    "select symbol, minever(volume) as m, firstever(price) as f from S#sort(3, price) group by symbol",
     "select maxever(price) as m, countever(*) as n from S#time(25 msec) where volume > 1 output last every 20 msec",
 ]
-"""Of totals over windows all that ever came."""
+"""Over windows all that ever came."""
 LOOKED_UP = [
     "select maxby(price).symbol as s, minby(price).price + 1 as m, minby(volume desc).id as i from S#length(4)",
     "select irstream symbol, max(symbol) as a, min(symbol, filter: volume > 1) as b, first(flag) as f, last(symbol) || '!' as l "
@@ -1161,7 +1163,15 @@ REFUSED = {
     ),
     "select symbol, max(price) from S group by symbol": "the aggregate max",
     "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
-    "select symbol, maxever(price) from S#length(3) group by symbol": "the aggregate maxever over a window",
+    "select irstream symbol, maxever(price) from S#length(3) group by symbol": (
+        "the aggregate maxever by groups with the remove stream, or of batches"
+    ),
+    "select symbol, countever(*) from S#groupwin(symbol)#length_batch(3) group by symbol": (
+        "the aggregate countever by groups with the remove stream, or of batches"
+    ),
+    "select symbol, lastever(price) from S#length(3) group by symbol output all every 3 events": (
+        "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    ),
     "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
     "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",
     "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 1 sec": (

@@ -43,12 +43,13 @@ _SUMS = (known.SUM.name, known.AVG.name)
 _WRAPPING = (known.SUM_OF_LONGS.name, known.AVG_OF_LONGS.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
+_EVERS = (known.COUNT_EVER.name, *EVER)
 _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
 
 
-def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True, whole: bool = False) -> str | None:
-    """The first reason why a call cannot be part of a loop over what is held; `keyed`: there are groups, which are forgotten;
-    `whole`: rows are held whole, and not only what the aggregates are of.
+def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = True, whole: bool = False) -> str | None:
+    """The first reason why a call cannot be part of a loop over what is held; `emptied`: groups that have emptied may be shown
+    once more; `whole`: rows are held whole, and not only what the aggregates are of.
     """
     name = call.aggregate.name
     if looked_up(call):
@@ -59,10 +60,8 @@ def uncountable(call: AggregateCall, held: Held = "nothing", keyed: bool = True,
     if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
         return f"{name} of different values"
     kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
-    if (
-        name in (known.COUNT_EVER.name, *EVER) and held != "nothing" and keyed
-    ):  # when an emptied group is forgotten would show
-        return f"the aggregate {name} over a window"
+    if name in _EVERS and held != "nothing" and emptied:  # on rows it is forgotten with the next row
+        return f"the aggregate {name} by groups with the remove stream, or of batches"
     if name in _COUNTS:
         wanted = NUMBERS if call.distinct else tuple(Kind)
     elif name in _MOMENTS:
@@ -178,6 +177,11 @@ class Lines:
     def functions(self) -> str:
         """The functions that stand before a loop."""
         return TREE if any(isinstance(each, Ordered) for each in self.held) else ""
+
+    @cached_property
+    def ever(self) -> bool:
+        """Whether a call is of all that ever came."""
+        return any(call.aggregate.name in _EVERS for call in self.calls)
 
     def change(self, direction: str, row: str) -> list[str]:
         """The lines by which the row at `row` enters or leaves group `k`."""

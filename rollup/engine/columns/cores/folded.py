@@ -33,7 +33,7 @@ from rollup.engine.columns.cores.folding_loop import (
 from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
 from rollup.engine.columns.cores.marks import Order
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
-from rollup.engine.columns.cores.queueable import LONG_LISTS, short, unheld
+from rollup.engine.columns.cores.queueable import LONG_LISTS, batched, short, unheld
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
@@ -362,11 +362,12 @@ def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, 
     """The first reason against filter, keys, calls and columns; `held`: what is of a group's rows, and whether these are `whole`."""
     (keys, calls, by_group), projection = shape, plan.projection
     used = (*projection.columns, *([projection.having] if projection.having is not None else []))
+    emptied = bool(keys) and (plan.emitted != "new" or batched(input.window))
     own = by_group and any(isinstance(each, Field) for column in used for each in walk(column))
     return first(
         (
             filtered(input.filter, plan.where),
-            *(uncountable(call, held, bool(keys), whole) for call in calls),
+            *(uncountable(call, held, emptied, whole) for call in calls),
             LONG_LISTS if any(map(_list, projection.columns)) and not short(input.window, by_group) else None,
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,

@@ -45,6 +45,11 @@ def may_hold(window: WindowSpec | None) -> bool:
     return unheld(window) is None
 
 
+def batched(window: WindowSpec | None) -> bool:
+    """Whether rows wait for their batch."""
+    return isinstance(window.inner if isinstance(window, Grouped) else window, IN_BATCHES)
+
+
 def short(window: WindowSpec | None, once: bool = False) -> bool:
     """Whether lists of what a window holds cannot be long; `once`: each row that has come is in one list, until others leave."""
     inner = window.inner if isinstance(window, Grouped) else window

@@ -79,6 +79,8 @@ def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered:
     total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
     grouped = isinstance(core, Folded) and bool(core.keys)
     mode = plan.rate.mode
+    if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
+        return "aggregates of all that ever came by groups, which an output may show when they have emptied"
     if grouped and each and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     if mode == "first":
