@@ -918,6 +918,36 @@ def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to
     assert _run(_deployed([name], 4), found, 4) == _run(_deployed([name], None), found, None)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select symbol, avg(price) as a, count(*) as n from S#time(30 msec) group by symbol output every 100 msec",
+        "select symbol, median(price) as a, max(volume) as m from S#time(30 msec) group by symbol output every 100 msec",
+        "select symbol, price, sum(price) as s from S#time(30 msec) output every 100 msec",
+        "select sum(price) as s from S#time(30 msec) output last every 100 msec order by sum(price)",
+        "select symbol, sum(price) as s from S#ext_timed(volume, 30 msec) group by symbol output every 100 msec",
+    ],
+)
+@pytest.mark.parametrize("late", [0, 4])
+def test_what_the_last_output_counted_and_has_left_since_is_still_shown_over_columns(text: str, late: int) -> None:
+    def events(*found: tuple[str, float, int]) -> tuple[str, str, Any]:
+        names = ("symbol", "price", "volume")
+        return "dicts", "S", [(0, dict(zip(names, each, strict=True))) for each in found]
+
+    found: list[tuple[str, str, Any]] = [
+        *(events(("a", 1.0, 0), ("b", 3.0, 1)), ("advance", "", 90), events(("a", 5.0, 90), ("b", 6.0, 90))),
+        *(("advance", "", 20), events(("a", 7.0, 110)), ("advance", "", 10 + late), events(*[("c", 9.0, 125)] * 4)),
+        *(("rows", "", None), ("restart", "", None), ("rows", "", None), ("advance", "", 200), ("rows", "", None)),
+    ]
+    said = list[Any]()
+    for columns in (4, None):
+        engine = Engine(columns=columns)
+        engine.deploy(SCHEMA)
+        engine.deploy(text, "late")
+        said.append(_run(engine, found, columns))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("rate", ["", "output last every 2 events"])
 @pytest.mark.parametrize(
     "window",

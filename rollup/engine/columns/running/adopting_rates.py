@@ -39,22 +39,26 @@ def rated_state(
 ) -> tuple[State, pa.Table]:
     """The state, and the rows of the window; in snapshots these are made `wider`."""
     assert isinstance(instance, SelectInstance)
-    before = wider(instance.snapshot())
+    now, shown = instance.runner.now, None
+    if (
+        isinstance(core, Rated) and core.lazy
+    ):  # worked out first: the groups of a snapshot go on with those of the instance
+        before = _at_last_output(core.core, wider(instance.snapshot()), now)
+        shown = _inner(core.core, before, stream, now, [])[0]
     instance.outputs.settle()
     kept = wider(instance.snapshot())
-    outputs, now = kept[KEPT][1], instance.runner.now
+    outputs = kept[KEPT][1]
     if isinstance(core, Firsts):
         return _firsts(core, kept, outputs, stream, now)
     waiting = [] if core.shows == "there" else _waiting(core, outputs[_COLLECTED], kept[KEPT][0])
     ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
     keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
     inner, held = _inner(core.core, kept, stream, now, list(keys))
-    shown = _inner(core.core, _at_last_output(core.core, before), stream, now, [])[0] if core.lazy else inner
     codes = {key: code for code, key in enumerate(keys)}
     latest = _latest(core, kept[KEPT][0], outputs[_COLLECTED], list(keys)) if core.total or ever else []
     counts = _counts(core, outputs)
     rows = core.rows([(codes.get(key, 0), sign, values) for key, sign, values in waiting])
-    return core.state({"core": inner, "shown": shown}, rows, core.rows(latest), counts), held
+    return core.state({"core": inner, "shown": shown or inner}, rows, core.rows(latest), counts), held
 
 
 def _counts(core: Rated, outputs: Any) -> Counts:
@@ -88,8 +92,10 @@ def _inner(
     return core.start(now), table_of((), stream)
 
 
-def _at_last_output(core: FilterProject | Folded, kept: Any) -> Any:
-    """A snapshot with the window as it was when the aggregates were worked out last."""
+def _at_last_output(core: FilterProject | Folded, kept: Any, now: int) -> Any:
+    """A snapshot with the window as it was when the aggregates were worked out last: what has left it since is as if it had
+    come `now`, and so is not due again.
+    """
     inputs, *rest = kept
     came = {row.id for new, _ in kept[KEPT][1][_PENDING] for (row,) in new}
     left = [row for _, old in kept[KEPT][1][_PENDING] for (row,) in old if row.id not in came]
@@ -104,7 +110,7 @@ def _at_last_output(core: FilterProject | Folded, kept: Any) -> Any:
         else isinstance(core, Folded) and isinstance(core.window, Time | ExternalTime)
     )
     stays = [each for each in window if (each[0] if stamped else each).id not in came]
-    rows = [*([row, 0] if stamped else row for row in left), *stays]
+    rows = [*([row, now] if stamped else row for row in left), *stays]
     return [[[[(None, rows)] if by_key else rows, *inputs[0][1:]]], *rest]
 
 
