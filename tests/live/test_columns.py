@@ -581,6 +581,8 @@ COVERED = {
     "several at once": "context I select context.id as i, count(*) as n, context.endTime as e from S(volume > 0) "
     "output snapshot when terminated",
     "rows of several": "context I select *, context.s.price as i from S(price < 60)",
+    "best of several": "context I select symbol, sum(volume) as v, context.id as i from S group by symbol "
+    "output snapshot when terminated order by sum(volume) desc, symbol limit 2",
     "each of several": "context I select symbol, price, sum(price) as s, context.id as i from S",
     "groups of several": "context I select symbol, count(*) as n from S group by symbol",
     "one of each": "context D select context.s.symbol as k, sum(price) as p from S(symbol = context.s.symbol) "
@@ -606,6 +608,7 @@ SEVERAL = [
     ["in turn", "groups in turn", "removed"],
     ["until its end", "groups until its end"],
     ["several at once", "rows of several", "groups of several", "each of several"],
+    ["several at once", "best of several", "removed"],
     ["one of each", "sessions", "removed"],
     ["sessions into U", "ended into U", "of U", "groups of sessions"],
     ["filter", "a", "b", "grouped", "time", "pattern"],

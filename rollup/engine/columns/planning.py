@@ -39,8 +39,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = against_finishing(plan)
     if reason is not None:
         return reason
-    if context is not None and plan.finish != Finish():
-        return "order by, limit or distinct in a context"
+    if context is not None and plan.finish != Finish() and not plan.rate.at_end:
+        return "order by, limit or distinct in a context, but of what is shown when partitions end"
     ordered = bool(plan.finish.descending)
     plan = as_read(plan, reads)
     if plan.rate != Rate() and not plan.rate.limited:

@@ -379,6 +379,7 @@ LIVING = [
     "context B select context.s.symbol as k, context.s.price as p, count(*) as n from S(volume >= 0) having count(*) > 1",
     "context I select context.id as i, count(*) as n, sum(price) as s from S(volume > 0) output snapshot when terminated",
     "context I select *, context.s.id as i from S(price < 60)",
+    "context I select symbol, sum(volume) as v from S group by symbol output snapshot when terminated order by sum(volume) desc limit 2",
     "context D select context.s.symbol as k, sum(price) as p, context.s.volume as v from S(symbol = context.s.symbol) "
     "output snapshot when terminated",
     "context D select symbol, price, sum(price) as p from S",
@@ -1151,7 +1152,7 @@ REFUSED = {
         "order by, limit or distinct of rows that come one by one"
     ),
     "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
-        "order by, limit or distinct in a context"
+        "order by, limit or distinct in a context, but of what is shown when partitions end"
     ),
     "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
     "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",

@@ -129,6 +129,21 @@ class Output:
         early = None if self.early is None else self.early[which]
         return Output(self.at[which], self.event[which], columns, statement, sign, self.ticks, part, self.begins, early)
 
+    @property
+    def parts(self) -> set[int]:
+        """The partitions of which it tells."""
+        told = [] if self.part is None else self.part.tolist()
+        return {*told, *(self.ticks[2].tolist() if self.ticks is not None and len(self.ticks) > 2 else ())}
+
+    def of_part(self, part: int) -> Output:
+        """What it tells of a partition."""
+        assert self.part is not None
+        found = self.at_places(np.flatnonzero(self.part == part))
+        if self.ticks is None:
+            return found
+        which = self.ticks[2] == part
+        return replace(found, ticks=tuple(each[which] for each in self.ticks))
+
     def emitted(self, what: Emitted) -> Output:
         """What listeners get of it: of what leaves alone, the rows as if they came."""
         if what != "old" or self.sign is None:

@@ -159,15 +159,15 @@ class Living:
             case _:
                 return whole(known.column(f"field{which}")).take(pa.array(part))
 
-    def content(self, state: State) -> list[tuple[Any, ...]]:
-        """The rows of the partitions that live."""
+    def contents(self, state: State) -> list[list[tuple[Any, ...]]]:
+        """The rows of each partition that lives."""
         if not self.shows:
             return []
         known = state.tables["partitions"]
         columns, part = self.values(state.held()["core"], known, np.arange(known.num_rows))
         nothing = np.zeros(len(part), np.int64)
         shown = self._output(nothing, nothing, columns, part, known, np.ones(len(part), bool))
-        return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+        return [[*new] for _, new, _ in shown.placed()]
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether the events of a batch are not too often in partitions for all of them to be held at once."""

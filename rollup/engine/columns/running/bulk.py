@@ -12,12 +12,10 @@ import numpy as np
 from rollup.core.errors import RollupError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import Family, families, may_join
-from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
-from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import phase
 from rollup.engine.columns.running.inserting import SENT, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
@@ -118,11 +116,6 @@ class Columns:
             return made
 
         self._component.exchange(name, build, start)
-        made = self._component.root.instances[name]
-        if deployed.context is not None and isinstance(made, ColumnInstance) and isinstance(core, Living):
-            self._component.contexts[deployed.context].elsewhere.append(
-                lambda: handed_back(core, made.state) if made.alive else None
-            )
 
     # batches
 

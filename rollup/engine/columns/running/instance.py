@@ -27,9 +27,10 @@ from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
+from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
-from rollup.engine.columns.running.showing import content, settled
+from rollup.engine.columns.running.showing import contents, settled
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
@@ -64,7 +65,7 @@ class Opening:
         if not instance.alive:
             return
         if isinstance(self._core, Living) or self._core.opens(instance.state, instance.batch(0, row)):
-            instance.opened(row)
+            tell_together([(each, each.opened(row)) for each in instance.beside if each.told is not row])
 
 
 class ColumnInstance(Instance):
@@ -90,10 +91,13 @@ class ColumnInstance(Instance):
         """The core, where the rows of its window are shown row by row and therefore kept."""
         self.context = 0 if context is None else self.component.contexts[context].order
         """The place of the context among all."""
-        self._told: Row | None = None
+        self.told: Row | None = None
+        """The event that was heard in the place of the context."""
         self._later: Output | None = None
         """What that event brought which is told in the statement's own turn."""
         self.state = core.start(self.runner.now)
+        if isinstance(core, Living):
+            self.component.contexts[core.lives.context].elsewhere.append(self)
         self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
         """The rows of the window, where they are shown row by row."""
 
@@ -132,26 +136,32 @@ class ColumnInstance(Instance):
             case _:
                 return [(stream, Entry(self, place)) for place, stream in enumerate(self._streams)]
 
+    def stop(self) -> None:
+        """The statement ends, and its partitions with it."""
+        super().stop()
+        if isinstance(self.core, Living):
+            self.component.contexts[self.core.lives.context].elsewhere.remove(self)
+
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """One event of the stream that the one input stands for."""
-        if self.alive and row is not self._told:
+        if self.alive and row is not self.told:
             (place,) = inputs
-            self._tell(self.take(self.batch(place, row)))
+            self.tell(self.take(self.batch(place, row)))
             self.ask_timers()
         elif self.alive and self._later is not None:
             later, self._later = self._later, None
-            self._tell(later)
+            self.tell(later)
 
-    def opened(self, row: Row) -> None:
-        """An event with which a partition may begin or end, before it comes to all others."""
+    def opened(self, row: Row) -> Output:
+        """An event with which a partition may begin or end, before it comes to all others: what is to be told of it then."""
         output = self.take(self.batch(0, row))
         if output.early is not None:
             early = pa.array(output.early)
             self._later = replace(output.where(pc.invert(early)), ticks=None)
             output = output.where(early)
-        self._told = row
-        self._tell(output)
+        self.told = row
         self.ask_timers()
+        return output
 
     def batch(self, place: int, row: Row) -> Batch:
         """An event of one of the streams as a batch."""
@@ -161,10 +171,28 @@ class ColumnInstance(Instance):
     def fire(self, phase: Phase, now: int) -> None:
         """What is due; a jump of the clock may have made it late."""
         if self.alive:
-            self.state, output = late(self.core, self.state, phase, now, self._types)
-            self._keep(None, now)
-            self._tell(self._finished(output))
-            self.ask_timers()
+            tell_together([(each, each.late(phase, now)) for each in self.beside])
+
+    def late(self, phase: Phase, now: int) -> Output:
+        """What is due brings this."""
+        self.state, output = late(self.core, self.state, phase, now, self._types)
+        self._keep(None, now)
+        self.ask_timers()
+        return self._finished(output)
+
+    @property
+    def beside(self) -> list[ColumnInstance]:
+        """The statements whose partitions begin and end together: those of one context, in their order."""
+        if not isinstance(self.core, Living):
+            return [self]
+        every = self.component.contexts[self.core.lives.context].elsewhere
+        alive = (each for each in every if isinstance(each, ColumnInstance) and each.alive)
+        return sorted(alive, key=lambda each: each.order)
+
+    def handed_back(self) -> Any:
+        """Its partitions as the row executor has them."""
+        assert isinstance(self.core, Living)
+        return handed_back(self.core, self.state)
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
@@ -177,7 +205,8 @@ class ColumnInstance(Instance):
             self.runner.timers.ask(self, phase, None)
         self._listening.stop()
 
-    def _tell(self, output: Output) -> None:
+    def tell(self, output: Output) -> None:
+        """Tell listeners, and insert."""
         made, target = self.plan.made, self.plan.target
         if target is not None:
             for _, _, new, old in output.shared(made, target.takes).deliveries():
@@ -215,8 +244,9 @@ class ColumnInstance(Instance):
 
     def rows(self) -> list[Row]:
         """What the statement would show now."""
-        found = content(self.core, self._unfinished, self.state, self.window)
-        return [Row(0, values) for values in (found if self._finishing is None else self._finishing.of_rows(found))]
+        found = contents(self.core, self._unfinished, self.state, self.window)
+        rows = found if self._finishing is None else map(self._finishing.of_rows, found)
+        return [Row(0, values) for each in rows for values in each]
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
@@ -229,6 +259,17 @@ class ColumnInstance(Instance):
         _, scalars, tables, held = state
         self.state = State({name: unpack(table) for name, table in tables.items()}, scalars)
         self.window = unpack(held)
+
+
+def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
+    """Tell what several statements have: of each partition all of them, then of the next."""
+    if len(brought) == 1:
+        ((instance, output),) = brought
+        instance.tell(output)
+        return
+    for part in sorted({part for _, output in brought for part in output.parts}):
+        for instance, output in brought:
+            instance.tell(output.of_part(part))
 
 
 def context_of(core: Core) -> str | None:

@@ -46,6 +46,11 @@ def settled(core: Core, state: State) -> State:
             return state
 
 
+def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
+    """The same as `content`, of each partition that ends by itself."""
+    return core.contents(state) if isinstance(core, Living) else [content(core, plan, state, held)]
+
+
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
@@ -67,8 +72,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _reading(core, state)
         case PartitionTotals():
             return _totals(core, state)
-        case Living():
-            return core.content(state)
         case Partitioned():
             return _of_partitions(core, plan, state)
         case Joined():

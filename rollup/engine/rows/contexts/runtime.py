@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.nodes import Node
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from rollup.engine.rows.component import Component
 
 Build = Callable[[Partition, Order], Instance]
+
+
+class Elsewhere(Protocol):
+    """A statement that has the partitions of a context by itself."""
+
+    alive: bool
+
+    def handed_back(self) -> Any:
+        """These, as a snapshot of the context."""
+        ...
 
 
 class ContextRuntime:
@@ -31,8 +41,8 @@ class ContextRuntime:
         self.unseeing: set[int] = set()
         """The partitions that do not see the event with which they begin: categories within another level."""
         self.next = 0
-        self.elsewhere: list[Callable[[], Any]] = []
-        """Snapshots of partitions that live on without a statement here that has them; None of those that do no longer."""
+        self.elsewhere: list[Elsewhere] = []
+        """The statements whose partitions live on without being here."""
 
     def attach(self, name: str, build: Build, order: int, start: bool = True) -> None:
         """A statement begins in every partition; the first one makes the context begin."""
@@ -47,10 +57,10 @@ class ContextRuntime:
 
     def _taken_up(self) -> bool:
         """Go on with partitions that live elsewhere, if there are any."""
-        found = [kept for each in self.elsewhere if (kept := each()) is not None]
-        if found:
-            self.restore(found[0])
-        return bool(found)
+        found = next((each for each in self.elsewhere if each.alive), None)
+        if found is not None:
+            self.restore(found.handed_back())
+        return found is not None
 
     def _begin(self) -> None:
         """The first partitions; those that statements have without this go on as they were numbered."""
