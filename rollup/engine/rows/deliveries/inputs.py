@@ -203,7 +203,7 @@ def _leaves_last(spec: WindowSpec | None) -> bool:
 
 def _leaves_first(spec: WindowSpec | None) -> bool:
     """Whether an arrival that cannot stay leaves before it comes."""
-    return isinstance(spec, Expressed) or (isinstance(spec, ExpressedBatch) and spec.early and not spec.inclusive)
+    return isinstance(spec, Expressed) or (isinstance(spec, ExpressedBatch) and not (spec.early and spec.inclusive))
 
 
 def rows_of(chunk: Sequence[Item]) -> list[Row]:

@@ -115,7 +115,7 @@ class ExpressedBatch:
     """Rows in batches that close when the condition is true; `inclusive`: the row that made it true is in the batch.
 
     `early`: a row comes at once, and a batch leaves when it closes. `together`: what arrives in one delivery is not
-    divided but where the batch closes, once.
+    divided but where the batch closes, once. `passes`: a row that closes a batch of none comes and leaves at once.
     """
 
     condition: Expr
@@ -123,24 +123,31 @@ class ExpressedBatch:
     inclusive: bool = True
     early: bool = False
     together: bool = False
+    passes: bool = False
 
     def build(self, host: Host) -> Window:
         """The window, empty."""
         if self.early:
             return _EarlyExpressedBatch(Content(self.condition, self.calls, host), self.inclusive)
-        return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive, self.together)
+        return _ExpressedBatch(Content(self.condition, self.calls, host), self.inclusive, self.together, self.passes)
 
 
 class _ExpressedBatch(Batches):
-    def __init__(self, content: Content, inclusive: bool, together: bool) -> None:
+    def __init__(self, content: Content, inclusive: bool, together: bool, passes: bool) -> None:
         super().__init__()
-        self._content, self._inclusive, self._together = content, inclusive, together
+        self._content, self._inclusive, self._together, self._passes = content, inclusive, together, passes
         self.in_batches = inclusive
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         new, old = list[Row](), list[Row]()
         for arrived in [rows] if self._together else ([row] for row in rows):
             closing = self._closing(arrived, now)
+            if closing == 0 and self._passes and not self.current:
+                new += arrived
+                old += [*self.last, *arrived]
+                self.last = []
+                self._content.clear()
+                continue
             inside = len(arrived) if closing is None or self._inclusive else closing
             self.current += arrived[:inside]
             if closing is not None:

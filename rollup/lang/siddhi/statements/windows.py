@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rollup.core.errors import PlanError, RollupError
 from rollup.engine import operators as op
-from rollup.engine.expressions import Call, Expr, Field
+from rollup.engine.expressions import Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import ArrivalBatch, Length, LengthBatch
@@ -115,9 +115,10 @@ def _expressed(given: Arguments) -> WindowSpec:
 
 
 def _expressed_batch(given: Arguments) -> WindowSpec:
-    """A batch goes on as long as its condition holds."""
+    """A batch goes on as long as its condition holds; one of which nothing is known does not."""
     test, calls = _condition(given)
-    return ExpressedBatch(Call(op.NOT, (test,), BOOL), calls, inclusive=given.flag(1), early=given.flag(2))
+    ends = Call(op.NOT_SAME, (test, Const(True, BOOL)), BOOL)
+    return ExpressedBatch(ends, calls, inclusive=given.flag(1), early=given.flag(2), passes=True)
 
 
 def _time_batch(given: Arguments) -> WindowSpec:
