@@ -4,7 +4,7 @@ import sys
 from functools import cmp_to_key
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollup.live import Engine
@@ -51,7 +51,8 @@ def test_rows_are_ranked_as_a_comparison_of_each_with_each_ranks_them(by, down, 
 @pytest.mark.parametrize(
     "value",
     ["maxby(a).n", "minby(a desc).n", "maxby(a, n desc).n", "nth(a, 2)", "last(a, 3)", "first(a)", "median(a)", "max(a)",
-     "prev(3, a)", "prevtail(a)", "prevcount(a)"],
+     "prev(3, a)", "prevtail(a)", "prevcount(a)", "sorted(a).firstEvent().n", "sorted(a).lastKey()", "sorted(a).lowerKey(50.0)",
+     "sorted(a desc).ceilingEvent(50.0).n", "sorted(a).countEvents()", "sorted(a).firstEvents().countOf()"],
 )  # fmt: skip
 def test_an_event_calls_no_more_the_longer_the_window_is(value):
     def calls(length):
@@ -93,3 +94,54 @@ def test_what_is_no_number_is_above_all_numbers_and_ranks_outlive_a_restart(rows
 
     windows = [range(max(0, n - 3), n + 1) for n in range(len(rows))]
     assert said == [(min(window, key=rank), max(window, key=rank)) for window in windows]
+
+
+@pytest.mark.parametrize("down", [False, True])
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS, key=st.integers(-1, 4), width=st.integers(0, 3))
+def test_rows_are_found_at_a_key_and_beside_it_as_one_finds_them_by_looking_at_all(down, rows, key, width):
+    by, ends = f"sorted(a{' desc' if down else ''})", (key + width, key) if down else (key, key + width)
+    nearest = ("lower", "floor", "ceiling", "higher")
+    wanted = {
+        **{f"{name}_{what}": f"{by}.{name}{what}({key})" for name in nearest for what in ("Event", "Events", "Key")},
+        **{f"{end}_{what}": f"{by}.{end}{what}()" for end in ("first", "last") for what in ("Event", "Events", "Key")},
+        "got": f"{by}.getEvent({key})", "all_got": f"{by}.getEvents({key})", "has": f"{by}.containsKey({key})",
+        "many": f"{by}.countEvents()", "keys": f"{by}.countKeys()",
+        "amid": f"{by}.eventsBetween({ends[0]}, true, {ends[1]}, false)", "plain": by, "best": f"{by}.maxBy()",
+    }  # fmt: skip
+    engine = Engine()
+    engine.deploy("create schema S(n int, a int, b int)")
+    columns = ", ".join(f"{text} as {name}" for name, text in wanted.items())
+    engine.deploy(f"select {columns} from S#length({WIDTH})", "ranked")
+    said = []
+    engine.listen("ranked", lambda new, old: said.extend(new))
+    engine.send("S", [{"n": n, "a": a, "b": b} for n, (a, b) in enumerate(rows)])
+    for n, row in enumerate(said):
+        held = [{"n": k, "a": rows[k][0], "b": rows[k][1]} for k in range(max(0, n + 1 - WIDTH), n + 1)]
+        assert row == _found(held, down, key, ends)
+
+
+def _found(held, down, key, ends):
+    def before(one, other):
+        return compared((one,), (other,), (down,)) < 0
+
+    def under(a):
+        return [each for each in held if each["a"] == a]
+
+    keys = sorted({each["a"] for each in held}, key=cmp_to_key(lambda one, other: -1 if before(one, other) else 1))
+    lower, higher = [a for a in keys if before(a, key)], [a for a in keys if before(key, a)]
+    itself = [a for a in keys if a == key]
+    at = {
+        "lower": lower[-1:], "floor": (lower + itself)[-1:], "ceiling": (itself + higher)[:1], "higher": higher[:1],
+        "first": keys[:1], "last": keys[-1:],
+    }  # fmt: skip
+    found = {}
+    for name, place in at.items():
+        rows = under(place[0]) if place else None
+        found |= {f"{name}_Event": rows and rows[0], f"{name}_Events": rows, f"{name}_Key": place[0] if place else None}
+    inside = [a for a in keys if not before(a, ends[0]) and before(a, ends[1])]
+    return {
+        **found, "got": under(key)[0] if itself else None, "all_got": under(key) if itself else None, "has": bool(itself),
+        "many": len(held), "keys": len(keys), "amid": [each for a in inside for each in under(a)],
+        "plain": [each for a in keys for each in under(a)], "best": under(keys[-1])[0],
+    }  # fmt: skip

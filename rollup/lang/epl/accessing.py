@@ -20,6 +20,8 @@ IDENTITY = Operator(
 """The identity of a row, or of a combination of rows."""
 KEY = Operator("key", lambda *values: values, False)
 """Several values as one."""
+OF_RANKS = Operator("rows in order", lambda ranks: ranks.all())
+"""The rows of `Ranks`, which go on changing, as they are now."""
 
 
 def _at(rows: dict[Any, Any], place: int) -> Any:
@@ -100,10 +102,11 @@ LEAVING = Aggregate(
 RANKED = ("sorted", "minby", "maxby", "minbyever", "maxbyever")
 
 
-def ranked(name: str, down: Sequence[bool]) -> Aggregate:
+def ranked(name: str, down: Sequence[bool], kept: bool = False) -> Aggregate:
     """`sorted`, `minby`, `maxby` and those that never let go; `y` is the key, `z` the row.
 
-    Of one stream of a join each row is there once.
+    Of one stream of a join each row is there once. The value of `sorted` is a list where it is `kept`, as by a table; else the
+    `Ranks` themselves, which are asked at once.
     """
     if name.endswith("ever"):
         best = f"best_ever({{best}}, {{y}}, {{z}}, {name.startswith('max')}, {tuple(down)!r})"
@@ -114,7 +117,8 @@ def ranked(name: str, down: Sequence[bool]) -> Aggregate:
         )
     order = tuple(not d if name == "maxby" else d for d in down)
     rows = f"ranks({{rows}}, {order!r})"
-    value, result = (f"{rows}.all() or None", _third_list) if name == "sorted" else (f"{rows}.first()", _third)
+    every = f"{rows}.all() or None" if kept else f"{rows} or None"
+    value, result = (every, _third_list) if name == "sorted" else (f"{rows}.first()", _third)
     enter, leave = (
         f"{{rows}} = {rows}; {{rows}}.enter({{x}}, {{y}}, {{z}})",
         f"{{rows}} = {rows}; {{rows}}.leave({{x}})",

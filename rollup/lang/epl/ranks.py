@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -67,6 +68,35 @@ class Ranks:
     def all(self) -> list[Any]:
         """All rows in order."""
         return [row for _, _, row in (reversed(self._order) if self._backwards else self._order)]
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    # rows of equal keys
+
+    def end(self, last: bool) -> list[Any]:
+        """The rows of the first key, or of the last; none of none."""
+        return self._equal(-1 if last != self._backwards else 0) if self._order else []
+
+    def at(self, key: Any) -> list[Any]:
+        """The rows of a key, of those that are sorted by one value; none where it is not there."""
+        place = in_order((key,), self._ways)
+        begin = self._order.bisect_left((place,))
+        return self._equal(begin) if begin < len(self._order) and self._order[begin][0] == place else []
+
+    def near(self, key: Any, after: bool, itself: bool) -> list[Any]:
+        """The rows of the key nearest before another one, or `after` it, or of that key `itself` where it is there."""
+        place, up = in_order((key,), self._ways), after != self._backwards
+        end = (place,) if itself == up else (place, math.inf)
+        found = self._order.bisect_left(end) - (not up)
+        return self._equal(found) if 0 <= found < len(self._order) else []
+
+    def _equal(self, index: int) -> list[Any]:
+        """The rows whose key is that of the row at a place, as they came."""
+        place = self._order[index][0]
+        begin, end = self._order.bisect_left((place,)), self._order.bisect_left((place, math.inf))
+        rows = [row for _, _, row in self._order.islice(begin, end)]
+        return rows[::-1] if self._backwards else rows
 
 
 class _Down:

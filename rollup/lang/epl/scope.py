@@ -155,15 +155,54 @@ def aggregates(nodes: Iterable[Any], scope: Scope, inside: tuple[str, ...] = ())
     """
     found: dict[str, ex.Call] = {}
     for node in nodes:
+        known = set[int]()
         for each in walk(node):
-            if isinstance(each, ex.Call) and is_aggregate(each):
-                found.setdefault(render(each), each)
+            if isinstance(each, ex.Call) and (end := end_of_sorted(each, scope)) is not None:
+                found.setdefault(render(end), end)
+                known.add(id(each.of))
+            elif isinstance(each, ex.Call) and is_aggregate(each):
+                if id(each) not in known:
+                    found.setdefault(render(each), each)
             elif isinstance(each, (ex.Call, ex.Reference)) and (body := called(each, scope)) is not None:
                 if each.name in inside:
                     raise problem(f"the expression `{each.name}` calls itself", each)
                 for call in aggregates([body], scope, (*inside, each.name)):
                     found.setdefault(render(call), call)
     return list(found.values())
+
+
+_ENDS = {
+    "firstevent": "minby", "minby": "minby", "firstkey": "minby", "lastevent": "maxby", "maxby": "maxby", "lastkey": "maxby"
+}  # fmt: skip
+
+
+def end_of_sorted(node: ex.Call, scope: Scope) -> ex.Call | None:
+    """`sorted(x).firstEvent()` as what it is, `minby(x)`, and `lastEvent` as `maxby(x)`, for which no list is made; and the row of
+    which `firstKey` or `lastKey` is a property. None for all else.
+    """
+    name, of = node.name.lower(), node.of
+    if name not in _ENDS or node.arguments or scope.filling:
+        return None
+    if not isinstance(of, ex.Call) or of.of is not None or of.name.lower() != "sorted" or not windowed(scope):
+        return None
+    if not of.arguments or (name.endswith("key") and property_of(of, scope) is None):
+        return None
+    return replace(of, name=_ENDS[name])
+
+
+def property_of(call: ex.Call, scope: Scope) -> str | None:
+    """The only property by which a call sorts; None where it goes by something else or by several."""
+    plain = (each for each in call.arguments if not isinstance(each, ex.Named))
+    match [each.value if isinstance(each, ex.Sorted) else each for each in plain]:
+        case [ex.Reference(name=name)] if name not in scope.locals and len(scope.fields(name)) == 1:
+            return name
+        case _:
+            return None
+
+
+def windowed(scope: Scope) -> bool:
+    """Whether rows leave what aggregates are of."""
+    return scope.sources[scope.outer].windowed or len(scope.sources) - scope.outer > 1
 
 
 def called(node: ex.Call | ex.Reference, scope: Scope) -> ex.Expression | None:

@@ -860,6 +860,8 @@ LOOKED_UP = [
     "select symbol, maxby(price).id as i from S#length(3) group by symbol output first every 2 events",
     "select irstream symbol, volume, max(symbol) as m, maxby(price).id as i from S#length(3) group by rollup(symbol, volume)",
     "select max(symbol, group_by: volume) as m, maxby(price, group_by: symbol).id as i, sum(price) as s from S#length(4)",
+    "select sorted(price).firstEvent().symbol as f, sorted(volume desc).lastKey() as k, sorted(price, id).maxBy().id as m "
+    "from S#length(3)",
     "context C select max(symbol) as m, maxby(price).id as i, last(flag) as l from S#length(3)",
     "select window(price) as w, window(symbol) as s, sum(price) as p from S#length(3)",
     "select irstream symbol, window(price) as w, count(*) as n from S#length(4) where volume > 1 group by symbol having count(*) < 3",
@@ -1121,6 +1123,7 @@ REFUSED = {
     "select maxby(price).id as i from S#sort(3, id)": "the aggregate maxby",
     "select maxby(price, filter: volume > 1).id as i from S#length(3)": "the aggregate maxby with a filter",
     "select maxby(price) as m from S#length(3)": "a value of type S",
+    "select sorted(price).lowerKey(3.0) as m from S#length(3)": "the aggregate sorted",
     "select window(price) as w from S#time(3 msec)": "lists of what a window holds, other than one of at most 256 rows, of all or of a key",
     "select window(price) as w from S#unique(id)": "the aggregate window",
     "select window(price).take(2) as w from S#length(3)": "the operator take",

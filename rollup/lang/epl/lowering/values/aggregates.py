@@ -21,7 +21,7 @@ from rollup.lang.epl.catalog import ordered, problem, unknown
 from rollup.lang.epl.lowering.values.expressions import condition, key, lower
 from rollup.lang.epl.lowering.values.times import span
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Collected, Scope, aggregates
+from rollup.lang.epl.scope import Collected, Scope, aggregates, windowed
 from rollup.lang.epl.semantics import AGGREGATES, AGGREGATING, OF_DECIMALS, OF_FLOATS, OF_LONGS
 from rollup.lang.epl.tree import expressions as ex
 
@@ -97,7 +97,7 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         raise problem("`countever` keeps no values to tell apart", node, "count(distinct x)")
     if any(isinstance(each, ex.Star) for each in plain):
         raise problem(f"`{render(node)}` needs a property, not `*`", node)
-    if name in ("min", "max") and scope.filling and not _windowed(scope):
+    if name in ("min", "max") and scope.filling and not windowed(scope):
         hint = f"{name}ever(…) in the table and here, or a window on the stream"
         raise problem(f"`{render(node)}` of a table lets values go, and without a window none leaves", node, hint)
     args = tuple(lower(each, scope) for each in plain)
@@ -130,16 +130,12 @@ def _rate(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
         if not seconds:
             raise problem("`rate` needs some time", plain[0], "rate(10)")
         return AggregateCall(RATE(second, seconds), (Now(),), where=where)
-    if not _windowed(scope):
+    if not windowed(scope):
         raise problem("`rate` of a property needs a window on the stream", node, "rate(10), Stream#time(10)")
     if values[0].type.kind not in (Kind.LONG, Kind.ANY):
         raise problem(f"`{render(plain[0])}` is {values[0].type}, not a time of type long", plain[0])
     amount = to_double(values[1]) if len(values) > 1 else Const(1.0, DOUBLE)
     return AggregateCall(RATE_BY(second), (values[0], amount), where=where)
-
-
-def _windowed(scope: Scope) -> bool:
-    return scope.sources[scope.outer].windowed or len(scope.sources) - scope.outer > 1
 
 
 def _identity(scope: Scope) -> Expr:
@@ -166,11 +162,11 @@ def _access(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem("`nth` takes a property and a place", node, "nth(price, 1)")
     if len(plain) != 1:
         raise problem(f"`{node.name}` takes a property or `*`", node, f"{node.name}(price)")
-    windowed = _windowed(scope)
-    if name == "window" and not (windowed or scope.filling):
+    leaves = windowed(scope)
+    if name == "window" and not (leaves or scope.filling):
         raise problem("`window` needs a window on the stream", node, "Stream#length(10)")
     value = _value(plain[0], scope)
-    if name in ("first", "last") and not windowed:
+    if name in ("first", "last") and not leaves:
         return AggregateCall(AGGREGATES[f"{name}ever"], (value,), where=where)
     streams = {input for input in inputs_read([value]) if input >= scope.outer}
     if name == "window" and not scope.filling and not all(scope.sources[place].windowed for place in streams):
@@ -188,9 +184,9 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
     keys = tuple(lower(each.value if isinstance(each, ex.Sorted) else each, scope) for each in plain)
     for each in keys:
         ordered(each.type, node, render(node))
-    if name == "sorted" and not (_windowed(scope) or scope.filling):
+    if name == "sorted" and not (windowed(scope) or scope.filling):
         raise problem("`sorted` needs a window on the stream", node, "Stream#length(10)")
-    if not _windowed(scope) and not name.endswith("ever") and name != "sorted":
+    if not windowed(scope) and not name.endswith("ever") and name != "sorted":
         name += "ever"  # nothing leaves
     joined = len(scope.sources) - scope.outer > 1
     streams = inputs_read(keys)
@@ -199,7 +195,7 @@ def _ranked(node: ex.Call, name: str, plain: list[ex.Expression], where: Expr | 
         raise problem(f"`{render(node)}` sorts by properties of one stream", node)
     row = scope.row(inputs[0])
     identity = Call(IDENTITY, (row,), ANY) if joined else _identity(scope)
-    return AggregateCall(ranked(name, down), (identity, Call(KEY, keys, ANY), row), where=where)
+    return AggregateCall(ranked(name, down, scope.filling), (identity, Call(KEY, keys, ANY), row), where=where)
 
 
 def number_of(kind: DataType) -> DataType:

@@ -14,6 +14,7 @@ from rollup.engine.operators import Operator
 from rollup.engine.quantifiers import AMONG, quantifier
 from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
+from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between
 from rollup.lang.epl.lowering.values.methods import ROW
@@ -283,7 +284,10 @@ class _Lowering(LowerNames):
             raise problem(
                 f"the aggregate `{render(node)}` is not allowed {self.scope.no_aggregates}", node, "having, select"
             )
-        return slots[render(node)]
+        found = slots[render(node)]
+        return (
+            Call(OF_RANKS, (found,), found.type) if node.name.lower() == "sorted" and not self.scope.filling else found
+        )
 
     def _declared(self, node: ex.Call, body: ex.Expression) -> Expr:
         parameters = body.parameters if isinstance(body, ex.Lambda) else ()

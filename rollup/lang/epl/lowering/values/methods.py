@@ -13,15 +13,17 @@ from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr,
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
+from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
-from rollup.lang.epl.scope import Scope, Sets, Source
+from rollup.lang.epl.scope import Scope, Sets, Source, end_of_sorted, property_of
 from rollup.lang.epl.semantics import TYPES
 from rollup.lang.epl.tree import expressions as ex
+from rollup.lang.epl.tree.node import Node
 
 _numbers = count()
 _NAMES = {
@@ -54,6 +56,8 @@ class LowerMethods:
             return self._function(node, static[name], self._all(arguments))
         if name == "keys" and (table := self._table(node.of)):  # nothing else has that method
             return self._table_keys(node, table)
+        if self.scope.slots is not None and (end := end_of_sorted(node, self.scope)) is not None:
+            return self._end(node, end)
         value = self._whose(node)
         if value.type.kind is Kind.LIST:
             return self._list_method(node, value)
@@ -80,6 +84,15 @@ class LowerMethods:
 
         counted(node, "", len(node.arguments))
         return keys_of(table, node, self.scope)
+
+    def _end(self, node: ex.Call, end: ex.Call) -> Expr:
+        """The first or the last of what is sorted, or its key."""
+        row, name = self.lower(end), property_of(end, self.scope)
+        return self._property(row, name, node) if name and node.name.lower().endswith("key") else row
+
+    def _property(self, value: Expr, name: str, node: Node) -> Expr:
+        """A property of a row."""
+        raise NotImplementedError
 
     def _whose(self, node: ex.Call) -> Expr:
         """The value that a method is of; of a sub-query all its rows."""
@@ -147,6 +160,7 @@ class LowerMethods:
         if len(by) > 1 and (wants or result == "key"):
             raise problem(f"`{node.name}` needs rows sorted by one property", node, "sorted(price)")
         given = self._all(node.arguments)
+        value = _unlisted(value)
         for place, each in enumerate(given):
             wanted = BOOL if place in (1, 3) else lowered.type
             if each.type.kind is not wanted.kind and not loose(each.type):
@@ -251,6 +265,15 @@ ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 _SAME_EVENT = Operator("same event", "({0}.id == {1}.id)")
 _THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
 _NONE = Operator("no values", lambda: [], strict=False)
+
+
+def _unlisted(value: Expr) -> Expr:
+    """The ranks whose rows are listed, for one who asks them themselves."""
+    match value:
+        case Coalesce(args=(Call(op=operator, args=(ranks,)), nothing)) if operator is OF_RANKS:
+            return replace(value, args=(ranks, nothing))
+        case _:
+            return value
 
 
 def _methods_of(kind: DataType) -> Mapping[str, Function]:

@@ -7,18 +7,20 @@ under one key. A null is before all, and no key has a place beside one that is n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Expr, lasting
+from rollup.engine.reals import orderable
 from rollup.engine.row import Row
 from rollup.engine.rows.runner import Environment
+from rollup.lang.epl.ranks import Ranks
 from rollup.lang.epl.scope import Scope
 from rollup.lang.epl.tree import expressions as ex
 
 Key = Callable[[Row], Any]
-Under = list[tuple[Any, list[Row]]]
-"""The keys in their order, each with its rows."""
 
 
 def criteria_of(node: ex.Expression | None, scope: Scope) -> tuple[ex.Expression, ...] | None:
@@ -58,91 +60,117 @@ def key_of(values: Sequence[Expr]) -> Key | None:
     return lambda row: [each((row,), (), nowhere) for each in found]
 
 
-def _under(rows: Sequence[Row], key: Key) -> Under:
-    found: Under = []
-    for row in rows:
-        now = key(row)
-        if found and found[-1][0] == now:
-            found[-1][1].append(row)
-        else:
-            found.append((now, [row]))
-    return found
+class Listed:
+    """Rows that are sorted, as a table's column has them, in place of `Ranks`."""
+
+    def __init__(self, rows: Sequence[Row], key: Key, down: bool) -> None:
+        self._down = down
+        self._under: list[tuple[Any, list[Row]]] = []
+        for row in rows:
+            now = orderable(key(row))
+            if self._under and self._under[-1][0] == now:
+                self._under[-1][1].append(row)
+            else:
+                self._under.append((now, [row]))
+
+    def __len__(self) -> int:
+        return sum(len(rows) for _, rows in self._under)
+
+    def all(self) -> list[Row]:
+        """All rows in order."""
+        return [row for _, rows in self._under for row in rows]
+
+    def end(self, last: bool) -> list[Row]:
+        """The rows of the first key, or of the last; none of none."""
+        return self._under[-1 if last else 0][1] if self._under else []
+
+    def at(self, key: Any) -> list[Row]:
+        """The rows of a key; none where it is not there."""
+        return next((rows for each, rows in self._under if each == orderable(key)), [])
+
+    def near(self, key: Any, after: bool, itself: bool) -> list[Row]:
+        """The rows of the key nearest before another one, or `after` it, or of that key `itself` where it is there."""
+        for each, rows in self._under if after else reversed(self._under):
+            near = _before(key, each, self._down) if after else _before(each, key, self._down)
+            if near or (itself and each == orderable(key)):
+                return rows
+        return []
 
 
 def _before(a: Any, b: Any, down: bool) -> bool:
     if a is None or b is None:
-        return a is None and b is not None and not down
-    return a > b if down else a < b
+        return a is not b and (a is None) != down
+    return orderable(a) > orderable(b) if down else orderable(a) < orderable(b)
 
 
-def _nearest(under: Under, key: Any, down: bool, after: bool, itself: bool) -> tuple[Any, list[Row]] | None:
-    """The key that is nearest before (or `after`) another one, or that key `itself` when it is there."""
-    if key is None:
-        return None
-    for each in under if after else reversed(under):
-        near = _before(key, each[0], down) if after else _before(each[0], key, down)
-        if near or (itself and each[0] == key):
-            return each
-    return None
-
-
-def _between(under: Under, down: bool, low: Any, with_low: bool, high: Any, with_high: bool) -> list[Row]:
-    def inside(key: Any) -> bool:
-        above = _before(low, key, down) or (with_low and key == low)
-        return above and (_before(key, high, down) or (with_high and key == high))
-
-    return [row for key, rows in under if inside(key) for row in rows]
-
-
+Found = Ranks | Listed
 _FINDS: Mapping[str, tuple[bool, bool]] = {
     "lower": (False, False), "floor": (False, True), "ceiling": (True, True), "higher": (True, False)
 }  # fmt: skip
-_GIVES: Mapping[str, tuple[Callable[[tuple[Any, list[Row]]], Any], str]] = {
-    "event": (lambda found: found[1][0], "element"),
-    "events": (lambda found: found[1], "list"),
-    "key": (lambda found: found[0], "key"),
+_GIVES: Mapping[str, tuple[Callable[[list[Row], Key], Any], str]] = {
+    "event": (lambda rows, key: rows[0], "element"),
+    "events": (lambda rows, key: rows, "list"),
+    "key": (lambda rows, key: key(rows[0]), "key"),
 }
 Method = tuple[Callable[..., Any], str, int]
 
 
+def _between(found: Found, key: Key, down: bool, low: Any, with_low: bool, high: Any, with_high: bool) -> list[Row]:
+    def inside(now: Any) -> bool:
+        above = _before(low, now, down) or (with_low and now == low)
+        return above and (_before(now, high, down) or (with_high and now == high))
+
+    return [row for row in found.all() if inside(key(row))]
+
+
+def _keys(found: Found, key: Key, down: bool) -> int:
+    return sum(1 for _ in groupby(found.all(), lambda row: orderable(key(row))))
+
+
+def _given(give: Callable[[list[Row], Key], Any], find: Callable[..., list[Row]]) -> Callable[..., Any]:
+    """A method that gives something of the rows that it finds."""
+
+    def method(found: Found, key: Key, down: bool, *asked: Any) -> Any:
+        rows = find(found, *asked)
+        return give(rows, key) if rows else None
+
+    return method
+
+
 def _made() -> dict[str, Method]:
     made: dict[str, Method] = {
-        "containskey": (lambda under, down, key: any(key == each for each, _ in under), "bool", 1),
-        "countevents": (lambda under, down: sum(len(rows) for _, rows in under), "int", 0),
-        "countkeys": (lambda under, down: len(under), "int", 0),
+        "containskey": (lambda found, key, down, asked: bool(found.at(asked)), "bool", 1),
+        "countevents": (lambda found, key, down: len(found), "int", 0),
+        "countkeys": (_keys, "int", 0),
         "eventsbetween": (_between, "list", 4),
     }
     for what, (give, result) in _GIVES.items():
-        made[f"first{what}"] = (lambda under, down, give=give: give(under[0]) if under else None, result, 0)
-        made[f"last{what}"] = (lambda under, down, give=give: give(under[-1]) if under else None, result, 0)
+        made[f"first{what}"] = _given(give, lambda found: found.end(False)), result, 0
+        made[f"last{what}"] = _given(give, lambda found: found.end(True)), result, 0
         for name, (after, itself) in _FINDS.items():
-
-            def near(
-                under: Under, down: bool, key: Any, give: Any = give, after: bool = after, itself: bool = itself
-            ) -> Any:
-                found = _nearest(under, key, down, after, itself)
-                return None if found is None else give(found)
-
-            made[f"{name}{what}"] = (near, result, 1)
+            near = partial(_near, after=after, itself=itself)
+            made[f"{name}{what}"] = _given(give, near), result, 1
         if what != "key":
-
-            def at(under: Under, down: bool, key: Any, give: Any = give) -> Any:
-                return next((give(each) for each in under if each[0] == key), None)
-
-            made[f"get{what}"] = (at, result, 1)
+            made[f"get{what}"] = _given(give, lambda found, asked: found.at(asked)), result, 1
     made["minby"], made["maxby"] = made["firstevent"], made["lastevent"]
     return made
 
 
+def _near(found: Found, key: Any, after: bool, itself: bool) -> list[Row]:
+    return found.near(key, after, itself)
+
+
 RANKED: Mapping[str, Method] = _made()
-"""By name in lower case: the function of the keys with their rows, what its result is, how many keys and bounds it takes."""
+"""By name in lower case: the function of the sorted rows, what its result is, how many keys and bounds it takes."""
 
 
 def ranked(name: str, key: Key, down: bool) -> Callable[..., Any]:
     """A method over the sorted rows; of no rows, and at a key that is null, nothing is known."""
     function = RANKED[name][0]
 
-    def call(rows: Sequence[Row] | None, *given: Any) -> Any:
-        return None if rows is None or None in given else function(_under(rows, key), down, *given)
+    def call(rows: Ranks | Sequence[Row] | None, *given: Any) -> Any:
+        if rows is None or None in given:
+            return None
+        return function(rows if isinstance(rows, Ranks) else Listed(rows, key, down), key, down, *given)
 
     return call
