@@ -276,7 +276,7 @@ class JoinInput:
             self._emit([chunk for chunk in joined if chunk])
 
     def _joined(self, place: int, item: Item) -> Chunk:
-        e, row = self._host.environment, item.rows[0]
+        e, row = self._host.environment, _timed(item)
         pairs = [(row, other) if place == 0 else (other, row) for other in self._contents[1 - place]()]
         found = [pair for pair in pairs if self._on(pair, (item.time,), e)]
         if not found and self.spec.outer[place]:
@@ -289,6 +289,12 @@ class JoinInput:
     def restore(self, state: Any) -> None:
         for side, inner in zip(self._sides, state, strict=True):
             side.restore(inner)
+
+
+def _timed(item: Item) -> Row | None:
+    """The row of an item of one; one that leaves has the time at which it does."""
+    (row,) = item.rows
+    return Row(row.id, (*row.values[:-1], item.time)) if item.expired and row is not None else row
 
 
 def _ignore(chunk: Chunk) -> None:
