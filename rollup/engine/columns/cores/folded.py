@@ -190,8 +190,8 @@ class Folded:
         left = [each[stays] for each in (times, codes, *given)]
         kept = None if marked is None else marked.take(pa.array(stays))
         after = self._state(now, left, kept, keys, rows, slots)
-        if order:
-            self._order.keep(after.tables["content"], order[0], np.flatnonzero(alive))
+        if order and not isinstance(stays, slice):
+            self._order.keep(after.tables["content"], order[0], stays)
         made = self.lines.results(results, n)
         columns = [*self._named(keys, group[:n]), *made] if self.by_group else [*taken.columns, *made]
         signs, gone = sign[:n] if self.emitted != "new" else None, times[: head if kind == TIME else 0] + span
