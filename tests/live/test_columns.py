@@ -102,6 +102,8 @@ COVERED = {
     "matches of a batch": "select a.symbol as k, sum(b.price) as s from pattern [every a=R -> b=S(symbol=a.symbol)]#length_batch(3) "
     "group by a.symbol",
     "matches by time": "select a.price as p, b.volume as v from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(15 msec)",
+    "each or each": "select a.price as p, b.volume as v from pattern [every (a=S(price > 50) or b=R(volume > 1) or S(symbol = 'a'))]",
+    "either match": "select * from pattern [every (a=S or b=S(volume > 1))]",
     "third": "select a.price as p, c.volume as v from pattern [every a=S(price>30) -> b=R(symbol=a.symbol, price<60) -> "
     "c=S(symbol=b.symbol, volume > a.volume)]",
     "third in time": "select * from pattern [every a=S(price>30) -> (b=S(symbol=a.symbol) -> c=R(symbol=a.symbol) "
@@ -643,6 +645,7 @@ SEVERAL = [
     ["matches of a batch", "matches by time", "pattern"],
     ["matches into U", "of U", "U in time"],
     ["third", "third in time", "sums of thirds"],
+    ["each or each", "either match", "removed"],
     ["matches of each", "thirds of each", "members", "removed"],
     ["asking all", "asking for one", "asking among", "asking whether"],
     ["asking all", "asking for one", "into T", "of T"],

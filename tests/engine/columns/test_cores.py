@@ -295,6 +295,9 @@ PATTERNS = [
     "where timer:within(10 msec)] where a.price < c.price",
     "select a.id as i, b.id as j, c.id as k from pattern [every a=S(flag) -> ((b=S(volume=a.volume) -> S(symbol = a.symbol) "
     "where timer:within(20 msec)) -> c=S(id = 2)) where timer:within(60 msec)]",
+    "select a.id as i, a.price * a.volume as x from pattern [every a=S(price > 40)] where a.flag",
+    "select a.id as i, b.id as j, coalesce(a.symbol, b.symbol) as s from pattern [every (a=S(volume > 1) or S(id = 1) or b=S(flag))]",
+    "select * from pattern [every (a=S or b=S(price < 50))]",
     "select a.symbol as k, count(*) as n, sum(c.price - a.price) as s from pattern [every a=S -> b=S(symbol=a.symbol) -> "
     "S(volume = b.volume) -> c=S(symbol=a.symbol)]#length(4) group by a.symbol",
 ]
@@ -1241,6 +1244,7 @@ REFUSED = {
         "a pattern other than every a -> b -> …, within a time or not"
     ),
     "select * from pattern [every a=S -> b=S(price=a.price)]": "a key of type double",
+    "select 1 as x from pattern [every S]": "a pattern other than every a -> b -> …, within a time or not",
     "select * from pattern [every a=S -> (b=S and c=S)]": "a pattern other than every a -> b -> …, within a time or not",
     "select * from pattern [every a=S -> every b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
     "context C select * from pattern [every a=S -> b=S]": "whole rows or look-ups over a pattern in a context",

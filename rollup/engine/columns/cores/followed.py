@@ -1,4 +1,4 @@
-"""Which patterns run over columns, and as what: `every` event of a filter, followed by one of another, and so on."""
+"""Which patterns run over columns, and as what: `every` event of a filter, or of one of several, and what follows it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from rollup.engine import operators as op
+from rollup.engine.columns.cores.alternatives import Alternatives
 from rollup.engine.columns.cores.covering import against, equated, filtered, first
 from rollup.engine.columns.cores.links import OPERATORS, Compared, Guard, Link
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.rewriting import inside, of_one_event
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Call, Expr, Field, walk
-from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, FollowedNode, Node, Pattern, WithinNode, nodes
+from rollup.engine.rows.patterns.algebra import (
+    EveryNode,
+    FilterNode,
+    FollowedNode,
+    Node,
+    OrNode,
+    Pattern,
+    WithinNode,
+    nodes,
+)
 from rollup.engine.rows.plans import Filter, PatternInput, Select
 from rollup.engine.types import LONG, RowType
 
@@ -27,20 +37,50 @@ _TURNED = {
 """The same comparison with its sides exchanged."""
 
 
-def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | str:
+def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | Alternatives | str:
     """The core of a pattern over streams with those fields, or the first reason against it."""
     input = plan.inputs[0]
     if not isinstance(input, PatternInput) or input.window is not None or input.prior:
         return "a pattern with a window"
     if plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
         return "aggregates, look-ups or an output rate over a pattern"
-    pattern = pattern_of(input.pattern, reads)
+    pattern = _alternatives(input.pattern, reads) or pattern_of(input.pattern, reads)
     if isinstance(pattern, str):
         return pattern
     begins, projection = places_of(pattern.types), plan.projection
     columns = None if projection.whole else tuple(flat(each, begins) for each in projection.columns)
     test = conjunction([flat(each, begins) for each in (plan.where, projection.having) if each is not None])
     return first(map(against, (*(columns or ()), test))) or replace(pattern, columns=columns, test=test)
+
+
+def _alternatives(pattern: Pattern, reads: Mapping[str, RowType]) -> Alternatives | str | None:
+    """The core of a pattern that an event alone makes true, shown as whole rows, or the first reason against it; None where
+    the pattern is another one.
+    """
+    match pattern:
+        case Pattern(root=EveryNode(child=child, keys=None), discard=False, suppress=False, span=None):
+            below = list(nodes(child))
+        case _:
+            return None
+    found = [each for each in below if isinstance(each, FilterNode)]
+    if len(found) < sum(not isinstance(each, OrNode) for each in below):
+        return None
+    tags = [each.tag for each in found if each.tag is not None]
+    if not tags or tags != list(range(pattern.tags)) or any(each.consume for each in found):
+        return None
+    if not pattern.textual:  # the row executor asks those first that do not take any event
+        found.sort(key=lambda each: not each.equals and each.test is None)
+    filters = tuple((_alone(each), each.tag) for each in found)
+    if any(_asks_before((each.test, *(value for _, value in each.equals)), pattern.tags) for each in found):
+        return "a condition of an event on another of which only one comes"
+    types = {each.tag: reads[each.stream] for each in found}
+    reason = first(_unfiltered(filter, reads[filter.stream]) for filter, _ in filters)
+    return reason or Alternatives(filters, tuple(types[tag] for tag in tags))
+
+
+def _alone(node: FilterNode) -> Filter:
+    """A filter that asks nothing of other events."""
+    return Filter(node.stream, node.equals, None if node.test is None else of_one_event(node.test))
 
 
 def pattern_of(pattern: Pattern, reads: Mapping[str, RowType], part: int | None = None) -> Matched | str:
@@ -53,7 +93,7 @@ def pattern_of(pattern: Pattern, reads: Mapping[str, RowType], part: int | None 
     begin, followers = found
     if _asks_before((begin.test, *(value for _, value in begin.equals)), pattern.tags):
         return "a condition of the first event on another"
-    beginning = Filter(begin.stream, begin.equals, None if begin.test is None else of_one_event(begin.test))
+    beginning = _alone(begin)
     types, links = [reads[begin.stream]], list[Link]()
     reason = _unfiltered(beginning, types[0])
     for each in followers:

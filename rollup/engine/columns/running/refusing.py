@@ -4,6 +4,7 @@ refused.
 
 from __future__ import annotations
 
+from rollup.engine.columns.cores.alternatives import Alternatives
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.leveled import Levels
@@ -23,7 +24,9 @@ from rollup.engine.state import State
 
 def against_refusing(core: Core | str) -> str | None:
     """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
-    if isinstance(core, Matched | OfMatches) or (isinstance(core, Partitioned) and isinstance(core.inner, Matched)):
+    if isinstance(core, Matched | Alternatives | OfMatches) or (
+        isinstance(core, Partitioned) and isinstance(core.inner, Matched)
+    ):
         return "a pattern over what is inserted"
     return None if isinstance(core, str) or _time(core) is None else "a window by a time over what is inserted"
 
