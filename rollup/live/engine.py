@@ -238,11 +238,9 @@ class Engine:
 
     def _tell_through(self, pipeline: Pipeline) -> None:
         """What events through a pipeline have brought, after what else there is."""
-        if self._component.runner.deliveries:
-            pipeline.deliver()
-            self._tell()
-        else:
-            self._hearing.tell_tapes(*pipeline.taken())
+        runner = self._component.runner
+        before, runner.deliveries = runner.deliveries, []
+        self._hearing.tell_tapes(before, *pipeline.taken())
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.
@@ -329,7 +327,7 @@ class Engine:
         runner = self._component.runner
         if runner.deliveries:
             deliveries, runner.deliveries = runner.deliveries, []
-            self._hearing.tell(Told([((0, 0, 0), each) for each in deliveries], [], _NO_TIMES))
+            self._hearing.tell_deliveries(deliveries)
 
 
 def _are_instants(given: Any) -> bool:
@@ -346,6 +344,3 @@ def _is_instant(given: Any) -> bool:
 def _check_instant(to: Any) -> None:
     if not _is_instant(to):
         raise QueryError(f"{to!r} is no instant", hint="a whole number of milliseconds since 1970")
-
-
-_NO_TIMES: Ints = np.empty(0, np.int64)

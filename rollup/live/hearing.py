@@ -126,16 +126,22 @@ class Hearing:
             if self._there(_name(each)) and not self._only_tables((_name(each),)):
                 self._tell(self._heard(each))
 
-    def tell_tapes(self, tapes: Sequence[Tape], times: Sequence[int]) -> None:
-        """What events at those instants have brought."""
-        if self._only_tables([tape.statement for tape in tapes]):
-            self._telling(self._tell_each_tape, tapes, np.array(times, np.int64))
-        elif left := merged(tapes, times):
-            self.tell(Told([((0, 0, 0), each) for each in left], [], np.empty(0, np.int64)))
+    def tell_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """What events or the clock have brought, in order."""
+        self.tell(_told(deliveries))
 
-    def _tell_each_tape(self, tapes: Sequence[Tape], times: Ints) -> None:
+    def tell_tapes(self, before: Sequence[Delivery], tapes: Sequence[Tape], times: Sequence[int]) -> None:
+        """What events at those instants have brought, and before them what else there is."""
+        if self._only_tables([tape.statement for tape in tapes]):
+            self._telling(self._tell_each_tape, before, tapes, np.array(times, np.int64))
+        elif left := [*before, *merged(tapes, times)]:
+            self.tell_deliveries(left)
+
+    def _tell_each_tape(self, before: Sequence[Delivery], tapes: Sequence[Tape], times: Ints) -> None:
         spoken = [tape for tape in tapes if tape.rows]
         kinds = [self._of(tape.statement) for tape in spoken]  # as long as all of them are there
+        if before:
+            self._tell_all(_told(before))
         for tape, arrived in zip(spoken, _of_tapes(spoken, kinds, times), strict=True):
             for name in (None, tape.statement) if self._there(tape.statement) else ():
                 self._give(self._tables.get(name, []), arrived)
@@ -235,6 +241,10 @@ class Hearing:
     def _give(self, listeners: Sequence[ArrowListener], arrived: Arrived | None) -> None:
         for listener in listeners if arrived is not None else ():
             listener(arrived)  # pyright: ignore[reportArgumentType]
+
+
+def _told(deliveries: Sequence[Delivery]) -> Told:
+    return Told([((0, 0, 0), each) for each in deliveries], [], np.empty(0, np.int64))
 
 
 def _name(each: Any) -> str:

@@ -211,6 +211,14 @@ MODULES = {
     "@name('before') on S as s select w.v as v from W as w where w.k = s.k; "
     "@name('update') on S(v > 3) as s update W set v = W.v + 1 where W.k = s.k; "
     "@name('after') on S as s select w.v as v from W as w where w.k = s.k; @name('last') select k from S; " + FOLLOWED,
+    "taken": "@name('W') create window W#unique(k) as S; @name('in') insert into W select * from S(v < 40); "
+    "@name('take') on S(v > 3) as s select and delete w.v as v from W as w where w.k = s.k and w.n = s.n having w.v > 3; "
+    + FOLLOWED,
+    "taken of several": "@name('before') select k from S; @name('W') create window W#keepall as S; "
+    "@name('in') insert into W select * from S(n > 0); "
+    "@name('asks') select (select count(*) from W) as c from S; @name('V') create window V#length(3) as S; "
+    "@name('in V') insert into V select * from S(v < 80); @name('v') select irstream v from V; "
+    "@name('take') on S as s select and delete count(*) as c, sum(w.v) as s from W as w where w.k = s.k and w.v < s.v",
     "sets": "create variable double x = 0.5; create variable int m; create variable string q = 'a'; "
     "@name('before') select v - x as d, m from S(n >= 0); @name('set') on S(v < 80) set x = v, m = n; "
     "@name('asks') select irstream k, sum(v + x) as s from S(v > x or m = 1)#length(3) group by k; "
@@ -371,6 +379,11 @@ APART = {
     "insert select s.k as k, s.v as v, 1 as c",
     "several actions": TABLE
     + "on S as s merge T as t where t.k = s.k when matched then update set v = 1.0 then delete",
+    "taken before others hear": "create window W#length(4) as S; insert into W select * from S; "
+    "on S(n = 1) as s select and delete w.* from W as w where w.k = s.k; select k from S; select sum(v) as s from W",
+    "taken and updated": "create window W#keepall as S; insert into W select * from S(n > 0); "
+    "on S(n = 2) as s update W as w set v = w.v + 1 where w.k = s.k; "
+    "on S as s select and delete count(*) as c, sum(w.v) as s from W as w where w.k = s.k and w.v < s.v",
     "no key": TABLE + "on S as s merge T as t where t.v < s.v when matched then delete",
     "a set key": TABLE + "on S as s update T as t set k = 'x' where t.k = s.k",
 }

@@ -37,6 +37,13 @@ class Telling:
         told.store.tell_later(delta_of(delta))
         self.waiting.append(told)
 
+    def changed(self, told: Told, delta: Changed) -> None:
+        """An event has changed a window, of which who looks at it or follows it hears later."""
+        if told.consumers or self.read:
+            self.later(told, delta)
+        else:
+            self.unheard.append((told, delta))
+
     def refused(self) -> None:
         """The event goes no further: those who follow do not know of its changes, be it those who come later."""
         for told, delta in self.unheard:
@@ -57,13 +64,6 @@ class Telling:
 def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) -> Take:
     """A merge into a named window, be it of several rows; those who follow hear of it later."""
     gone, note, exchange = 1 if instance.plan.gone_as_new else -1, tape.note, told.change
-    followed, unheard = bool(told.consumers), telling.unheard.append
-
-    def later(delta: Changed) -> None:
-        if followed or telling.read:
-            telling.later(told, delta)
-        else:
-            unheard((told, delta))
 
     def change(place: int, new: Row | None, old: Row | None) -> None:
         delta = exchange(place, () if new is None else (new,), () if old is None else (old,))
@@ -71,7 +71,7 @@ def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) 
             note((place, 1, new.values))
         if old is not None:
             note((place, gone, old.values))
-        later(delta)
+        telling.changed(told, delta)
 
     def several(place: int, row: Row) -> bool:
         work = instance.work(row)
@@ -82,7 +82,7 @@ def changing(instance: MergeInstance, told: Told, tape: Tape, telling: Telling) 
                 note((place, 1, each.values))
             for each in old:
                 note((place, gone, each.values))
-            later(delta)
+            telling.changed(told, delta)
         return True
 
     return merging(instance, told.store, change, several)
@@ -123,9 +123,9 @@ def setting(instance: SetInstance, tapes: Mapping[str, Tape], tape: Tape) -> Tak
 
 
 def askable(instance: OnSelectInstance) -> bool:
-    """Whether what an event finds leaves with it, and nothing else happens."""
+    """Whether what an event finds is shown with it, and nothing else is but that it may leave the store."""
     plan = instance.plan
-    if instance.deletes or not plain(plan.inputs[0]) or plan.inputs[1] != StoreInput(instance.asks_of, follow=False):
+    if not plain(plan.inputs[0]) or plan.inputs[1] != StoreInput(instance.asks_of, follow=False):
         return False
     if plan.lookups or plan.own_inputs or plan.into is not None or plan.emitted != "new":
         return False
@@ -139,12 +139,28 @@ def finds_one(instance: OnSelectInstance, store: Store) -> bool:
     return instance.plan.total or (bool(places) and sole)
 
 
-def asking(instance: OnSelectInstance, store: Store, tape: Tape, put: Callable[[Values], None] | None) -> Take:
-    """A select on an event; `put`: where its rows go."""
+def taking(instance: OnSelectInstance, told: Told, tape: Tape, telling: Telling) -> Take:
+    """A select on an event whose rows leave the window when they have been shown."""
+
+    def leave(place: int, found: Sequence[Rows]) -> None:
+        gone = [row for _, row in found if row is not None]
+        telling.changed(told, told.change(place, (), gone))
+
+    return asking(instance, told.store, tape, None, leave)
+
+
+def asking(
+    instance: OnSelectInstance,
+    store: Store,
+    tape: Tape,
+    put: Callable[[Values], None] | None,
+    leave: Callable[[int, Sequence[Rows]], None] | None = None,
+) -> Take:
+    """A select on an event; `put`: where its rows go, `leave`: what happens to what it has found."""
     plan, kind, e, note = instance.plan, instance.kind, instance.environment, tape.note
     find, where = _finding(instance, store), predicate(plan.where)
     if isinstance(kind, PerRow) and kind.values_of is not None and plan.finish == Finish():
-        return _each(instance, kind.values_of, find, tape, put)
+        return _each(instance, kind.values_of, find, tape, put, leave)
 
     def take(place: int, row: Row) -> bool:
         e.arriving = True
@@ -157,6 +173,8 @@ def asking(instance: OnSelectInstance, store: Store, tape: Tape, put: Callable[[
                 if put is not None:
                     put(each.values)
                 note((place, 1, each.values))
+        if found and leave is not None:
+            leave(place, found)
         return True
 
     return take
@@ -168,21 +186,20 @@ def _each(
     find: Callable[[Row], Sequence[Row]],
     tape: Tape,
     put: Callable[[Values], None] | None,
+    leave: Callable[[int, Sequence[Rows]], None] | None,
 ) -> Take:
     """A row for each that is found."""
     e, note, where = instance.environment, tape.note, predicate(instance.plan.where)
 
     def take(place: int, row: Row) -> bool:
-        found, shown = find(row), list[Values]()
         e.arriving = True
-        for other in found:
-            r = (row, other)
-            if where(r, (), e) and (values := values_of(None, r)) is not None:
-                shown.append(values)
-        for values in shown:
+        found: list[Rows] = [r for other in find(row) if where(r := (row, other), (), e)]
+        for values in [values for r in found if (values := values_of(None, r)) is not None]:
             if put is not None:
                 put(values)
             note((place, 1, values))
+        if found and leave is not None:
+            leave(place, found)
         return True
 
     return take

@@ -14,7 +14,17 @@ from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
-from rollup.engine.rows.pipelines.acting import Telling, anew, askable, asking, changing, finds_one, newest, setting
+from rollup.engine.rows.pipelines.acting import (
+    Telling,
+    anew,
+    askable,
+    asking,
+    changing,
+    finds_one,
+    newest,
+    setting,
+    taking,
+)
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
@@ -111,7 +121,10 @@ class _Routes:
         for entry in entries:
             hearing, causes = self._hearing(entry, tapes[id(entry.receiver)])
             most += causes
-            changes = takes and isinstance(entry.receiver, MergeInstance)
+            taken = isinstance(entry.receiver, OnSelectInstance) and entry.receiver.deletes
+            if taken and entry is not entries[-1]:
+                raise _Apart  # what others say of the event comes after what leaves the window
+            changes = takes and (taken or isinstance(entry.receiver, MergeInstance))
             takes[entry] = anew(hearing, self._times) if changes else hearing
             if changed and not changes:
                 takes[entry] = newest(hearing, self._times)
@@ -163,6 +176,13 @@ class _Routes:
         plan = instance.plan
         if not askable(instance):
             raise _Apart
+        if instance.deletes:
+            if plan.target is not None or isinstance(self._store(instance.asks_of), Table):
+                raise _Apart
+            told, _ = self._window(instance.asks_of)
+            if self._tapes.index(told.tape) < self._tapes.index(tape):
+                raise _Apart  # a merge of the window has it say what changes before others do
+            return taking(instance, told, tape, self._telling), 1
         store = self._store(instance.asks_of)
         if plan.target is None:
             return asking(instance, store, tape, None), 0

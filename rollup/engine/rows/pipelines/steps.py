@@ -25,10 +25,13 @@ shown."""
 def follow(instance: SelectInstance, tape: Tape) -> Follow:
     """A select whose only input changes, and whose rows leave at once."""
     kind, emitted = instance.kind, instance.plan.emitted
-    if isinstance(kind, PerRow) and kind.values_of is not None and emitted == "new":
-        return _each(instance, kind.values_of, tape)
+    if isinstance(kind, PerRow) and kind.values_of is not None:
+        each = _each if emitted == "new" else _each_and_left
+        return each(instance, kind.values_of, tape)
     if isinstance(kind, Total) and kind.step is not None and emitted == "new":
         return _total(instance, kind.step, tape)
+    if isinstance(kind, PerGroup) and kind.values_after is not None and emitted == "new":
+        return _groups(instance, kind.values_after, tape)
     passing, at_once, note = _passing(instance), _values_at_once(kind), tape.note
     comes, leaves, sign = emitted != "old", emitted != "new", -1 if emitted == "both" else 1
 
@@ -123,6 +126,46 @@ def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
     return change
 
 
+def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
+    """The same with a row for each that leaves, or with those alone."""
+    passing, e, note = _passing(instance), instance.environment, tape.note
+    comes, sign = (True, -1) if instance.plan.emitted == "both" else (False, 1)
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if passing is not None:
+            came, left = passing(came, True), passing(left, False)
+        e.arriving = False
+        gone = [values for r in left if (values := values_of(None, r)) is not None]
+        e.arriving = True
+        shown = [values for r in came if (values := values_of(None, r)) is not None]
+        for values in shown if comes else ():
+            note((place, 1, values))
+        for values in gone:
+            note((place, sign, values))
+        return shown
+
+    return change
+
+
+def _groups(
+    instance: SelectInstance, after: Callable[[Sequence[Rows], Sequence[Rows]], list[Values]], tape: Tape
+) -> Follow:
+    """A select of one row a group, as those that a change touches are after it."""
+    passing, note = _passing(instance), tape.note
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if passing is not None:
+            came, left = passing(came, True), passing(left, False)
+            if not came and not left:
+                return ()
+        shown = after(came, left)
+        for values in shown:
+            note((place, 1, values))
+        return shown
+
+    return change
+
+
 def _total(instance: SelectInstance, step: Step, tape: Tape) -> Follow:
     """A select of one row in all, as it is after each change."""
     passing, note = _passing(instance), tape.note
@@ -176,7 +219,13 @@ class Told:
     """A named window's changes, told to those who follow it."""
 
     def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow], clocked: bool = False) -> None:
-        self.store, self.consumers, self._note, self._exchanged = store, consumers, tape.note, store.exchanged
+        self.store, self.tape, self.consumers, self._note, self._exchanged = (
+            store,
+            tape,
+            consumers,
+            tape.note,
+            store.exchanged,
+        )
         self.clocked = clocked
         """Whether one of those who follow may ask for an instant."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,14 +39,14 @@ class Grouping:
         return [Level(tuple(self.dimensions[d] for d in each), self.calls) for each in self.sets]
 
 
-def _touched(new: Sequence[Rows], old: Sequence[Rows], come: OfRows, leave: OfRows) -> dict[Any, Rows]:
+def _touched(new: Sequence[Rows], old: Sequence[Rows], come: OfRows, leave: OfRows) -> Collection[tuple[Any, Rows]]:
     """The groups that rows come into and leave, each with the row that it is shown with."""
+    if len(new) == 1 and len(old) < 2:  # as nearly always
+        (r,) = new
+        entered, left = come(r), (leave(old[0]) if old else None)
+        return ((entered, r),) if not old or left == entered else ((entered, r), (left, old[0]))
     came: dict[Any, Rows] = {come(r): r for r in new}
-    if len(old) > 1:
-        return _newest(came, {leave(r): r for r in old})
-    for r in old:
-        came.setdefault(leave(r), r)
-    return came
+    return _newest(came, {leave(r): r for r in old}).items()
 
 
 def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
@@ -84,8 +84,12 @@ class PerGroup:
         self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
         self.values_at_once = None
         """`at_once` for one to whom the values alone matter, where it needs no more than that."""
+        self.values_after = None
+        """The values after a change, where nobody wants those before it."""
         if self._level is not None and self._shown is not None and not stepwise:
-            self.values_at_once = partial(self._both, self._level, projector.values_of(self._level, keyed=True))
+            values = projector.values_of(self._level, keyed=True)
+            self.values_at_once = partial(self._both, self._level, values)
+            self.values_after = None if leaving else partial(self._after, self._level, values)
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
@@ -117,19 +121,22 @@ class PerGroup:
         self, level: Groups, shown: Callable[[Key, Rows], Made | None], new: Sequence[Rows], old: Sequence[Rows]
     ) -> tuple[list[Made], list[Made]]:
         """What is made of each group after a change, and before it."""
-        e, before = self._projector.environment, list[Made]()
+        before = list[Made]()
         if self._leaving:
-            e.arriving = False
+            self._projector.environment.arriving = False
             touched = _touched(new, old, level.key, level.key)
-            before = [made for key, r in touched.items() if (made := shown(key, r)) is not None]
-        after = list[Made]()
+            before = [made for key, r in touched if (made := shown(key, r)) is not None]
+        return self._after(level, shown, new, old), before
+
+    def _after(
+        self, level: Groups, shown: Callable[[Key, Rows], Made | None], new: Sequence[Rows], old: Sequence[Rows]
+    ) -> list[Made]:
+        """What is made of each group after a change."""
         touched = _touched(new, old, level.enter, level.leave)
-        e.arriving = True
-        for key, r in touched.items():
-            if (made := shown(key, r)) is not None:
-                after.append(made)
+        self._projector.environment.arriving = True
+        after = [made for key, r in touched if (made := shown(key, r)) is not None]
         self._note(level, touched)
-        return after, before
+        return after
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the groups are now."""
@@ -139,10 +146,10 @@ class PerGroup:
         else:
             self._note(level, _touched(new, old, level.enter, level.leave))
 
-    def _note(self, level: Groups, touched: Mapping[Key, Rows]) -> None:
+    def _note(self, level: Groups, touched: Collection[tuple[Key, Rows]]) -> None:
         """The row that each group is shown with; one that has emptied is no longer known."""
         rows, ever, groups = self._rows, self._ever, level.groups
-        for key, r in touched.items():
+        for key, r in touched:
             entry = groups.get(key)
             if ever or (entry is not None and entry[1] > 0):
                 rows[0, key] = r

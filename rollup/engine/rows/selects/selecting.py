@@ -110,8 +110,8 @@ class PerRow:
         )
         self.plain = aggregation is None and not grouped
         """Whether there are neither aggregates nor groups."""
-        self.values_of = projector.values_of() if self.plain and not leaving and self._shown is not None else None
-        """The values for each row that comes, given None as its group, where they are all that there is to do."""
+        self.values_of = projector.values_of() if self.plain and self._shown is not None else None
+        """The values for each row, given None as its group, where they are all that there is to do."""
         self.values_at_once = None
         """`at_once` for one to whom the values alone matter, where it needs no more than that."""
         if self._shown is not None and not self._remember:
