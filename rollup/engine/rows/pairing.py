@@ -207,6 +207,10 @@ class Pairs:
     def _combinations(
         self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Iterable[Row]]
     ) -> list[Rows]:
+        if len(moved) == 1:
+            ((place, rows),) = moved.items()
+            if len(rows) == 1:  # as nearly always; the combinations of one row are different ones
+                return self._of(place, rows[0], partners)
         found: dict[tuple[int | None, ...], Rows] = {}
         for place, rows in sorted(moved.items()):
             for row in rows:

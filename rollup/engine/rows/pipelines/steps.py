@@ -229,6 +229,18 @@ class Told:
         self.clocked = clocked
         """Whether one of those who follow may ask for an instant."""
 
+    def come(self, place: int, row: Row) -> None:
+        """A row comes into the window, and all who follow hear of it."""
+        note, (came, left, _) = self._note, self._exchanged((row,), ())
+        for each in came:
+            note((place, 1, each.values))
+        for each in left:
+            note((place, -1, each.values))
+        if self.consumers and (came or left):
+            new, old = [*zip(came)], [*zip(left)]
+            for consumer in self.consumers:
+                consumer(place, new, old)
+
     def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""
         note, delta = self._note, self._exchanged(new, old)
@@ -251,23 +263,16 @@ def inserting(instance: SelectInstance, change: Follow, into: Told, tape: Tape) 
     """A select of single events whose rows go into a named window; they are nobody else's, so they need no other number."""
     target, make = instance.plan.target, instance.runner.row
     assert target is not None
-    tell, enter, width = into.tell, into.change, len(instance.plan.type.fields)
-    followed = bool(into.consumers)
-    same = target.columns == tuple(range(width))
+    come, same = into.come, target.columns == tuple(range(len(instance.plan.type.fields)))
 
     def take(place: int, row: Row) -> bool:
         for shown in change(place, ((row,),), ()):
-            coming = row if same and shown is row.values else make(shown if same else target.of(shown))
-            delta = enter(place, (coming,), ())
-            if followed:
-                tell(place, delta)
+            come(place, row if same and shown is row.values else make(shown if same else target.of(shown)))
         return True
 
     def as_it_is(place: int, row: Row) -> bool:
         note((place, 1, row.values))
-        delta = enter(place, (row,), ())
-        if followed:
-            tell(place, delta)
+        come(place, row)
         return True
 
     note, plan = tape.note, instance.plan

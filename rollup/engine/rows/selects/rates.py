@@ -114,6 +114,10 @@ class Outputs:
         self._pending: list[tuple[Sequence[Rows], Sequence[Rows]]] = []
         self._asked = False
         self.due: int | None = None
+        self.take = self._changed
+        """The input has changed."""
+        if self._policy == "snapshot" and not (self._waits or rate.events is not None or rate.when is not None):
+            self.take = self._changed_until_due
         if rate.starts_at_once:
             self._start_clock()
 
@@ -122,8 +126,14 @@ class Outputs:
         """Whether nothing waits: what `update` makes of a change leaves with it."""
         return self._policy == "direct" and not self._waits
 
-    def take(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
-        """The input has changed."""
+    def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
+        """What the clock alone shows, as it is then."""
+        self._take(new, old)
+        if self.due is None:
+            self._start_clock()
+        _add(self._counts, len(new), len(old))
+
+    def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":
             changes = self.update(new, old)
             if self._let(len(changes.new)) and (changes.new or changes.old or forced):
