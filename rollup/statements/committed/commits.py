@@ -34,7 +34,7 @@ FOLDER = "_statements"
 """Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
-FORMAT = 2
+FORMAT = 3
 """How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
 _FORMAT = "format"
