@@ -10,7 +10,7 @@ from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.beside import beside
 from rollup.engine.columns.cores.contexts import in_context
-from rollup.engine.columns.cores.covering import against, first, general
+from rollup.engine.columns.cores.covering import against, first, general, too_long
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin, over_join
 from rollup.engine.columns.cores.followed import matched
@@ -29,6 +29,7 @@ from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.types import DataType, RowType
 
 
@@ -36,7 +37,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     """The core that runs a statement over the events of the streams that it reads, or the first reason why none does."""
     if not isinstance(plan, Select):
         return f"the statement {type(plan).__name__}"
-    reason = against_finishing(plan)
+    reason = against_finishing(plan) or _unending(plan)
     if reason is not None:
         return reason
     if context is not None and plan.finish != Finish() and not plan.rate.at_end:
@@ -73,6 +74,12 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if total is not None:
         return sized(total, plan.emitted, stream)
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
+
+
+def _unending(plan: Select) -> str | None:
+    """The first reason against the spans of its windows, patterns and outputs; sums with that of `TimeOrder` stop at 64 bits."""
+    spans = (getattr(each, "span", None) for each in descendants(plan) if not isinstance(each, TimeOrder))
+    return first(too_long(span) for span in spans if isinstance(span, int))
 
 
 def _joining(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Core | str:

@@ -22,6 +22,8 @@ _CARRIED = (*_COLUMNS, Kind.FLOAT)
 """What a column holds as the row executor does; of floats nothing is computed that would have to be rounded to one."""
 _WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
 KEYS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
+_LONGEST = 2**62
+"""The longest span, in ms, that loops add to instants: these are far below as much, so that the sum fits into 64 bits."""
 _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL)}
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
 _ASKED = {each.name for each in (op.IS_NULL, op.NOT_NULL, op.TO_DOUBLE)}
@@ -83,6 +85,11 @@ def _walked(walk: Walk, values: Expr, functions: Sequence[Expr]) -> str | None:
     numbers = walk.counts == "if a number"
     unknown = (None if not numbers or each.kind in known else f"numbers of a list that are {each}" for each in kinds)
     return first((*unknown, *map(against, read), *map(wide, read)))
+
+
+def too_long(span: int) -> str | None:
+    """Against a span of so many ms, where loops add it to instants."""
+    return "a span of more than 62 bits" if span > _LONGEST else None
 
 
 def wide(expr: Expr | None) -> str | None:

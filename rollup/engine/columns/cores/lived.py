@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
@@ -168,6 +168,8 @@ def _end(condition: Condition | None) -> Filter | int | str | None:
             return filter
         case AfterCondition(span=span) if lasting((span,)):
             found = compiled(span)((), (), None)
-            return found if isinstance(found, int) and found > 0 else "a span of no time"
+            if not isinstance(found, int) or found <= 0:
+                return "a span of no time"
+            return too_long(found) or found
         case _:
             return "a context whose partitions end otherwise than by an event or after a span of time"
