@@ -1249,23 +1249,42 @@ def test_an_event_that_ends_a_partial_match_makes_no_room_for_the_one_it_would_b
     assert said[0] == said[1]
 
 
-def test_a_pattern_that_is_nearly_full_takes_events_that_begin_nothing_as_one_batch() -> None:
-    taken = list[int]()
-    take = ColumnInstance.take
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each batch has that statements over columns take."""
+    found, take = list[int](), ColumnInstance.take
 
     def counted(instance: ColumnInstance, batch: Batch) -> Output:
-        taken.append(batch.rows)
+        found.append(batch.rows)
         return take(instance, batch)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
-        patch.setattr(ColumnInstance, "take", counted)
-        engine = Engine(columns=1)
-        engine.deploy(SCHEMA)
-        engine.deploy("select a.price as p from pattern [every a=S(volume > 0) -> b=R(symbol = a.symbol)]", "full")
-        engine.send("S", [{"symbol": "a", "price": 1.0, "volume": 1}] * 5)
-        engine.send("R", [{"symbol": "b", "price": 1.0, "volume": 1}] * 50)
+    monkeypatch.setattr(ColumnInstance, "take", counted)
+    return found
+
+
+def test_a_pattern_that_is_nearly_full_takes_events_that_begin_nothing_as_one_batch(
+    taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(algebra, "Pattern", partial(algebra.Pattern, limit=10))
+    engine = Engine(columns=1)
+    engine.deploy(SCHEMA)
+    engine.deploy("select a.price as p from pattern [every a=S(volume > 0) -> b=R(symbol = a.symbol)]", "full")
+    engine.send("S", [{"symbol": "a", "price": 1.0, "volume": 1}] * 5)
+    engine.send("R", [{"symbol": "b", "price": 1.0, "volume": 1}] * 50)
     assert taken == [5, 50]
+
+
+@pytest.mark.parametrize(
+    ("name", "gap"), [("in turn", 1000), ("several at once", 1)], ids=["by the clock", "with events"]
+)
+def test_a_batch_that_would_begin_too_many_partitions_comes_event_by_event(
+    name: str, gap: int, taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollup.engine.columns.cores.living._MOST", 8)
+    events = [("timed", "S", [(gap, {"symbol": "a", "price": 60.0 + n, "volume": 1}) for n in range(5)])]
+    said = _run(_deployed([name], 1), events, 1)
+    assert taken == [1] * 5
+    assert said == _run(_deployed([name], None), events, None)
 
 
 def test_components_are_statements_that_share_something() -> None:

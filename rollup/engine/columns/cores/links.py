@@ -166,9 +166,7 @@ class Link:
         codes, wanted, keys = self._numbered(fields, begun, columns, events)
         one, other = (np.empty(rows, np.int64) for _ in range(2))
         given = [each for compared in self.compared for each in compared.given(fields, rows, columns, events)]
-        n = loop(self._text)(
-            keys, until, begun, codes, came, wanted, ends, matched, *given, one, other
-        )  # fmt: skip
+        n = loop(self._text)(keys, until, begun, codes, came, wanted, ends, matched, *given, one, other)
         return matched, one[:n], other[:n]
 
     def _numbered(
@@ -178,9 +176,8 @@ class Link:
         if not self.keys:
             return np.zeros(len(begun), np.int64), np.zeros(events, np.int64), 1
         same = self.events == 1 and all(one == other for one, other in self.keys)
-        held = (
-            int(np.count_nonzero(begun < 0)) if same else len(begun)
-        )  # others have the keys of the events that they are
+        # What begins with an event of the batch has the keys of that event, where both sides of each are the same.
+        held = int(np.count_nonzero(begun < 0)) if same else len(begun)
         before = [each.slice(0, held) for each in fields]
         pairs = ((evaluate(one, before, held), evaluate(other, columns, events)) for one, other in self.keys)
         codes, wanted, keys = matching(pairs)

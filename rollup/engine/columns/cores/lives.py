@@ -253,10 +253,13 @@ class Lives:
 
     def _most(self, partitions: pa.Table, starts: np.ndarray, ends: np.ndarray, now: int) -> int:
         """How many partitions may begin."""
-        if self.start is not None:
-            return int(starts.sum())
-        by_clock = (now - partitions.column("due")[0].as_py()) // self.span + 1 if self.span else 0
-        return int(ends.sum()) + max(by_clock, 0)
+        return int(starts.sum()) if self.start is not None else int(ends.sum()) + self.by_clock(partitions, now)
+
+    def by_clock(self, partitions: pa.Table, now: int) -> int:
+        """How many partitions the clock begins until then, at most: each when it ends the one before."""
+        if self.start is not None or not self.span:
+            return 0
+        return max((now - partitions.column("due")[0].as_py()) // self.span + 1, 0)
 
     def _keyed(
         self, partitions: pa.Table, columns: tuple[pa.Array, ...], rows: int

@@ -28,7 +28,7 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 _MOST = 1 << 22
-"""So many times at most the events of a batch are in partitions."""
+"""So many partitions the clock begins in a batch, and so many times its events are in partitions, at most."""
 _VALUES = """
 def core(wanted, {slots}{results}):
     for n in range(len(wanted)):
@@ -170,8 +170,12 @@ class Living:
         return [[*new] for _, new, _ in shown.placed()]
 
     def roomy(self, state: State, batch: Batch) -> bool:
-        """Whether the events of a batch are not too often in partitions for all of them to be held at once."""
+        """Whether what becomes of partitions in a batch can be held at once: those that the clock begins, one after the other,
+        and the events, each as often as it is in one.
+        """
         partitions, rows = state.tables["partitions"], batch.rows
+        if self.lives.by_clock(partitions, batch.now) > _MOST:
+            return False
         alone = not self.lives.overlap or (self.routed and self.lives.distinct)
         if alone or rows == 1 or rows * (partitions.num_rows + self.lives.begin(batch)) <= _MOST:
             return True

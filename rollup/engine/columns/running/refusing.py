@@ -32,7 +32,9 @@ def against_refusing(core: Core | str) -> str | None:
 
 
 def roomy(core: Core, state: State, batch: Batch) -> bool:
-    """Whether no event of a batch can be refused: be too many for what may be held, or lack a time that its window needs."""
+    """Whether a batch can be taken as a whole: none of its events can be refused, be it that it is too many for what may wait or
+    lacks a time that its window needs; nor does it take too much memory.
+    """
     if isinstance(core, Matched):
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
