@@ -40,9 +40,8 @@ def rated_state(
     """The state, and the rows of the window; in snapshots these are made `wider`."""
     assert isinstance(instance, SelectInstance)
     now, shown = instance.runner.now, None
-    if (
-        isinstance(core, Rated) and core.lazy
-    ):  # worked out first: the groups of a snapshot go on with those of the instance
+    if isinstance(core, Rated) and core.lazy:
+        # Before the instance goes on: a snapshot shares the groups with it.
         before = _at_last_output(core.core, wider(instance.snapshot()), now)
         shown = _inner(core.core, before, stream, now, [])[0]
     instance.outputs.settle()
