@@ -102,8 +102,37 @@ READING = {
     "@name('in') insert into W select * from S; @name('join') select w.v as v from S as s unidirectional, W as w where w.k = s.k; "
     + FOLLOWED,
 }
+JOINING = {
+    "a join of both": "@name('before') select k from S; @name('W') create window W#length(3) as S; "
+    "@name('in') insert into W select * from S; @name('first') select v from W; "
+    "@name('join') select a.v as x, b.v as y from W as a, S#length(2) as b where a.k = b.k; @name('after') select v from S; "
+    + FOLLOWED,
+    "joins of some": LATEST
+    + "@name('apart') select a.k as k, b.v as v from W as a, S(v >= 40)#length(3) as b where a.k = b.k; "
+    "@name('beside') select irstream b.v as v, a.n as n from S(v > 3 and v < 90)#length(2) as b, W as a "
+    "where a.k = b.k and a.v <= b.v having a.n != 1; "
+    "@name('gone') select rstream a.v as v, b.n as n from W as a, S#keepall as b where a.k = b.k; " + FOLLOWED,
+    "joins that keep what is alone": "@name('W') create window W#keepall as S; @name('in') insert into W select * from S(n > 0); "
+    "@name('left') select irstream a.k as k, b.v as v from W as a left outer join S(v > 6)#unique(k) as b on a.k = b.k; "
+    "@name('full') select irstream a.v as v, b.n as n from S#length_batch(3) as b full outer join W as a on a.k = b.k and a.n = b.n; "
+    "@name('all') select a.v as v, b.v as o from W as a, S(v > 40)#length(2) as b",
+    "a join beside changes": "@name('before') select k from S; @name('W') create window W#keepall as S; "
+    "@name('in') insert into W select * from S(v < 40); "
+    "@name('join') select irstream a.v as x, b.v as y from W as a, S(v > 3)#length(2) as b where a.k = b.k; "
+    + MERGE
+    + "@name('last') select irstream a.v as x, b.v as y from S#length(3) as b, W as a where a.k = b.k and a.n = b.n; "
+    "@name('delete') on S(n = 2) as s delete from W where W.k = s.k; @name('after') select n from S; " + FOLLOWED,
+    "a join of what is refused": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
+    "@name('in') insert into W select * from S; @name('join') select a.v as v from W as a, S#length(2) as b where a.k = b.k; "
+    + FOLLOWED,
+    "a join on the way": "@name('s a') insert into A select k, v from S(v > 3); @name('W') create window W#length(3) as S; "
+    "@name('in') insert into W select * from S; @name('first') select v from W; "
+    "@name('join') select w.v as v, a.v as o from W as w, A#length(2) as a where w.k = a.k; @name('a') select v from A; "
+    "@name('of R') select w.v as v from R#length(2) as r, W as w where w.k = r.k; " + FOLLOWED,
+}
 MODULES = {
     **READING,
+    **JOINING,
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
@@ -356,8 +385,14 @@ APART = {
     "select k from R output when x > 40",
     "a variable from what is there": "create variable double x = 1; select v from S; "
     "on S(v > 3) set x = (select sum(n) from S(v > 6)#length(2))",
-    "a join": "create window W#length(3) as S; insert into W select * from S; "
-    "select a.v as x from W as a, S#length(2) as b where a.k = b.k",
+    "a join that waits": "create window W#length(3) as S; insert into W select * from S; "
+    "select a.v as x from W as a, S#length(2) as b where a.k = b.k output last every 20 msec",
+    "a join of totals": "create window W#length(3) as S; insert into W select * from S; "
+    "select sum(a.v) as x from W as a, S#length(2) as b where a.k = b.k",
+    "a join that hears later": "create window W#length(3) as S; insert into W select * from S; "
+    "insert into A select k, v from S; select a.v as x from W as a, A#length(2) as b where a.k = b.k",
+    "a join over time": "create window W#length(3) as S; insert into W select * from S; "
+    "select a.v as x from W as a, S#time(20 msec) as b where a.k = b.k",
     "a time among several": "select * from S; select sum(v) as s from S#time(10 msec)",
     "a table beside": "create table T(k string, v double); insert into T select k, v from S; select v from S",
     "a pattern of a route": "insert into A select k, v from S; select v from A; select a.v as v from pattern [every a=A(v > 3)]",
@@ -491,7 +526,7 @@ def test_a_listener_may_end_and_begin_who_hears_a_stream() -> None:
     assert said == [("b", [{"m": float(n)}]) for n in range(10)]
 
 
-@pytest.mark.parametrize("name", ["merge W", "several into W", "by two ways"])
+@pytest.mark.parametrize("name", ["merge W", "several into W", "by two ways", "a join of both"])
 def test_tables_of_a_pipeline_are_its_deliveries(name: str) -> None:
     engine, other = _engine(MODULES[name]), _engine(MODULES[name])
     found = list[Arrived]()

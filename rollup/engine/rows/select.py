@@ -40,7 +40,8 @@ class SelectInstance(Instance):
         self._width = len(plan.inputs)
         self._where = predicate(plan.where) if plan.where is not None else None
         self._join = Join(plan.join, self.environment) if plan.join is not None else None
-        self._pairs = pairs(plan.inputs, plan.join, plan.where, self.environment, lambda name: self.store(name).told)
+        self.pairs = pairs(plan.inputs, plan.join, plan.where, self.environment, lambda name: self.store(name).told)
+        """The combinations of a join of windows; None where it is no such join."""
         self.seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
         """The combinations of a join of events with the rows of a store; None where it is no such join."""
         self.kind = self._kind()
@@ -197,15 +198,15 @@ class SelectInstance(Instance):
 
     def fill(self, number: int, rows: Sequence[Row]) -> None:
         """What a store held counts for the aggregates; in a join it is kept, or looked at when it is needed."""
-        if self._pairs is not None and number < self._width:
-            self._pairs.fill(number, sorted(rows, key=lambda row: row.id))
+        if self.pairs is not None and number < self._width:
+            self.pairs.fill(number, sorted(rows, key=lambda row: row.id))
         elif self._join is None and number < self._width:
             self.kind.fill(self._passing([(row,) for row in rows]))
 
     def _rows(self, deltas: dict[int, Delta]) -> tuple[Sequence[Rows], Sequence[Rows]]:
-        if self._pairs is not None:
-            new, old = self._pairs.change(deltas, self._leaves)
-            if self._pairs.exact:
+        if self.pairs is not None:
+            new, old = self.pairs.change(deltas, self._leaves)
+            if self.pairs.exact:
                 return new, old
         elif self.seeking is not None:
             new, old = self.seeking.change(deltas, self.held_for)
@@ -218,8 +219,8 @@ class SelectInstance(Instance):
 
     def left(self, number: int, rows: Sequence[Row]) -> None:
         """Rows have left the window of an input, and nobody hears of it."""
-        if self._pairs is not None:
-            self._pairs.drop(number, rows)
+        if self.pairs is not None:
+            self.pairs.drop(number, rows)
 
     def _content_of(self, number: int, deltas: dict[int, Delta]) -> Sequence[Row]:
         """What an input of a join holds; without a window it is what comes now, while all inputs come together."""
@@ -346,9 +347,9 @@ class SelectInstance(Instance):
 
     def restore_kept(self, state: Any) -> None:
         """Aggregates and outputs."""
-        if self._pairs is not None:
+        if self.pairs is not None:
             for place in range(self._width):
-                self._pairs.fill(place, sorted(self.held(place), key=lambda row: row.id))
+                self.pairs.fill(place, sorted(self.held(place), key=lambda row: row.id))
         self.kind.restore(state[0])
         self.outputs.restore(state[1])
         self._hear(True)

@@ -10,6 +10,7 @@ from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lazy import Gathering
+from rollup.engine.rows.pipelines.combining import Joins
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
 from rollup.engine.rows.pipelines.steps import (
@@ -129,23 +130,28 @@ def merged_store(instance: MergeInstance, component: Component) -> Store | None:
     return None if isinstance(store, Table) and len(store.unique) > 1 else store
 
 
-def window(component: Component, name: str) -> tuple[Told, Sequence[Tape]] | None:
-    """What happens to a named window, with its tape and those of all who follow it; None where not all of them can."""
+def window(component: Component, name: str, joins: Joins | None = None) -> tuple[Told, Sequence[Tape]] | None:
+    """What happens to a named window, with its tape and those of all who follow it; None where not all of them can.
+
+    `joins`: those that may follow it; None: none may.
+    """
     if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
         return None
     store = component.store(name, component.root)
     if not isinstance(store, NamedWindow) or not store.window.told or store.window.timed:
         return None
-    tapes, consumers, clocked = [Tape(store.statement)], list[Follow](), False
+    tapes, consumers, clocked, joined = [Tape(store.statement)], list[Follow](), False, False
     for consumer, number in store.consumers:
         if type(consumer) is not SelectInstance or not here(consumer, component):
             return None
         if idle(consumer, number):
             continue
         change = _following(consumer, tapes)
+        if change is None and joins is not None:
+            change, joined = joins.following(consumer, tapes), True
         if change is None:
             return None
-        consumers.append(change)
+        consumers.append(joins.apart(change) if joins is not None and joined else change)
         clocked = clocked or consumer.clocked
     return Told(store, tapes[0], consumers, clocked), tapes
 

@@ -25,6 +25,7 @@ from rollup.engine.rows.pipelines.acting import (
     setting,
     taking,
 )
+from rollup.engine.rows.pipelines.combining import Joins, combines, combining
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
@@ -72,6 +73,7 @@ class _Routes:
         self._inserts, self._waiting = Waiting(), Waiting()
         self._times = list[int]()
         self._telling = Telling(self._times)
+        self._joins = Joins(self._times)
         self._tapes: list[Tape] = []
         self._windows: dict[str, tuple[Told, Take]] = {}
         self._stores: dict[str, Store] = {}
@@ -109,10 +111,14 @@ class _Routes:
                 raise _Apart
             receivers[id(entry.receiver)] = entry.receiver
         self._hearers += receivers.values()
+        tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
+        for each, instance in receivers.items():
+            if instance in self._joins.followed:
+                raise _Apart  # its tape stands where it follows
+            self._joins.heard(instance, tapes[each])
         for each in receivers.values():
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
-        tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
         for each, tape in tapes.items():  # they deliver before those who hear what they insert
             if isinstance(receiver := receivers[each], SetInstance):
                 self._variables_of(receiver)
@@ -194,6 +200,8 @@ class _Routes:
 
     def _select(self, instance: SelectInstance, tape: Tape) -> tuple[Take, int]:
         plan, target = instance.plan, instance.plan.target
+        if (number := combines(instance)) is not None:
+            return of_stream(instance, combining(instance, number, tape), number), 0
         input = plan.inputs[0 if plan.join is None else seeks(instance) or 0]
         if not isinstance(input, StreamInput) or input.unnest or not straight(instance):
             raise _Apart
@@ -243,7 +251,7 @@ class _Routes:
         """A named window with all who follow it, and how a row comes into it."""
         known = self._windows.get(name)
         if known is None:
-            found = window(self._component, name)
+            found = window(self._component, name, self._joins)
             if found is None:
                 raise _Apart
             told, tapes = found

@@ -184,9 +184,9 @@ def _total(instance: SelectInstance, step: Step, tape: Tape) -> Follow:
     return change
 
 
-def of_stream(instance: SelectInstance, change: Follow) -> Take:
-    """A select over the stream itself, and its window."""
-    window, clock = instance.inputs[0].window, instance.environment.clock
+def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take:
+    """A select over the stream itself, which is one of its inputs, and its window."""
+    window, clock = instance.inputs[number].window, instance.environment.clock
 
     def through(place: int, row: Row) -> bool:
         change(place, ((row,),), ())

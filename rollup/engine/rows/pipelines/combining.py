@@ -1,0 +1,89 @@
+"""Joins of a stream's window with a named window, both of which an event of a pipeline may change: each by itself, so that such a
+join says something where it hears the event, and again where it follows the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollup.engine.row import Row, Rows, delta_of
+from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.pipelines.steps import Follow, follow
+from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.selecting import PerRow
+
+
+def combines(instance: SelectInstance) -> int | None:
+    """The input that is the window of a stream, of a join that keeps its rows and a named window's by what they have in common
+    and shows each change at once; None for any other join."""
+    plan, kind = instance.plan, instance.kind
+    if instance.pairs is None or plan.lookups or plan.own_inputs or plan.target is not None:
+        return None
+    if plan.rate != Rate() or plan.finish != Finish() or not (isinstance(kind, PerRow) and kind.values_of):
+        return None
+    match plan.inputs:
+        case (StreamInput(unnest=(), prior=0), StoreInput(condition=None)):
+            number = 0
+        case (StoreInput(condition=None), StreamInput(unnest=(), prior=0)):
+            number = 1
+        case _:
+            return None
+    window = instance.inputs[number].window
+    return None if window is None or window.timed else number
+
+
+def combining(instance: SelectInstance, number: int, tape: Tape) -> Follow:
+    """A change of one input of a join that `combines`."""
+    change, pairs, leaves = follow(instance, tape), instance.pairs, instance.plan.tells_what_leaves
+    assert pairs is not None
+    combinations = pairs.change
+
+    def changed(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        new, old = combinations({number: delta_of((_sole(came), _sole(left), False))}, leaves)
+        return change(place, new, old) if new or old else ()
+
+    return changed
+
+
+def _sole(found: Sequence[Rows]) -> list[Row]:
+    return [row for (row,) in found if row is not None]
+
+
+class Joins:
+    """The joins of a pipeline that `combines`. As one who follows a window each needs a place of its own, since its only tape
+    stands where it hears events, and so do those who follow after it. `times`: the instant of each place."""
+
+    def __init__(self, times: list[int]) -> None:
+        self._times = times
+        self._tapes: dict[Instance, Tape] = {}
+        self.followed: set[Instance] = set()
+        """Those that have followed a window before it was known whether they hear events."""
+
+    def heard(self, instance: Instance, tape: Tape) -> None:
+        """One who hears events has a tape."""
+        self._tapes[instance] = tape
+
+    def following(self, instance: SelectInstance, tapes: list[Tape]) -> Follow | None:
+        """What a join does that follows a window, with a tape where it has none yet; None for any other."""
+        number = combines(instance)
+        if number is None:
+            return None
+        tape = self._tapes.get(instance)
+        if tape is None:
+            tape = self._tapes[instance] = Tape(instance.name)
+            tapes.append(tape)
+            self.followed.add(instance)
+        return combining(instance, 1 - number, tape)
+
+    def apart(self, change: Follow) -> Follow:
+        """The same at a place of its own."""
+        times = self._times
+
+        def changed(_: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+            times.append(times[-1])
+            return change(len(times) - 1, came, left)
+
+        return changed
