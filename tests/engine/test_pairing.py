@@ -144,6 +144,9 @@ PUT_OFF = [
     "where a.k = b.k and b.v = c.v",
     "select a.v as x, b.v as y from A#time(4 msec) as a left outer join B#time(3 msec) as b on a.k = b.k",
     "select k, v from A#time(4 msec)",
+    "select rate(0.006) as r, count(*) as n from A output last every 4 msec",
+    "select rate(0.003, v > 1) as r from A(v < 3) where k = 'x' output snapshot every 5 msec",
+    "select k, rate(0.004) as r from A group by k output snapshot every 3 msec",
 ]
 REPEATS = [
     "select * from pattern [every (a=A until b=B)]",
@@ -310,7 +313,12 @@ def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str,
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"), [*((each, lazy.Gathering) for each in PUT_OFF[:7]), (PUT_OFF[7], lazy.Leaving)]
+    ("text", "kind"),
+    [
+        *((each, lazy.Gathering) for each in PUT_OFF[:7]),
+        (PUT_OFF[7], lazy.Leaving),
+        *((each, lazy.Dating) for each in PUT_OFF[-3:]),
+    ],
 )
 def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
     made: list[type[Any]] = []

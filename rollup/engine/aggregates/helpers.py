@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
-from itertools import takewhile
 from operator import add
 from typing import Any
 
@@ -76,9 +75,11 @@ def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, ot
 
 def drop_early(times: list[int], limit: int) -> bool:
     """Let go of the times up to `limit`, from the front; whether there were any."""
-    early = sum(1 for _ in takewhile(lambda time: time <= limit, times))
+    if not times or times[0] > limit:
+        return False
+    early = next((place for place, time in enumerate(times) if time > limit), len(times))
     del times[:early]
-    return early > 0
+    return True
 
 
 def per_time(amount: float, span: int) -> float:

@@ -166,12 +166,15 @@ LAST_EVER = Aggregate(
 COUNT_EVER = Aggregate("countever", {"n": "0"}, "{n} += 1", None, "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
 
 
+RATE_ENTERS = "{times}.append({x}); {full} = drop_early({times}, {x} - rated_span) or {full}"
+"""How a time enters the times of the last `rated_span`."""
+
+
 def rate(second: int, span: int) -> Aggregate:
     """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once."""
     return Aggregate(
-        f"rate over {span}", {"times": "[]", "full": "False"},
-        f"{{times}}.append({{x}}); {{full}} = drop_early({{times}}, {{x}} - {span}) or {{full}}", None,
-        f"len({{times}}) * {second} / {span} if {{full}} else None", _double, skips=False,
+        f"rate over {span}", {"times": "[]", "full": "False"}, RATE_ENTERS, None,
+        f"len({{times}}) * {second} / {span} if {{full}} else None", _double, skips=False, objects={"rated_span": span},
     )  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine import operators as op
-from rollup.engine.aggregates.known import COUNT, MIN, SUM
-from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, walk
+from rollup.engine.aggregates.known import COUNT, MIN, RATE_ENTERS, SUM
+from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.plans import Finish, Select, StreamInput
@@ -91,6 +91,36 @@ class Gathering(Lazy):
             self._moved(Delta(came, ()))
 
 
+class Dating(Gathering):
+    """The same where an aggregate asks for the time: events wait with the instants at which they came."""
+
+    def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
+        super().__init__(name, plan, where, order)
+        self._instants = list[int]()
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event."""
+        if self._came is not None:
+            self._instants.append(self.environment.clock.now)
+        super().receive(inputs, row)
+
+    def stop(self) -> None:
+        """The partition ends."""
+        super().stop()
+        self._instants = []
+
+    def settle(self) -> None:
+        """What waits enters the aggregates, that of each instant by the clock of then."""
+        if not self._came:
+            return
+        came, self._came = self._came, []
+        instants, self._instants = self._instants, []
+        where, e = self._where, self.environment
+        e.arriving = True
+        dated = [(at, (row,)) for at, row in zip(instants, came, strict=True) if where is None or where((row,), (), e)]
+        self.outputs.take_dated(dated)
+
+
 class Leaving(Lazy):
     """Rows of windows by time of which nobody hears that they leave: they do when the next event comes."""
 
@@ -115,7 +145,7 @@ class Leaving(Lazy):
 def made_by(plan: Select) -> type[SelectInstance]:
     """What runs a select."""
     if _gathers(plan):
-        return Gathering
+        return Dating if any(_of_time(call) for level in _levels(plan) for call in level.calls) else Gathering
     return Leaving if _leaves_unheard(plan) else SelectInstance
 
 
@@ -157,7 +187,14 @@ def _leaves_unheard(plan: Select) -> bool:
 def _enters(call: AggregateCall) -> bool:
     """Whether any value that a field has enters an aggregate."""
     known = call.aggregate.enter in _ENTERING and not call.distinct
+    if _of_time(call):
+        return not call.distinct and _certain(call.where)
     return known and _certain(call.where) and all(_value(each) and each.type.kind in _NUMBERS for each in call.args)
+
+
+def _of_time(call: AggregateCall) -> bool:
+    """Whether it is the rate of what comes, by the clock."""
+    return call.aggregate.enter == RATE_ENTERS and call.args == (Now(),)
 
 
 def _certain(condition: Expr | None) -> bool:

@@ -126,6 +126,15 @@ class Outputs:
         """Whether nothing waits: what `update` makes of a change leaves with it."""
         return self._policy == "direct" and not self._waits
 
+    def take_dated(self, dated: Sequence[tuple[int, Rows]]) -> None:
+        """Rows have come, each at an instant, since an output that the clock or the end alone brings."""
+        clock, take = self._environment.clock, self._take
+        now = clock.now
+        for clock.now, r in dated:
+            take((r,), ())
+        clock.now = now
+        _add(self._counts, len(dated), 0)
+
     def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         """What the clock alone shows, as it is then."""
         self._take(new, old)
