@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
@@ -73,13 +74,18 @@ def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, ot
     return total, center + gap * n2 / total, m2 + other + gap * gap * n * n2 / total
 
 
-def drop_early(times: list[int], limit: int) -> bool:
-    """Let go of the times up to `limit`, from the front; whether there were any."""
-    if not times or times[0] > limit:
+def drop_early(times: list[int], now: int, span: int) -> bool:
+    """Let go of the times that are `span` old, once the first is twice as old; whether there were any."""
+    if times[0] > now - 2 * span:
         return False
-    early = next((place for place, time in enumerate(times) if time > limit), len(times))
-    del times[:early]
+    del times[: bisect_right(times, now - span)]
     return True
+
+
+def rated(times: list[int], full: bool, span: int, second: int) -> float | None:
+    """How many times a second there are in the last `span` before the newest; None until that has passed once."""
+    early = bisect_right(times, times[-1] - span) if times else 0
+    return (len(times) - early) * second / span if full or early else None
 
 
 def per_time(amount: float, span: int) -> float:
@@ -177,6 +183,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "add_each": add_each,
     "drop_each": drop_each,
     "drop_early": drop_early,
+    "rated": rated,
     "per_time": per_time,
     "add_counts": add_counts,
     "distinct_estimate": distinct_estimate,

@@ -166,15 +166,15 @@ LAST_EVER = Aggregate(
 COUNT_EVER = Aggregate("countever", {"n": "0"}, "{n} += 1", None, "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
 
 
-RATE_ENTERS = "{times}.append({x}); {full} = drop_early({times}, {x} - rated_span) or {full}"
-"""How a time enters the times of the last `rated_span`."""
+RATE_ENTERS = "{times}.append({x}); {full} = drop_early({times}, {x}, rated_span) or {full}"
+"""How a time enters the times of the last `rated_span`, beside which earlier ones may still stand."""
 
 
 def rate(second: int, span: int) -> Aggregate:
     """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once."""
     return Aggregate(
         f"rate over {span}", {"times": "[]", "full": "False"}, RATE_ENTERS, None,
-        f"len({{times}}) * {second} / {span} if {{full}} else None", _double, skips=False, objects={"rated_span": span},
+        f"rated({{times}}, {{full}}, {span}, {second})", _double, skips=False, objects={"rated_span": span},
     )  # fmt: skip
 
 
