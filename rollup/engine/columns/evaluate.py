@@ -62,7 +62,8 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
         case Case():
             return _case(expr, columns, rows)
         case Call(op=Enumerating()):
-            return _narrow(expr, enumerated(expr, columns, evaluate))
+            found = enumerated(expr, columns, evaluate)
+            return _narrowed(found) if expr.type.kind is Kind.INT else found
         case Call(op=Operator(field=int(place)), args=(row,)):
             return plain(pc.struct_field(evaluate(row, columns, rows), [place]))
         case Call():
@@ -208,10 +209,6 @@ def _narrowed(values: pa.Array) -> pa.Array:
     ends = pc.min_max(values).as_py()
     fits = ends["min"] is None or (ends["min"] >= op.INT_MIN and ends["max"] <= op.INT_MAX)
     return values.cast(pa.int32()) if fits else values
-
-
-def _narrow(expr: Expr, values: pa.Array) -> pa.Array:
-    return _narrowed(values) if expr.type.kind is Kind.INT else values
 
 
 def _as_double(array: pa.Array) -> bool:

@@ -25,6 +25,7 @@ from rollup.engine.rows.patterns.algebra import (
     nodes,
 )
 from rollup.engine.rows.plans import Filter, PatternInput, Select
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import LONG, RowType
 
 _TURNED = {
@@ -47,10 +48,10 @@ def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | Alternative
     pattern = _alternatives(input.pattern, reads) or pattern_of(input.pattern, reads)
     if isinstance(pattern, str):
         return pattern
-    begins, projection = places_of(pattern.types), plan.projection
-    columns = None if projection.whole else tuple(flat(each, begins) for each in projection.columns)
-    test = conjunction([flat(each, begins) for each in (plan.where, projection.having) if each is not None])
-    return first(map(against, (*(columns or ()), test))) or replace(pattern, columns=columns, test=test)
+    found = of_events(plan, pattern.types)
+    columns = None if plan.projection.whole else found.columns
+    reason = first(map(against, (*(columns or ()), found.having)))
+    return reason or replace(pattern, columns=columns, test=found.having)
 
 
 def _alternatives(pattern: Pattern, reads: Mapping[str, RowType]) -> Alternatives | str | None:
@@ -244,6 +245,14 @@ def _over(expr: Expr, before: Sequence[RowType]) -> Expr:
         return Field(0, begins[expr.input] + expr.index, expr.type) if isinstance(expr, Field) else inside(expr, placed)
 
     return placed(expr)
+
+
+def of_events(plan: Select, types: Sequence[RowType]) -> Projection:
+    """What a pattern shows over the fields of all its events, of these types; `where` and `having` are one condition."""
+    begins, projection = places_of(types), plan.projection
+    columns = tuple(flat(each, begins) for each in projection.columns)
+    conditions = [flat(each, begins) for each in (plan.where, projection.having) if each is not None]
+    return Projection(columns, conjunction(conditions))
 
 
 def flat(expr: Expr, begins: Sequence[int]) -> Expr:

@@ -225,7 +225,7 @@ class Lives:
         ended = (each[:done] for each in (room.over, room.until, room.by))
         return Course(known, room.came[:n], event[:some], part[:some], *ended)
 
-    def begin(self, batch: Batch) -> int:
+    def by_events(self, batch: Batch) -> int:
         """How many partitions begin with an event, where several live at once."""
         return int(self._meets(self.start, batch.columns, batch.rows).sum())
 

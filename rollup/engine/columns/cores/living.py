@@ -177,7 +177,7 @@ class Living:
         if self.lives.by_clock(partitions, batch.now) > _MOST:
             return False
         alone = not self.lives.overlap or (self.routed and self.lives.distinct)
-        if alone or rows == 1 or rows * (partitions.num_rows + self.lives.begin(batch)) <= _MOST:
+        if alone or rows == 1 or rows * (partitions.num_rows + self.lives.by_events(batch)) <= _MOST:
             return True
         batch = self._clocked(state, batch)
         return self.lives.pairs(partitions, batch, self._takes(batch), self.routed) <= _MOST

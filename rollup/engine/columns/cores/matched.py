@@ -137,7 +137,7 @@ class Matched:
 
     def spare(self, state: State, rows: int) -> bool:
         """Whether so many events cannot make too many partial matches, of whichever partitions they are."""
-        return sum(map(_times, self._waiting(state), self._most)) + rows * self._most[0] <= self._room
+        return sum(map(_states, self._waiting(state), self._most)) + rows * self._most[0] <= self._room
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether the events of a batch cannot make too many partial matches."""
@@ -179,7 +179,7 @@ class Matched:
     def _refuse(self, went: Sequence[_Went], begins: bool) -> None:
         """Raise QueryError when too many partial matches wait."""
         states = [link.states for link in self.links]
-        if sum(map(_times, (each.waiting for each in went), states)) <= self._room:
+        if sum(map(_states, (each.waiting for each in went), states)) <= self._room:
             return
         masks = [[each.stays for each in went]]
         if begins and (self.begin.equals or self.begin.test is not None):
@@ -216,8 +216,9 @@ def _taken(columns: Sequence[pa.Array], places: Ints) -> list[pa.Array]:
     return [column.take(pa.array(places)) for column in columns]
 
 
-def _times(waiting: pa.Table, states: int) -> int:
-    return waiting.num_rows * states
+def _states(waiting: pa.Table, each: int) -> int:
+    """How many states partial matches are, of so many each."""
+    return waiting.num_rows * each
 
 
 def _fullest(parts: Sequence[Ints], states: Sequence[int]) -> int:

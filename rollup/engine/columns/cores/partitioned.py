@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.followed import flat, pattern_of, places_of
+from rollup.engine.columns.cores.followed import of_events, pattern_of
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
@@ -28,7 +28,6 @@ from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.conjunctions import conjunction
 from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import ContextValue, Emitted, PatternInput, Previous, Select, StreamInput
@@ -201,27 +200,21 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     inner = pattern_of(input.pattern, {stream: wider}, len(type.fields))
     if isinstance(inner, str):
         return inner
-    begins = places_of(inner.types)
-    fields = tuple(
-        Field(0, begins[n] + place, kind)
-        for n, each in enumerate(inner.types)
-        for place, kind in enumerate(each.fields.values())
-    )
+    kinds = [kind for each in inner.types for kind in each.fields.values()]
+    every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
+    seen = _beside(of_events(plan, inner.types), len(kinds))
+    reason = first(map(against, shown(seen)))
+    return reason or Partitioned(found, every, wider, seen, _properties(plan), plan.emitted)
+
+
+def _beside(projection: Projection, width: int) -> Projection:
+    """A projection that sees what it asks for as the fields behind the first `width`."""
 
     def seen(expr: Expr) -> Expr:
-        if isinstance(expr, Ask):
-            return Field(0, len(fields) + expr.index, expr.type)
-        return inside(expr, seen)
+        return Field(0, width + expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, seen)
 
-    columns = tuple(seen(flat(each, begins)) for each in plan.projection.columns)
-    having = conjunction(
-        [seen(flat(each, begins)) for each in (plan.where, plan.projection.having) if each is not None]
-    )
-    projection = Projection(columns, having)
-    reason = first(map(against, shown(projection)))
-    return reason or Partitioned(
-        found, replace(inner, columns=fields), wider, projection, _properties(plan), plan.emitted
-    )
+    having = None if projection.having is None else seen(projection.having)
+    return Projection(tuple(map(seen, projection.columns)), having)
 
 
 def _answered(expr: Expr) -> Expr:

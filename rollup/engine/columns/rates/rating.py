@@ -71,58 +71,89 @@ def _kinds(stream: RowType) -> tuple[pa.DataType, ...]:
 
 
 def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered: bool) -> Rated | Firsts | str:
+    """What shows the rows of a core at outputs, or the first reason against it."""
     pacing = _pacing(plan.rate)
     if isinstance(pacing, str):
         return pacing
-    if isinstance(core, Moving) and core.parts.each_apart and pacing.clock.runs:
-        return "outputs by the clock, which are before what leaves a window of time for each key"
-    total, each = plan.total, isinstance(core, FilterProject) or not core.by_group
-    grouped = isinstance(core, Folded) and bool(core.keys)
+    reason = _unpaced(plan, core, pacing)
+    if reason is not None:
+        return reason
     mode = plan.rate.mode
-    if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
-        return "aggregates of all that ever came by groups, which an output may show when they have emptied"
-    if grouped and each and not plan.grouped:
-        return "aggregates by groups of their own, with an output rate"
     if mode == "first":
-        pace = pacing.clock.span, pacing.limit
-        if pacing.after != After() or not any(pace):
-            return "output first after something, at, or when"
-        return (
-            _first_of_groups(plan, core, pace, stream)
-            if isinstance(core, Folded) and grouped
-            else Firsts(core, *pace, False, plan.emitted)
-        )
-    if mode == "snapshot" and each:
-        return "output snapshot of one row a row"
-    if mode == "snapshot" and not total and isinstance(core, Folded) and not core.oldest_first:
-        return f"output snapshot over a window of {'batches' if isinstance(core, Queued) and core.batches else 'keys'}"
-    if mode in ("all", "snapshot") and grouped and isinstance(core, Queued) and core.behind:
-        return f"output {mode} by groups with where behind a window"
-    if mode == "all" and each and grouped:
-        return "output all of one row a row by groups"
-    shows: Shows = "everything" if each or total else "all"
-    match mode:
-        case "last":
-            shows = "last"
-        case "snapshot":
-            shows = "there"
-        case "default":
-            shows = "everything"
-        case _:
-            pass
+        return _first(plan, core, pacing, stream)
     waits = mode == "default" or (ordered and mode in ("last", "all"))
     lazy = waits and isinstance(core, Folded) and bool(core.calls)
-    if (
-        lazy
-        and isinstance(core, Queued)
-        and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating | Expressed))
-    ):
-        return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
-    if lazy and isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
-        return "aggregates of several windows, or of one by time, that an output works out"
+    reason = _unshown(plan, core) or (_unworked(core) if lazy else None)
+    if reason is not None:
+        return reason
     plain = not plan.grouped and (isinstance(core, FilterProject) or not (core.calls or core.by_group))
     drops = plain and (mode == "default" or (ordered and mode == "all"))
-    return Rated(core, _kinds(stream), shows, pacing, total, lazy, drops, plan.emitted)
+    return Rated(core, _kinds(stream), _shows(plan, core), pacing, plan.total, lazy, drops, plan.emitted)
+
+
+def _each(core: FilterProject | Folded) -> bool:
+    """Whether each row is shown."""
+    return isinstance(core, FilterProject) or not core.by_group
+
+
+def _grouped(core: FilterProject | Folded) -> bool:
+    """Whether there are groups."""
+    return isinstance(core, Folded) and bool(core.keys)
+
+
+def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str | None:
+    """The first reason against outputs of any mode."""
+    if isinstance(core, Moving) and core.parts.each_apart and pacing.clock.runs:
+        return "outputs by the clock, which are before what leaves a window of time for each key"
+    if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
+        return "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    if _grouped(core) and _each(core) and not plan.grouped:
+        return "aggregates by groups of their own, with an output rate"
+    return None
+
+
+def _first(plan: Select, core: FilterProject | Folded, pacing: Pacing, stream: RowType) -> Firsts | str:
+    """What shows the first row of each output, or of each group, or the first reason against it."""
+    pace = pacing.clock.span, pacing.limit
+    if pacing.after != After() or not any(pace):
+        return "output first after something, at, or when"
+    if isinstance(core, Folded) and _grouped(core):
+        return _first_of_groups(plan, core, pace, stream)
+    return Firsts(core, *pace, False, plan.emitted)
+
+
+def _unshown(plan: Select, core: FilterProject | Folded) -> str | None:
+    """The first reason against what a snapshot, or an output of all, shows."""
+    mode = plan.rate.mode
+    if mode == "snapshot" and _each(core):
+        return "output snapshot of one row a row"
+    if mode == "snapshot" and not plan.total and isinstance(core, Folded) and not core.oldest_first:
+        return f"output snapshot over a window of {'batches' if isinstance(core, Queued) and core.batches else 'keys'}"
+    if mode in ("all", "snapshot") and _grouped(core) and isinstance(core, Queued) and core.behind:
+        return f"output {mode} by groups with where behind a window"
+    return "output all of one row a row by groups" if mode == "all" and _each(core) and _grouped(core) else None
+
+
+def _unworked(core: FilterProject | Folded) -> str | None:
+    """The first reason against aggregates that an output works out."""
+    if isinstance(core, Queued) and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating | Expressed)):
+        return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
+    if isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
+        return "aggregates of several windows, or of one by time, that an output works out"
+    return None
+
+
+def _shows(plan: Select, core: FilterProject | Folded) -> Shows:
+    """What an output shows of the rows that wait for it."""
+    match plan.rate.mode:
+        case "last":
+            return "last"
+        case "snapshot":
+            return "there"
+        case "default":
+            return "everything"
+        case _:
+            return "everything" if _each(core) or plan.total else "all"
 
 
 def _pacing(rate: Rate) -> Pacing | str:
