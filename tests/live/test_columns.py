@@ -1133,7 +1133,7 @@ CHAINS = {
     "update istream S set price = (select max(price) from R#length(2))": "look-ups in a change of events",
     "context C update istream S set price = 1.0": "a change of events in a context",
     "update istream S set price = 1.0; context C select * from S": "a context that hears it",
-    "update istream S set price = 1.0; select sorted(price).firstEvent().price as p from S#length(2)": "the aggregate sorted",
+    "update istream S set price = 1.0; select window(price).take(1) as p from S#length(2)": "the operator take",
 }
 
 
