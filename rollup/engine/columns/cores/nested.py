@@ -53,8 +53,8 @@ class Nested(Division):
 
     @property
     def _unseeing(self) -> bool:
-        """Whether the event with which partitions begin is in none of them: so it is of categories within other levels."""
-        return bool(self.outer and self.inner) and isinstance(self.inner[-1], ByCategory)
+        """Whether the event with which partitions begin is in none of them: so it is within categories that begin."""
+        return bool(self.outer) and any(isinstance(level, ByCategory) for level in self.inner)
 
     def start(self) -> pa.Array:
         """Those of the inner levels, where there is no other."""

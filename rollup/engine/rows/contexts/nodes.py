@@ -98,8 +98,6 @@ class Node:
         if isinstance(level, Categories):
             for place, (label, _) in enumerate(level.categories):
                 self._open(place, {"label": label})
-                if self.depth:
-                    self.runtime.unseeing.add(self.children[place].number)
         elif isinstance(level, Hashed) and level.preallocate:
             for shard in range(level.granularity):
                 self._open(shard, {})
@@ -279,7 +277,6 @@ class Node:
             runner.current = (stream, row)
             self._tell(stream, row)
         runner.current = current
-        self.runtime.unseeing.clear()
 
     def _tell(self, stream: str, row: Row) -> None:
         found = self._runner.indexes[stream].matches(row)
@@ -289,9 +286,12 @@ class Node:
         self._runner.tell([each for each in fresh if each not in own], row)  # sub-queries see it afterwards
 
     def _sees(self, entry: Entry) -> bool:
-        """Whether the event at hand is told to a partition that has begun with it, to its statements and their patterns."""
-        statement, partition = entry.receiver.order
-        return statement == self.runtime.order or partition not in self.runtime.unseeing
+        """Whether the event at hand is told to what has begun with it: nothing within categories that have does see it."""
+        statement, depth, *ending = entry.receiver.order
+        if ending:  # the event with which a partition begins does not end it, at whatever level
+            return False
+        within = self.runtime.context.levels[self.depth + 1 : depth if statement == self.runtime.order else None]
+        return not any(isinstance(level, Categories) for _, level in within)
 
     def _open(self, key: Any, properties: dict[str, Any]) -> None:
         last = self.depth + 1 == len(self.runtime.context.levels)

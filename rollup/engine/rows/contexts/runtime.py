@@ -38,8 +38,6 @@ class ContextRuntime:
         self._root: Node | None = None
         self.opening = False
         """Whether a partition is being opened: what begins within it is told of the event by the level that opens it."""
-        self.unseeing: set[int] = set()
-        """The partitions that do not see the event with which they begin: categories within another level."""
         self.next = 0
         self.elsewhere: list[Elsewhere] = []
         """The statements whose partitions live on without being here."""
