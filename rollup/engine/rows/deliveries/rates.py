@@ -143,7 +143,9 @@ class Snapshots:
         self._spec, self._leave, self._edge = spec, leave, now + (spec.span or 0)
         self._windowed, self._aggregated = windowed, aggregated
         self._rows: list[Selected] = []
+        """What is in the window."""
         self._present: dict[Any, Selected] = {}
+        """The last row of each group."""
 
     @property
     def due(self) -> int | None:
@@ -156,11 +158,7 @@ class Snapshots:
             if self._windowed:
                 self._moved(made)
             elif not made.expired:
-                self._rows = self._replaced(made) if self._spec.grouped else [made]
-
-    def _replaced(self, made: Selected) -> list[Selected]:
-        """A group keeps the place that its first row had."""
-        return list({**{each.key: each for each in self._rows}, made.key: made}.values())
+                self._present[made.key if self._spec.grouped else None] = made  # in the place of the group's first row
 
     def _moved(self, made: Selected) -> None:
         """A row has come into the window or left it."""
@@ -185,7 +183,9 @@ class Snapshots:
 
     def _shown(self) -> list[Selected]:
         """Each row with its group's aggregates, of a group the oldest; where there is nothing else, the aggregates of each."""
-        if not (self._windowed and self._aggregated.places):
+        if not self._windowed:
+            return list(self._present.values())
+        if not self._aggregated.places:
             return list(self._rows)
         oldest = {made.key: made for made in reversed(self._rows)}
         self._present = {key: made for key, made in self._present.items() if key in oldest}
@@ -202,4 +202,5 @@ class Snapshots:
     def restore(self, state: Any) -> None:
         """Go on."""
         self._rows, present = ([Selected(*made) for made in rows] for rows in state[:2])
-        self._present, self._edge = {made.key: made for made in present}, state[2]
+        grouped = self._windowed or self._spec.grouped
+        self._present, self._edge = {made.key if grouped else None: made for made in present}, state[2]
