@@ -81,12 +81,16 @@ def follow_some(instance: SelectInstance, condition: Expr, change: Follow) -> Fo
 def gather(instance: SelectInstance) -> Follow:
     """A select whose only input changes, and whose rows wait until the clock brings an output."""
     passing, take, outputs = _passing(instance), instance.outputs.take, instance.outputs
+    keep = outputs.until_due()
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         if passing is not None:
             came, left = passing(came, True), passing(left, False)
         if came or left:
             due = outputs.due
+            if keep is not None and due is not None:
+                keep(came, left)
+                return ()
             take(came, left)
             if outputs.due != due:
                 instance.ask_timers()
@@ -219,19 +223,14 @@ class Told:
     """A named window's changes, told to those who follow it."""
 
     def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow], clocked: bool = False) -> None:
-        self.store, self.tape, self.consumers, self._note, self._exchanged = (
-            store,
-            tape,
-            consumers,
-            tape.note,
-            store.exchanged,
-        )
+        self.store, self.tape, self.consumers, self._note = store, tape, consumers, tape.note
+        self._entered, self._exchanged = store.entered, store.exchanged
         self.clocked = clocked
         """Whether one of those who follow may ask for an instant."""
 
     def come(self, place: int, row: Row) -> None:
         """A row comes into the window, and all who follow hear of it."""
-        note, (came, left, _) = self._note, self._exchanged((row,), ())
+        note, (came, left, _) = self._note, self._entered((row,))
         for each in came:
             note((place, 1, each.values))
         for each in left:

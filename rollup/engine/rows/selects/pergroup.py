@@ -143,6 +143,11 @@ class PerGroup:
         level = self._level
         if level is None:
             self.update(new, old)
+        elif len(new) == 1 and len(old) == 1:  # as nearly always, where a row comes for each that leaves
+            (came,), (left,) = new, old
+            entered, emptier = level.enter(came), level.leave(left)
+            self._rows[0, entered] = came
+            self._note(level, ((emptier, came if emptier == entered else left),))
         else:
             self._note(level, _touched(new, old, level.enter, level.leave))
 
