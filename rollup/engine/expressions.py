@@ -7,8 +7,8 @@ aggregates, sub-query answers) and the environment (`e`: the time, variables, lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rollup.engine.operators import Operator
@@ -145,6 +145,18 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.body,)
         case _:
             return ()
+
+
+def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An expression with each of its direct parts changed."""
+    match expr:
+        case Call() | All() | Any_() | Coalesce():
+            return replace(expr, args=tuple(change(arg) for arg in expr.args))
+        case Case():
+            branches = tuple((change(condition), change(value)) for condition, value in expr.branches)
+            return replace(expr, branches=branches, otherwise=change(expr.otherwise))
+        case _:
+            return expr
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.loops import loop
 from rollup.engine.enumerations import Enumerating, Walk
-from rollup.engine.expressions import Ask, Call, Closure, Expr, Field, Local, Now, RowOf, Slot, Variable, walk
+from rollup.engine.expressions import Ask, Call, Closure, Expr, Field, Local, Now, RowOf, Slot, Variable, inside, walk
 from rollup.engine.operators import Operator
 from rollup.engine.types import Kind
 

@@ -20,11 +20,11 @@ from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
-from rollup.engine.columns.cores.rewriting import inside, of_one_event
+from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sought import Sought, sought
 from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, walk
+from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, inside, walk
 from rollup.engine.operators import NOT, Operator
 from rollup.engine.quantifiers import AMONG, Quantifier
 from rollup.engine.rows.plans import Select, StreamInput, Subquery

@@ -34,11 +34,10 @@ from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
 from rollup.engine.columns.cores.marks import Order
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, batched, short, unheld
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import Expr, Field, Slot, walk
+from rollup.engine.expressions import Expr, Field, Slot, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection

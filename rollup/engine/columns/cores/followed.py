@@ -11,9 +11,9 @@ from rollup.engine.columns.cores.alternatives import Alternatives
 from rollup.engine.columns.cores.covering import against, equated, filtered, first
 from rollup.engine.columns.cores.links import OPERATORS, Compared, Guard, Link
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.rewriting import inside, of_one_event
+from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.conjunctions import conjunction, conjuncts
-from rollup.engine.expressions import Call, Expr, Field, walk
+from rollup.engine.expressions import Call, Expr, Field, inside, walk
 from rollup.engine.rows.patterns.algebra import (
     EveryNode,
     FilterNode,

@@ -16,12 +16,12 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, equated, filtered, first
 from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.cores.pairing import Pairs, Rules, paired
-from rollup.engine.columns.cores.rewriting import inside, of_one_event
+from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sides import Moments, Side, unheld
 from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.conjunctions import conjuncts
-from rollup.engine.expressions import All, Expr, Field, walk
+from rollup.engine.expressions import All, Expr, Field, inside, walk
 from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length

@@ -11,9 +11,8 @@ from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import NUMBER, Seeing, by_partition, shown
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Ask, Call, Expr, Field, lasting, walk
+from rollup.engine.expressions import Ask, Call, Expr, Field, inside, lasting, walk
 from rollup.engine.rows.contexts.conditions import AfterCondition, Condition, EventCondition, NowCondition
 from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import ContextValue, Filter, Lookup, Select, StreamInput

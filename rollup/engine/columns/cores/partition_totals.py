@@ -19,11 +19,10 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
-from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
+from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput
 from rollup.engine.rows.selects.rates import Rate

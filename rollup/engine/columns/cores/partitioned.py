@@ -25,10 +25,9 @@ from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queued import Queued, queued
 from rollup.engine.columns.cores.recalling import Recalling, recalling
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Expr, Field, Slot, walk
+from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import ContextValue, Emitted, PatternInput, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping

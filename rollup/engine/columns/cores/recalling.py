@@ -24,10 +24,10 @@ from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
-from rollup.engine.columns.cores.rewriting import inside, rewritten
+from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Const, Expr, Field
+from rollup.engine.expressions import Ask, Const, Expr, Field, inside
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
-from rollup.engine.expressions import All, Any_, Ask, Call, Case, Coalesce, Const, Expr, Field
+from rollup.engine.expressions import All, Ask, Const, Expr, Field, inside
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
@@ -16,18 +16,6 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import BOOL
 
 _HELD = KeepAll, Length, Time
-
-
-def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression with each of its direct parts changed."""
-    match expr:
-        case Call() | All() | Any_() | Coalesce():
-            return replace(expr, args=tuple(change(arg) for arg in expr.args))
-        case Case():
-            branches = tuple((change(condition), change(value)) for condition, value in expr.branches)
-            return replace(expr, branches=branches, otherwise=change(expr.otherwise))
-        case _:
-            return expr
 
 
 def of_one_event(expr: Expr) -> Expr:

@@ -10,9 +10,21 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from rollup.engine.columns.cores.rewriting import inside
 from rollup.engine.columns.evaluate import Columns, evaluate
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, children, constant, walk
+from rollup.engine.expressions import (
+    All,
+    Any_,
+    Call,
+    Case,
+    Coalesce,
+    Const,
+    Expr,
+    Field,
+    children,
+    constant,
+    inside,
+    walk,
+)
 from rollup.engine.types import Kind
 
 _KINDS = (Kind.DOUBLE, Kind.BOOL)
