@@ -152,6 +152,12 @@ MODULES = {
     "@name('counts') into table T select count(*) as c from S group by k having count(*) > 1; "
     "@name('after') select k, T[k].v as v, T[k].c as c from S; "
     "@name('rows') select t.k as k, t.c as c from S as s unidirectional, T as t where t.k = s.k",
+    "groups in a table": "create table T(k string primary key, v sum(double), x double, c count(*), d count(distinct int), m maxever(double)); "
+    "@name('sums') into table T select sum(v, filter: n > 0) as v, count(distinct n) as d from S(v > 3) group by k; "
+    "@name('reads') select T[k].v as v, T[k].c as c, T[k].d as d, T[k].m as m from S; "
+    "@name('most') into table T select maxever(v) as m, count(*) as c from S where v < 90 group by k",
+    "groups by two in a table": "create table T(n int primary key, k string primary key, c count(*), a avg(double)); "
+    "@name('means') into table T select avg(v) as a, count(*) as c from S group by n, k; @name('of T') select (select count(*) from T) as t from S",
     "a total in a table": "create table T(v sum(double), c count(*)); @name('W') create window W#length(3) as S; "
     "@name('in') insert into W select * from S(v > 3); @name('total') into table T select sum(v) as v, count(*) as c from W; "
     "@name('reads') select T.v as v, T.c as c from S",

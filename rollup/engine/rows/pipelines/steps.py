@@ -34,12 +34,17 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
         return _groups(instance, kind.values_after, tape)
     passing, at_once, note = _passing(instance), _values_at_once(kind), tape.note
     comes, leaves, sign = emitted != "old", emitted != "new", -1 if emitted == "both" else 1
+    of_one = kind.of_one() if isinstance(kind, PerGroup) and emitted == "new" else None
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         if passing is not None:
             came, left = passing(came, True), passing(left, False)
             if not came and not left:
                 return ()
+        if of_one is not None and len(came) == 1 and not left:
+            values = of_one(came[0])
+            note((place, 1, values))
+            return (values,)
         shown, gone = at_once(came, left)
         if comes:
             for values in shown:

@@ -138,6 +138,22 @@ class PerGroup:
         self._note(level, touched)
         return after
 
+    def of_one(self) -> Callable[[Rows], tuple[Any, ...]] | None:
+        """The values that a row which comes alone makes its group show, where groups have a way of their own to say so."""
+        columns, levels, e = self._projector.columns, self._levels.levels, self._projector.environment
+        whole = self._whole and len(levels) == 1 and not self._own.levels
+        step = levels[0].step(columns) if whole and columns is not None and not self._leaving else None
+        if step is None or self._stepwise:
+            return None
+
+        def values(r: Rows) -> tuple[Any, ...]:
+            e.arriving = True
+            key, shown = step(r, e)
+            self._rows[0, key] = r
+            return shown
+
+        return values
+
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the groups are now."""
         level = self._level

@@ -60,6 +60,16 @@ class Projector:
         row = whole if whole is not None else self._make(self._columns(r, s, e))
         return Out(row, self._order(r, s, e) if self._order is not None else ())
 
+    @property
+    def columns(self) -> tuple[Expr, ...] | None:
+        """What is shown of every group alike, nothing looked up: None where there is a condition, an order or a whole row."""
+        shown = self._projection
+        if shown.having is not None or shown.order or shown.whole:
+            return None
+        return (
+            None if any(isinstance(each, Ask) for column in shown.columns for each in walk(column)) else shown.columns
+        )
+
     def of_group(self, groups: Groups | None, keyed: bool = False) -> OfGroup | None:
         """The same as one function, None where rows are ordered: the slots are the values of one level, after its key if `keyed`.
 

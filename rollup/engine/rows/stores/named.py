@@ -437,6 +437,11 @@ class Table(Store):
             values[place] = start if values[place] is None else values[place]
         return Row(row.id, tuple(values))
 
+    @property
+    def rows_and_slots(self) -> tuple[dict[Key, Row], dict[Key, dict[str, list[Any]]]]:
+        """Rows, and slots of aggregated columns by name, both by key."""
+        return self._rows, self._slots
+
     def put(self, key: Key, columns: Sequence[str], values: Sequence[Any]) -> None:
         """The values of some columns."""
         row, index = self._rows[key], self.spec.type.index

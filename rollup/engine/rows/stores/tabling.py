@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.compiling import compiled_row, is_key
+from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
-from rollup.engine.row import Rows
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.plans import TableTarget
-from rollup.engine.rows.selects.grouping import Groups, Key, Level
+from rollup.engine.rows.selects.grouping import Groups, Key, Level, StepOfGroup
 
 if TYPE_CHECKING:
     from rollup.engine.rows.instance import Instance
@@ -68,6 +70,43 @@ class TableGroups(Groups):
 
     def restore(self, state: Any) -> None:
         """The table has it all."""
+
+    def step(self, shown: Sequence[Expr]) -> StepOfGroup | None:
+        """As one generated function, where the aggregates bring no objects of their own and the keys are keys as they are."""
+        calls, keys = self._target.calls, self._target.keys
+        if any(call.aggregate.objects for call in calls) or not all(is_key(each.type) for each in keys):
+            return None
+        values, of_key = [f"a{i}" for i in range(len(calls))], [f"k[{i}]" for i in range(len(keys))]
+        source = Fold(calls).source((*of_key, *values))
+        source.objects.update(table=self._table, Row=Row, anew=self._anew(shown))
+        key = "".join(f"{source.emit(each)}, " for each in keys)
+        source.line(f"rows, slots, k = *table.rows_and_slots, ({key})")
+        source.line("row, own = rows.get(k), slots.get(k)")
+        source.line("if row is None or own is None: return anew(r, e)")
+        for i, column in enumerate(self._target.columns):
+            source.line(f"g{i} = own.get({source.name(column)})")
+        source.line(f"if {' or '.join(f'g{i} is None' for i in range(len(calls)))}: return anew(r, e)")
+        for i, fold in enumerate(self._folds):
+            source.line(f"g = g{i}")
+            fold.changes(source, "enter")
+            source.line(f"a{i} = {fold.value(0)}")
+        made = dict(zip(self._target.columns, values, strict=True))
+        fields = "".join(f"{made.get(name, f'v[{i}]')}, " for i, name in enumerate(self._table.spec.type.fields))
+        source.line("v = row.values")
+        source.line(f"rows[k] = Row(row.id, ({fields}))")
+        columns = "".join(f"{source.emit(each)}, " for each in shown)
+        source.line(f"return k, ({columns})")
+        return source.function("step", "r, e")
+
+    def _anew(self, shown: Sequence[Expr]) -> StepOfGroup:
+        """The same for a row whose group may have to be made."""
+        columns = compiled_row(shown)
+
+        def step(r: Rows, e: Any) -> tuple[Key, tuple[Any, ...]]:
+            key = self._enter(r)
+            return key, columns(r, (*key, *self.values(key)), e)
+
+        return step
 
     def _slots(self, key: Key) -> list[list[Any]]:
         return self._table.slots(key, self._target.columns, self._folds)
