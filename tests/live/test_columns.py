@@ -54,6 +54,8 @@ COVERED = {
     "ever": "select symbol, count(*) as n, sum(price) as s from S group by symbol",
     "sums of longs": "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a "
     "from S#length(4) group by symbol",
+    "most of all": "select symbol, max(price) as a, min(volume) as b from S group by symbol",
+    "most of each": "context C select max(price) as a, min(volume) as b from S",
     "most ever in window": "select irstream maxever(price) as m, countever(*) as n, lastever(volume) as v from S#length(2)",
     "firsts ever in time": "select firstever(price) as f, minever(price) as m, countever(volume) as n from S#time(20 msec)",
     "extremes of longs": "select symbol, max(cast(price * 1e17, long)) as a, min(cast(volume, long)) as b from S#length(3) "
@@ -638,6 +640,7 @@ SEVERAL = [
     ["members"],
     ["sums of longs", "sums of longs in all", "removed"],
     ["extremes of longs", "removed"],
+    ["most of all", "most of each", "removed"],
     ["most ever in window", "firsts ever in time", "removed"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],

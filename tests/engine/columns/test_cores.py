@@ -1169,7 +1169,6 @@ REFUSED = {
     "select sum(price) from S#groupwin(symbol)#length_batch(3) output every 20 msec": (
         "aggregates of batches that an output works out"
     ),
-    "select symbol, max(price) from S group by symbol": "the aggregate max",
     "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
     "select irstream symbol, maxever(price) from S#length(3) group by symbol": (
         "the aggregate maxever by groups with the remove stream, or of batches"
