@@ -234,7 +234,8 @@ def _single(view: _View, make: Callable[[int], WindowSpec], of: str) -> WindowSp
 def _expressed(view: _View) -> WindowSpec:
     view.count(1, 2)
     node, scope = view.view.arguments[0], _content_scope(view.scope)
-    calls, slots = collect([node], replace(scope, sources=scope.sources[:1]), expressed.AGGREGATES, ())
+    held = replace(scope.sources[0], windowed=True)  # what its aggregates are of may leave
+    calls, slots = collect([node], replace(scope, sources=(held,)), expressed.AGGREGATES, ())
     found = condition(node, replace(scope, slots=slots))
     folded = tuple(each.call for each in calls)
     if view.view.name == "expr":

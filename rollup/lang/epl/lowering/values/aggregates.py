@@ -112,7 +112,7 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     if name in ("stddev", "avedev", "median") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
     exact = {FLOAT: OF_FLOATS, DECIMAL: OF_DECIMALS, LONG: OF_LONGS}.get(args[0].type, {}) if args else {}
-    if name in _EXTREMES and not (windowed(scope) or node.distinct):
+    if name in _EXTREMES and not (windowed(scope) or scope.filling or node.distinct):
         name = f"{name}ever"  # nothing leaves, so no other value need be kept
     return AggregateCall(exact.get(name) or _function(name, scope), args, node.distinct, where)
 
