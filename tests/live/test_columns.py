@@ -784,7 +784,8 @@ SEVERAL = [
     ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
     ["of each into U", "of categories into U", "of U", "categories"],
-    ["categories of keys", "keys of hashes", "removed"],
+    ["categories of keys", "removed"],
+    ["keys of hashes", "removed"],
     ["categories of keys in time", "categories of keys at last", "hash"],
 ]
 

@@ -160,7 +160,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
 
     >>> saved_in(pa.table({"component": [""], "name": ["format"], "content": [b"0"]}))
     Traceback (most recent call last):
-    ValueError: it is of format 0, and this version of rollup reads 2
+    ValueError: it is of format 0, and this version of rollup reads 3
     """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
