@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine import operators as op
-from rollup.engine.aggregates.known import COUNT, MIN, RATE_ENTERS, SUM
+from rollup.engine.aggregates.known import COUNT, MAXEVER, MIN, MINEVER, RATE_ENTERS, SUM
 from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Delta, Row
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 512
 """So many events wait at most."""
-_ENTERING = {each.enter for each in (COUNT, SUM, MIN)}
+_ENTERING = {each.enter for each in (COUNT, SUM, MIN, MINEVER, MAXEVER)}
 """How the values of most aggregates enter, whatever a language makes of them."""
 _NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
 _KEYS = (*_NUMBERS, Kind.STRING, Kind.BOOL)
