@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,11 @@ def test_several_aggregations_and_queries_between_streams_share_one_spark_job_a_
         write(tmp_path / "incoming", f"f{number}", trades(range(number * 40, number * 40 + 40)))
         os.utime(tmp_path / "incoming" / f"f{number}.json", (1_600_000_000 + number,) * 2)
     job = Job(tmp_path, {"kind": "json", "path": "incoming", "max_files_per_batch": 1}, app=SEVERAL)
-    host, jobs = job.host(spark), list[int]()
+    host, jobs, numbers = job.host(spark), list[int](), count()
     results = host._batches._tasks.results
 
     def counted(*arguments: Any) -> Any:
-        group = f"batch-{len(jobs)}"
+        group = f"batch-{next(numbers)}"  # batches overlap: no two may share a group
         spark.sparkContext.setJobGroup(group, group)
         try:
             return results(*arguments)
