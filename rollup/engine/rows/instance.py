@@ -59,10 +59,6 @@ class Instance:
         self._matchers: dict[int, Matcher] = {}
         self._gone: list[tuple[int, Delta]] = []
 
-    def partitions(self, context: str) -> Sequence[tuple[Any, ...]]:
-        """The partitions of a context that it has in itself, as they began: of each the keys of all levels."""
-        return ()
-
     # what windows and look-ups ask of their home
 
     def row(self, values: Sequence[Any]) -> Row:

@@ -89,21 +89,26 @@ class ColumnInstance(Instance):
         inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
         self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
         """The core, where the rows of its window are shown row by row and therefore kept."""
-        self.context = 0 if context is None else self.component.contexts[context].order
-        """The place of the context among all."""
+        self._context = None if context is None else self.component.contexts[context]
+        """The context whose partitions it has by itself."""
         self.told: Row | None = None
         """The event that was heard in the place of the context."""
         self._later: Output | None = None
         """What that event brought which is told in the statement's own turn."""
         self.state = core.start(self.runner.now)
-        if isinstance(core, Living):
-            self.component.contexts[core.lives.context].elsewhere.append(self)
+        if self._context is not None:
+            self._context.elsewhere.append(self)
         self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
         """The rows of the window, where they are shown row by row."""
 
     @property
     def _names(self) -> list[str]:
         return [f"field{i}" for i in range(len(self._types))]
+
+    @property
+    def context(self) -> int:
+        """The place of its context among all."""
+        return 0 if self._context is None else self._context.order
 
     def take(self, batch: Batch) -> Output:
         """A batch of the stream; its rows are the caller's to tell."""
@@ -139,8 +144,8 @@ class ColumnInstance(Instance):
     def stop(self) -> None:
         """The statement ends, and its partitions with it."""
         super().stop()
-        if isinstance(self.core, Living):
-            self.component.contexts[self.core.lives.context].elsewhere.remove(self)
+        if self._context is not None:
+            self._context.elsewhere.remove(self)
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """One event of the stream that the one input stands for."""
@@ -183,16 +188,20 @@ class ColumnInstance(Instance):
     @property
     def beside(self) -> list[ColumnInstance]:
         """The statements whose partitions begin and end together: those of one context, in their order."""
-        if not isinstance(self.core, Living):
+        if self._context is None or not isinstance(self.core, Living):
             return [self]
-        every = self.component.contexts[self.core.lives.context].elsewhere
-        alive = (each for each in every if isinstance(each, ColumnInstance) and each.alive)
+        alive = (each for each in self._context.elsewhere if isinstance(each, ColumnInstance) and each.alive)
         return sorted(alive, key=lambda each: each.order)
 
-    def handed_back(self) -> Any:
-        """Its partitions as the row executor has them."""
-        assert isinstance(self.core, Living)
-        return handed_back(self.core, self.state)
+    def paths(self) -> Sequence[tuple[Any, ...]]:
+        """Its partitions that never end, as the row executor tells them apart."""
+        if not isinstance(self.core, Partitioned | PartitionTotals):
+            return ()
+        return self.core.division.paths(self.core.known(self.state))
+
+    def handed_back(self) -> Any | None:
+        """Its partitions that end, as the row executor has them."""
+        return handed_back(self.core, self.state) if isinstance(self.core, Living) else None
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
@@ -236,12 +245,6 @@ class ColumnInstance(Instance):
 
     # state
 
-    def partitions(self, context: str) -> Sequence[tuple[Any, ...]]:
-        """Those that its core knows."""
-        if not isinstance(self.core, Partitioned | PartitionTotals) or self.core.division.context != context:
-            return ()
-        return self.core.division.paths(self.core.known(self.state))
-
     def rows(self) -> list[Row]:
         """What the statement would show now."""
         found = contents(self.core, self._unfinished, self.state, self.window)
@@ -273,9 +276,9 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
 
 
 def context_of(core: Core) -> str | None:
-    """The context whose partitions a core begins with events that it tells others of afterwards."""
+    """The context whose partitions a core has."""
     match core:
-        case Partitioned():
+        case Partitioned() | PartitionTotals():
             return core.division.context
         case Living():
             return core.lives.context

@@ -23,8 +23,12 @@ class Elsewhere(Protocol):
 
     alive: bool
 
-    def handed_back(self) -> Any:
-        """These, as a snapshot of the context."""
+    def paths(self) -> Sequence[tuple[Any, ...]]:
+        """Those that never end, as they began: of each the keys of all levels."""
+        ...
+
+    def handed_back(self) -> Any | None:
+        """Those that end, as a snapshot of the context; None where they never do."""
         ...
 
 
@@ -54,18 +58,17 @@ class ContextRuntime:
                 self._instance(partition, name).start()
 
     def _taken_up(self) -> bool:
-        """Go on with partitions that live elsewhere, if there are any."""
-        found = next((each for each in self.elsewhere if each.alive), None)
-        if found is not None:
-            self.restore(found.handed_back())
-        return found is not None
+        """Go on with partitions that end and live elsewhere, if there are any."""
+        state = next((each.handed_back() for each in self.elsewhere if each.alive), None)
+        if state is not None:
+            self.restore(state)
+        return state is not None
 
     def _begin(self) -> None:
-        """The first partitions; those that statements have without this go on as they were numbered."""
+        """The first partitions; those that never end and live elsewhere go on as they were numbered."""
         self._root = self.node(0, {}, ())
         self._root.begin()
-        known = (each.partitions(self.context.name) for each in self.component.root.instances.values())
-        for path in next(filter(None, known), ()):
+        for path in next((each.paths() for each in self.elsewhere if each.alive), ()):
             self._root.begun(path)
 
     def detach(self, name: str) -> None:
