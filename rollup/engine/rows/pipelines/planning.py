@@ -18,9 +18,9 @@ from rollup.engine.rows.pipelines.steps import (
     Take,
     Told,
     follow,
-    follow_some,
     gather,
     inserting,
+    of_passing,
     of_stream,
     waiting,
 )
@@ -169,9 +169,7 @@ def _following(consumer: SelectInstance, tapes: list[Tape]) -> Follow | None:
     else:
         return None
     (input,) = plan.inputs
-    return (
-        follow_some(consumer, input.condition, change) if isinstance(input, StoreInput) and input.condition else change
-    )
+    return of_passing(consumer, input.condition if isinstance(input, StoreInput) else None, change)
 
 
 def straight(instance: SelectInstance) -> bool:

@@ -10,7 +10,7 @@ from rollup.engine.row import Row, Rows
 from rollup.engine.rows.lazy import Gathering
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.selects.pergroup import PerGroup
+from rollup.engine.rows.selects.pergroup import After, PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
 from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
 from rollup.engine.rows.stores.named import Change, NamedWindow
@@ -24,27 +24,54 @@ shown."""
 
 def follow(instance: SelectInstance, tape: Tape) -> Follow:
     """A select whose only input changes, and whose rows leave at once."""
-    kind, emitted = instance.kind, instance.plan.emitted
+    return of_passing(instance, instance.plan.where, _shown(instance, tape))
+
+
+def gather(instance: SelectInstance) -> Follow:
+    """A select whose only input changes, and whose rows wait until the clock brings an output."""
+    outputs, take = instance.outputs, instance.outputs.take
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if came or left:
+            due = outputs.due
+            take(came, left)
+            if outputs.due != due:
+                instance.ask_timers()
+        return ()
+
+    return of_passing(instance, instance.plan.where, change)
+
+
+def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow) -> Follow:
+    """The same with those rows alone that fulfil a condition, where there is one."""
+    if condition is None:
+        return change
+    test, e, leaves = predicate(condition), instance.environment, not instance.plan.comes_alone
+
+    def some(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        e.arriving = True
+        came = [r for r in came if test(r, (), e)]
+        if left:
+            e.arriving = False
+            left = [r for r in left if test(r, (), e)] if leaves else ()
+        return change(place, came, left) if came or left else ()
+
+    return some
+
+
+def _shown(instance: SelectInstance, tape: Tape) -> Follow:
+    """The rows that a change brings, of those that fulfil the condition."""
+    kind, emitted, note = instance.kind, instance.plan.emitted, tape.note
     if isinstance(kind, PerRow) and kind.values_of is not None:
         each = _each if emitted == "new" else _each_and_left
         return each(instance, kind.values_of, tape)
     if isinstance(kind, Total) and kind.step is not None and emitted == "new":
-        return _total(instance, kind.step, tape)
-    if isinstance(kind, PerGroup) and kind.values_after is not None and emitted == "new":
-        return _groups(instance, kind.values_after, tape)
-    passing, at_once, note = _passing(instance), _values_at_once(kind), tape.note
-    comes, leaves, sign = emitted != "old", emitted != "new", -1 if emitted == "both" else 1
-    of_one = kind.of_one() if isinstance(kind, PerGroup) and emitted == "new" else None
+        return _total(kind.step, tape)
+    if isinstance(kind, PerGroup) and emitted == "new" and (after := kind.values_after()) is not None:
+        return _groups(after, tape)
+    at_once, comes, leaves, sign = _values_at_once(kind), emitted != "old", emitted != "new", _sign(instance)
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if passing is not None:
-            came, left = passing(came, True), passing(left, False)
-            if not came and not left:
-                return ()
-        if of_one is not None and len(came) == 1 and not left:
-            values = of_one(came[0])
-            note((place, 1, values))
-            return (values,)
         shown, gone = at_once(came, left)
         if comes:
             for values in shown:
@@ -55,6 +82,11 @@ def follow(instance: SelectInstance, tape: Tape) -> Follow:
         return shown
 
     return change
+
+
+def _sign(instance: SelectInstance) -> int:
+    """What rows that leave are told with."""
+    return -1 if instance.plan.emitted == "both" else 1
 
 
 def _values_at_once(
@@ -71,63 +103,13 @@ def _values_at_once(
     return values
 
 
-def follow_some(instance: SelectInstance, condition: Expr, change: Follow) -> Follow:
-    """The same with those rows alone that fulfil the condition of the input."""
-    test, e, leaves = predicate(condition), instance.environment, not instance.plan.comes_alone
-
-    def some(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        came = [r for r in came if test(r, (), e)]
-        left = [r for r in left if test(r, (), e)] if leaves else ()
-        return change(place, came, left) if came or left else ()
-
-    return some
-
-
-def gather(instance: SelectInstance) -> Follow:
-    """A select whose only input changes, and whose rows wait until the clock brings an output."""
-    passing, take, outputs = _passing(instance), instance.outputs.take, instance.outputs
-    keep = outputs.until_due()
-
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if passing is not None:
-            came, left = passing(came, True), passing(left, False)
-        if came or left:
-            due = outputs.due
-            if keep is not None and due is not None:
-                keep(came, left)
-                return ()
-            take(came, left)
-            if outputs.due != due:
-                instance.ask_timers()
-        return ()
-
-    return change
-
-
-def _passing(instance: SelectInstance) -> Callable[[Sequence[Rows], bool], Sequence[Rows]] | None:
-    """The rows that fulfil the condition, of those that come or leave; None where there is no condition."""
-    if instance.plan.where is None:
-        return None
-    where, e = predicate(instance.plan.where), instance.environment
-
-    def passing(rows: Sequence[Rows], arriving: bool) -> Sequence[Rows]:
-        e.arriving = arriving
-        return [r for r in rows if where(r, (), e)]
-
-    return passing
-
-
 def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
     """A select without aggregates: a row for each that comes, nothing for those that leave."""
-    where = predicate(instance.plan.where) if instance.plan.where is not None else None
     e, note = instance.environment, tape.note
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        shown: list[Values] = []
         e.arriving = True
-        for r in came:
-            if (where is None or where(r, (), e)) and (values := values_of(None, r)) is not None:
-                shown.append(values)
+        shown = [values for r in came if (values := values_of(None, r)) is not None]
         for values in shown:  # once all are made: what cannot make one delivers none
             note((place, 1, values))
         return shown
@@ -137,12 +119,9 @@ def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
 
 def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
     """The same with a row for each that leaves, or with those alone."""
-    passing, e, note = _passing(instance), instance.environment, tape.note
-    comes, sign = (True, -1) if instance.plan.emitted == "both" else (False, 1)
+    e, note, comes, sign = instance.environment, tape.note, instance.plan.emitted == "both", _sign(instance)
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if passing is not None:
-            came, left = passing(came, True), passing(left, False)
         e.arriving = False
         gone = [values for r in left if (values := values_of(None, r)) is not None]
         e.arriving = True
@@ -156,17 +135,11 @@ def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) ->
     return change
 
 
-def _groups(
-    instance: SelectInstance, after: Callable[[Sequence[Rows], Sequence[Rows]], list[Values]], tape: Tape
-) -> Follow:
+def _groups(after: After, tape: Tape) -> Follow:
     """A select of one row a group, as those that a change touches are after it."""
-    passing, note = _passing(instance), tape.note
+    note = tape.note
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if passing is not None:
-            came, left = passing(came, True), passing(left, False)
-            if not came and not left:
-                return ()
         shown = after(came, left)
         for values in shown:
             note((place, 1, values))
@@ -175,15 +148,11 @@ def _groups(
     return change
 
 
-def _total(instance: SelectInstance, step: Step, tape: Tape) -> Follow:
+def _total(step: Step, tape: Tape) -> Follow:
     """A select of one row in all, as it is after each change."""
-    passing, note = _passing(instance), tape.note
+    note = tape.note
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if passing is not None:
-            came, left = passing(came, True), passing(left, False)
-            if not came and not left:
-                return ()
         values = step(came, left)
         if values is None:
             return ()

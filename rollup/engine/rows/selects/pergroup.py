@@ -11,7 +11,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Rows
 from rollup.engine.rows.selects.grouping import Aggregation, Groups, Key, Level, OfRows
-from rollup.engine.rows.selects.projecting import Out, Projector
+from rollup.engine.rows.selects.projecting import Out, Projector, Values
 from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, Made, rows_of
 
 
@@ -56,6 +56,8 @@ def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
     return came
 
 
+After = Callable[[Sequence[Rows], Sequence[Rows]], Sequence[Values]]
+"""Rows that come and rows that leave: the values of what is shown after that."""
 UnitRow = tuple[tuple[int, Key], Rows]
 """A row of the input with a group it belongs to: level and key."""
 
@@ -84,12 +86,8 @@ class PerGroup:
         self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
         self.values_at_once = None
         """`at_once` for one to whom the values alone matter, where it needs no more than that."""
-        self.values_after = None
-        """The values after a change, where nobody wants those before it."""
         if self._level is not None and self._shown is not None and not stepwise:
-            values = projector.values_of(self._level, keyed=True)
-            self.values_at_once = partial(self._both, self._level, values)
-            self.values_after = None if leaving else partial(self._after, self._level, values)
+            self.values_at_once = partial(self._both, self._level, projector.values_of(self._level, keyed=True))
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
@@ -138,19 +136,24 @@ class PerGroup:
         self._note(level, touched)
         return after
 
-    def of_one(self) -> Callable[[Rows], tuple[Any, ...]] | None:
-        """The values that a row which comes alone makes its group show, where groups have a way of their own to say so."""
-        columns, levels, e = self._projector.columns, self._levels.levels, self._projector.environment
-        whole = self._whole and len(levels) == 1 and not self._own.levels
-        step = levels[0].step(columns) if whole and columns is not None and not self._leaving else None
-        if step is None or self._stepwise:
+    def values_after(self) -> After | None:
+        """The values of the groups that a change touches after it, where nobody wants those before; None: `at_once` alone."""
+        columns, e = self._projector.columns, self._projector.environment
+        if self._leaving or self._stepwise or not self._whole or self._own.levels:
+            return None
+        if self._level is not None and self._shown is not None:
+            return partial(self._after, self._level, self._projector.values_of(self._level, keyed=True))
+        step = None if columns is None else self._levels.levels[0].step(columns)
+        if step is None:
             return None
 
-        def values(r: Rows) -> tuple[Any, ...]:
+        def values(new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[Values]:
+            if len(new) != 1 or old:
+                return [row.values for row in self.at_once(new, old)[0]]
             e.arriving = True
-            key, shown = step(r, e)
-            self._rows[0, key] = r
-            return shown
+            key, shown = step(new[0], e)
+            self._rows[0, key] = new[0]
+            return (shown,)
 
         return values
 

@@ -142,22 +142,6 @@ class Outputs:
             self._start_clock()
         _add(self._counts, len(new), len(old))
 
-    def until_due(self) -> Callable[[Sequence[Rows], Sequence[Rows]], None] | None:
-        """What keeps a change while an output is due that the clock alone brings; None where a change may do more."""
-        if self.take != self._changed_until_due:
-            return None
-        take, counts = self._take, self._counts
-
-        def keep(new: Sequence[Rows], old: Sequence[Rows]) -> None:
-            take(new, old)
-            arrived, left = len(new), len(old)
-            counts[INSERTED] += arrived
-            counts[INSERTED_EVER] += arrived
-            counts[REMOVED] += left
-            counts[REMOVED_EVER] += left
-
-        return keep
-
     def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":
             changes = self.update(new, old)
