@@ -114,24 +114,25 @@ def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
         return [(*r, row) for row in held(r) if where((*r, row), (), e)]
 
     def answers(r: Rows, e: Environment) -> list[Any]:
-        rows = found(r, e) if running is None else []
+        rows = found(r, e)
         pairs: list[tuple[Rows, Any]]
-        if running is not None:
-            pairs = [((*r, None), running.values())]
-        elif fold is None:
+        if fold is None:
             pairs = [(each, ()) for each in rows]
         else:
             rows.sort(key=lambda each: each[-1].id if each[-1] is not None else 0)  # as they came
             pairs = _folded(fold, keys, rows, bool(plan.keys), r, e)
-        kept = [columns(each, s, e) for each, s in pairs if having(each, s, e)]
+        return [columns(each, s, e) for each, s in pairs if having(each, s, e)]
+
+    def listed(r: Rows, e: Environment) -> list[Any]:
+        kept = answers(r, e) if running is None else running.answers(r)
         return [values[0] if single else home.row(values) for values in kept]
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Any:
         if plan.mode == "exists" and plan.calls and not plan.keys:
-            return bool(answers(r, e))  # aggregates have values, whatever there is
+            return bool(listed(r, e))  # aggregates have values, whatever there is
         if plan.mode == "exists":
             return any(where((*r, row), (), e) for row in held(r))
-        values = answers(r, e)
+        values = listed(r, e)
         if plan.mode == "list":
             return values
         if plan.mode == "rows":  # groups that `having` leaves out are known to be none

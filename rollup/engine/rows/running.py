@@ -1,6 +1,7 @@
 """Aggregates of a sub-query that asks nothing of the row outside: kept up as rows come and leave, as a statement's are.
 
-So a look at them costs nothing, however much the window holds, and sums of doubles are those of a statement over it.
+So a look at them costs nothing, however much the window holds, and sums of doubles are those of a statement over it. Of
+groups a look works out those that have changed since the look before.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollup.core.descriptions import descendants
-from rollup.engine.compiling import predicate
-from rollup.engine.expressions import Ask, Expr, Field, Variable, walk
-from rollup.engine.row import Delta
+from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.expressions import Ask, Expr, Field, Now, RowOf, Variable, children, walk
+from rollup.engine.row import Delta, Rows
 from rollup.engine.rows.plans import Input, Lookup, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.grouping import Groups, Level
+from rollup.engine.rows.selects.grouping import Groups, Key, Level
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.ranked import Sorted
@@ -23,12 +24,17 @@ from rollup.engine.types import DataType
 
 
 class Running:
-    """The aggregates of one sub-query."""
+    """The aggregates of one sub-query over all rows."""
 
     def __init__(self, plan: Subquery, width: int, environment: Environment) -> None:
         self.input = plan.input
-        self._groups = Groups(Level((), plan.calls), environment)
-        self._where, self._environment = predicate(plan.where), environment
+        self._groups = Groups(Level(plan.keys, plan.calls), environment)
+        self._where, self._having, self._columns = (
+            predicate(plan.where),
+            predicate(plan.having),
+            compiled_row(plan.columns),
+        )
+        self._environment = environment
         self._before = (None,) * width
 
     def change(self, delta: Delta) -> None:
@@ -37,11 +43,12 @@ class Running:
             for row in rows:
                 r = (*self._before, row)
                 if self._where(r, (), self._environment):
-                    change(r)
+                    self._changed(change(r), r)
 
-    def values(self) -> tuple[Any, ...]:
-        """The values of the calls."""
-        return self._groups.values(())
+    def answers(self, r: Rows) -> list[tuple[Any, ...]]:
+        """What the sub-query selects, asked with these rows outside."""
+        selected = self._selected((*r, None), self._groups.values(()))
+        return [] if selected is None else [selected]
 
     def snapshot(self) -> Any:
         """The state."""
@@ -51,6 +58,49 @@ class Running:
         """Go on."""
         self._groups.restore(state)
 
+    def _changed(self, key: Key, r: Rows) -> None:
+        pass
+
+    def _selected(self, r: Rows, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The columns; None where `having` does not hold."""
+        return self._columns(r, values, self._environment) if self._having(r, values, self._environment) else None
+
+
+class RunningGroups(Running):
+    """The aggregates of one sub-query by groups, in no order."""
+
+    def __init__(self, plan: Subquery, width: int, environment: Environment) -> None:
+        super().__init__(plan, width, environment)
+        self._found: dict[Key, tuple[Any, ...]] = {}
+        self._due: dict[Key, Rows] = {}
+        """Groups that have changed since they were looked at, and a row of each."""
+
+    def answers(self, r: Rows) -> list[tuple[Any, ...]]:
+        """What the sub-query selects."""
+        for key, row in self._due.items():
+            selected = self._selected(row, self._groups.values(key)) if key in self._groups else None
+            if selected is None:
+                self._found.pop(key, None)
+            else:
+                self._found[key] = selected
+        self._due.clear()
+        return list(self._found.values())
+
+    def snapshot(self) -> Any:
+        """The state; what is selected of each group, too, which no row may be left to work out from."""
+        self.answers(self._before)
+        return [super().snapshot(), list(self._found.items())]
+
+    def restore(self, state: Any) -> None:
+        """Go on."""
+        groups, found = state
+        super().restore(groups)
+        self._found = dict(found)
+        self._due.clear()
+
+    def _changed(self, key: Key, r: Rows) -> None:
+        self._due[key] = r
+
 
 def running_of(
     lookups: Sequence[Lookup], inputs: Sequence[Input], width: int, environment: Environment
@@ -58,7 +108,7 @@ def running_of(
     """What keeps the aggregates of each look-up of a statement over `width` rows; None where it is no such sub-query."""
     inner = {each.index for lookup in lookups for each in descendants(lookup, (DataType,)) if isinstance(each, Ask)}
     return [
-        Running(lookup, width, environment)
+        (RunningGroups if lookup.keys else Running)(lookup, width, environment)
         if isinstance(lookup, Subquery) and place not in inner and stands_alone(lookup, inputs[lookup.input], width)
         else None
         for place, lookup in enumerate(lookups)
@@ -67,11 +117,27 @@ def running_of(
 
 def stands_alone(lookup: Subquery, input: Input, width: int) -> bool:
     """Whether a sub-query has aggregates over a window or all that comes, and asks nothing of the `width` rows outside."""
-    if not lookup.calls or lookup.keys or lookup.mode == "exists" or not isinstance(input, StreamInput):
+    if not lookup.calls or lookup.mode == "exists" or not isinstance(input, StreamInput):
         return False
-    read = [lookup.where, *(arg for call in lookup.calls for arg in (*call.args, call.where))]
+    if lookup.keys and not _of_groups(lookup):
+        return False
+    read = [lookup.where, *lookup.keys, *(arg for call in lookup.calls for arg in (*call.args, call.where))]
     return isinstance(input.window, Length | Time | KeepAll | Unique | Sorted | None) and all(
         _own(each, width) for each in read
+    )
+
+
+def _of_groups(lookup: Subquery) -> bool:
+    """Whether a sub-query lists, in whatever order, what depends on nothing but its groups' keys and aggregates."""
+    shown = [*lookup.columns, *([] if lookup.having is None else [lookup.having])]
+    return lookup.mode == "list" and all(_of_group(each, lookup.keys) for each in shown)
+
+
+def _of_group(expr: Expr, keys: Sequence[Expr]) -> bool:
+    if expr in keys:
+        return True
+    return not isinstance(expr, Field | RowOf | Ask | Variable | Now) and all(
+        _of_group(each, keys) for each in children(expr)
     )
 
 
