@@ -190,6 +190,13 @@ COVERED = {
     "previous in each": "context C select symbol, price, prev(1, price) as p from S(price > 1)#length(2)",
     "ends in each": "context G select volume, prevtail(volume) as t, prevcount(price) as n from S#length(3) "
     "where prev(1, price) > 20",
+    "earlier in each": "context C select symbol, price - prior(2, price) as p, prior(1, volume) as v, context.id as i from S",
+    "earlier in categories": "context G select irstream context.label as l, prior(1, price) as p, prior(1, symbol) as s "
+    "from S(price > 1)",
+    "earlier in time in each": "context N select context.id as i, prior(2, price) as p from S#time(20 msec) where volume > 0",
+    "earlier and previous": "context C select prior(1, price) as p, prev(1, price) as q, prevcount(price) as n, context.key1 as k "
+    "from S#length(2)",
+    "previous of all in each": "context H select prev(2, price) as p, prevtail(symbol) as t from S(volume > 0)#keepall",
     "numbers in each": "context G select context.label as l, average as a, datapoints as n from S(volume > 0)#length(2)#uni(price)",
     "newest in each": "context C select irstream volume, max(price) as m from S#unique(volume) group by volume",
     "of two keys": "context K select context.key1 as k, context.key2 as v, sum(price) as s, count(*) as n from S(price < 50)",
@@ -781,6 +788,8 @@ SEVERAL = [
     ["of two keys", "categories", "hash", "hash ahead"],
     ["batches in each", "rows of batches in each", "removed"],
     ["previous in each", "ends in each", "numbers in each", "removed"],
+    ["earlier in each", "earlier in categories", "removed"],
+    ["earlier in time in each", "earlier and previous", "previous of all in each"],
     ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
     ["of each into U", "of categories into U", "of U", "categories"],

@@ -23,13 +23,14 @@ from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
-from rollup.engine.columns.cores.queued import Queued, queued
+from rollup.engine.columns.cores.queued import Queued, aggregates, queued
 from rollup.engine.columns.cores.recalling import Recalling, recalling
+from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import ContextValue, Emitted, PatternInput, Previous, Select, StreamInput
+from rollup.engine.rows.plans import ContextValue, Earlier, Emitted, PatternInput, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
@@ -37,7 +38,7 @@ from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
-from rollup.engine.types import LONG, RowType
+from rollup.engine.types import LONG, DataType, RowType
 
 NUMBER = "number of the partition"
 
@@ -164,8 +165,9 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
     found = division(context, input.filter.stream, type)
     if isinstance(found, str):
         return found
-    if not _known(plan, found) and not _previous(plan):
+    if not _known(plan, found):
         return "a look-up in a context"
+    plan = _recalled_first(plan)
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
@@ -178,8 +180,11 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
 
 
 def _known(plan: Select, found: Division) -> bool:
-    """Whether all that it looks up are properties of the partition."""
-    return all(isinstance(each, ContextValue) and found.has(each.name) for each in plan.lookups)
+    """Whether all that it looks up are properties of the partition, and rows that came before in it."""
+    return all(
+        found.has(each.name) if isinstance(each, ContextValue) else isinstance(each, Earlier | Previous)
+        for each in plan.lookups
+    )
 
 
 def _properties(plan: Select) -> tuple[str, ...]:
@@ -193,7 +198,7 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     found = division(context, stream, type)
     if isinstance(found, str):
         return found
-    if plan.projection.whole or not _known(plan, found):
+    if plan.projection.whole or _recalls(plan) or not _known(plan, found):
         return "whole rows or look-ups over a pattern in a context"
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     inner = pattern_of(input.pattern, {stream: wider}, len(type.fields))
@@ -221,22 +226,48 @@ def _answered(expr: Expr) -> Expr:
     return Slot(expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, _answered)
 
 
-def _previous(plan: Select) -> bool:
-    """Whether all that it looks up are values that are previous in a window."""
-    return bool(plan.lookups) and all(isinstance(each, Previous) and each.what != "window" for each in plan.lookups)
+def _recalls(plan: Select) -> list[Earlier | Previous]:
+    """What it looks up of rows that came before."""
+    return [each for each in plan.lookups if isinstance(each, Earlier | Previous)]
+
+
+def _recalled_first(plan: Select) -> Select:
+    """A statement that looks up what came before, and then the properties of its partition."""
+    order = sorted(range(len(plan.lookups)), key=lambda place: isinstance(plan.lookups[place], ContextValue))
+
+    def moved(expr: Expr) -> Expr:
+        return Ask(order.index(expr.index), expr.type) if isinstance(expr, Ask) else inside(expr, moved)
+
+    return replace(rewritten(plan, moved), lookups=tuple(plan.lookups[place] for place in order))
 
 
 def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | str:
-    """The same of one that reads previous rows of its partition: each row with all fields, and with what it reads."""
-    if not isinstance(input.window, Grouped):
-        return "prev in a context over a window other than length"
+    """The same of one that reads what came before in its partition: each row with all fields, and with what it reads."""
+    window, previous = input.window, [each for each in _recalls(plan) if isinstance(each, Previous)]
+    number = Field(0, len(wider.fields) - 1, LONG)
+    if isinstance(window, KeepAll):
+        window = Grouped((number,), window)
+    if any(each.what == "window" for each in previous):
+        return "lists of what came before in a context"
+    if previous and not isinstance(window, Grouped):
+        return "prev in a context over a window other than length or keepall"
+    if aggregates(plan) or not (window is None or plan.comes_alone):
+        return "what came before beside aggregates or with the remove stream, in a context"
+    if not (window is None or isinstance(window, Time) or (isinstance(window, Grouped) and window.key == (number,))):
+        return f"what came before over the window {type(window).__name__} in a context"
     fields = (Field(0, place, kind) for place, kind in enumerate(wider.fields.values()))
-    read = list[Ask]()
-    for number, each in enumerate(plan.lookups):
-        assert isinstance(each, Previous)
-        value = None if each.what == "count" else each.value
-        read.append(Ask(number, LONG if value is None else value.type))
-    return recalling(replace(plan, inputs=(input,), projection=Projection((*fields, *read))), wider)
+    recalled = tuple(_recalls(plan))
+    read = [Ask(place, _type(each)) for place, each in enumerate(recalled)]
+    alone = replace(
+        plan, inputs=(replace(input, window=window),), projection=Projection((*fields, *read)), lookups=recalled
+    )
+    return recalling(alone, wider, by=number.index)
+
+
+def _type(recalled: Earlier | Previous) -> DataType:
+    """What is read of a row that came before."""
+    counts = isinstance(recalled, Previous) and recalled.what == "count"
+    return LONG if recalled.value is None or counts else recalled.value.type
 
 
 def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
@@ -245,7 +276,7 @@ def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProj
     window = _of_each(input.window, number)
     if isinstance(window, str):
         return window
-    if _previous(plan):
+    if _recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)
     grouping, levels, emitted = plan.grouping, plan.levels, plan.emitted
     if grouping is not None and (not grouping.whole or grouping.own):

@@ -56,6 +56,8 @@ class Recalling:
     """The stream, without what is recalled."""
     lists: tuple[tuple[int, Recalled], ...] = ()
     """Columns of the result that are all values of the window, with their places; `main` has none of them."""
+    by: int | None = None
+    """The field by which events are those of several partitions, each with those before it of its own; None: of one."""
 
     @cached_property
     def shifted(self) -> tuple[Recalled, ...]:
@@ -80,10 +82,11 @@ class Recalling:
 
     @cached_property
     def schemas(self) -> tuple[pa.Schema, pa.Schema]:
-        """Of what is read of earlier events, and of the window's rows."""
+        """Of what is read of earlier events, with when they came or the partition of each; and of the window's rows."""
         time = pa.field("time", pa.int64())
+        first = time if self.by is None else pa.field("part", pa.int64())
         read = [pa.field(f"value{i}", carried(each.type)) for i, each in enumerate(self.shifted)]
-        return pa.schema([time, *read]), pa.schema(
+        return pa.schema([first, *read]), pa.schema(
             [time, *(pa.field(f"field{i}", kind) for i, kind in enumerate(self.kinds))]
         )
 
@@ -119,16 +122,35 @@ class Recalling:
 
     def _shifted(self, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
         """What is read of the events so many before those taken, and what is to be kept for those to come."""
+        if self.by is not None:
+            return self._shifted_by(self.by, earlier, taken)
         rows, held = len(taken.times), earlier.num_rows
         times = np.concatenate([earlier.column("time").to_numpy(), taken.times])
         known, found = [pa.array(times)], list[pa.Array]()
         for each, column in zip(self.shifted, earlier.columns[1:], strict=True):
-            values = pa.concat_arrays([*column.chunks, evaluate(each.value, taken.columns, rows)])
+            values = _with(column, each, taken)
             known.append(values)
             shifted = _shifted(values, held - each.offset, rows)
             found.append(self._there(shifted, each, times, taken.times) if each.inside else shifted)
         kept = slice(max(held + rows - self.depth, 0), None)
         return found, pa.table([column[kept] for column in known], schema=earlier.schema)
+
+    def _shifted_by(self, by: int, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
+        """The same of partitions: those of each stand together, in the order in which they came."""
+        held, arrived = earlier.num_rows, plain(taken.columns[by]).to_numpy(zero_copy_only=False)
+        parts = np.concatenate([earlier.column("part").to_numpy(), arrived])
+        order = np.argsort(parts, kind="stable")
+        places, sorted_parts = np.empty(len(order), np.int64), parts[order]
+        places[order] = np.arange(len(order))
+        kept = np.sort(order[_last(sorted_parts, self.depth)])
+        known, found = [pa.array(parts[kept])], list[pa.Array]()
+        for each, column in zip(self.shifted, earlier.columns[1:], strict=True):
+            values = _with(column, each, taken)
+            known.append(values.take(pa.array(kept)))
+            before = np.maximum(places[held:] - each.offset, 0)
+            own = (places[held:] >= each.offset) & (sorted_parts[before] == arrived)
+            found.append(values.take(pa.array(order[before], mask=~own)))
+        return found, pa.table(known, schema=earlier.schema)
 
     def _there(self, values: pa.Array, each: Recalled, times: Ints, arrived: Ints) -> pa.Array:
         """The values of those events that the window still holds."""
@@ -173,6 +195,19 @@ class Recalling:
         return content.combine_chunks() if content.column(0).num_chunks > _PIECES else content
 
 
+def _with(column: pa.ChunkedArray, each: Recalled, taken: Taken) -> pa.Array:
+    """What is read of earlier events, and the same of those taken."""
+    return pa.concat_arrays([*column.chunks, plain(evaluate(each.value, taken.columns, len(taken.times)))])
+
+
+def _last(parts: Ints, most: int) -> np.ndarray:
+    """Which are among so many of the last of their partition, where those of each stand together."""
+    found = np.ones(len(parts), bool)
+    if most < len(parts):
+        found[: len(parts) - most] = parts[: len(parts) - most] != parts[most:]
+    return found
+
+
 def _values(each: Recalled, content: pa.Table, taken: Taken, places: Ints) -> pa.Array:
     """The values of rows at some places among those of the window, behind which the events taken stand; of -1 null."""
     first = int(places[places >= 0].min(initial=content.num_rows))
@@ -194,9 +229,11 @@ def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
     return RowType(stream.name, {**stream.fields, **further})
 
 
-def recalling(plan: Select, stream: RowType, ordered: bool = False, rated: Making | None = None) -> Recalling | str:
+def recalling(
+    plan: Select, stream: RowType, ordered: bool = False, rated: Making | None = None, by: int | None = None
+) -> Recalling | str:
     """The core of a statement with look-ups of earlier events, or the first reason against it. `rated` makes that of one with an
-    output rate, if it may have one, whose rows may be `ordered`.
+    output rate, if it may have one, whose rows may be `ordered`; `by`: as in `Recalling`.
     """
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest:
@@ -226,9 +263,9 @@ def recalling(plan: Select, stream: RowType, ordered: bool = False, rated: Makin
     shown = replace(read.projection, columns=without)
     wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
     main = rated(wider, type, ordered) if rated is not None and plan.rate.limited else _main(wider, type)
-    return (
-        main if isinstance(main, str) else Recalling(main, read, input.filter, tuple(recalled), window, stream, lists)
-    )
+    if isinstance(main, str):
+        return main
+    return Recalling(main, read, input.filter, tuple(recalled), window, stream, lists, by)
 
 
 def _recalled(lookup: Lookup) -> Recalled | str:

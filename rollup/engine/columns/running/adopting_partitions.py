@@ -16,13 +16,11 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.rewriting import of_numbers
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, of_totals, queued_state
 from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
-from rollup.engine.columns.running.adopting_recalled import holding
+from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in_partitions
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 _PENDING = -3
@@ -35,7 +33,8 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     keys, begun = _begun(component, name)
     known, kept = core.division.begun(keys), [of_totals(plan, each) for each in begun]
     if isinstance(core.inner, Recalling):
-        return core.state(holding(core.inner, _window(core.inner.window, kept), now), known)
+        inputs = [_wider(each[INPUTS][0], number) for number, each in enumerate(kept)]
+        return core.state(recalling_in_partitions(core.inner, inputs, now), known)
     if isinstance(core.inner, Matched):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
     if not isinstance(core.inner, Folded):
@@ -88,18 +87,7 @@ def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
 
 def _window(window: WindowSpec | None, kept: Sequence[Any]) -> list[Any]:
     """The rows of all windows, as the one window that they are has them."""
-    windows = [_wider(each[INPUTS][0][0] or (), number) for number, each in enumerate(kept)]
-    match window:
-        case Grouped(key=(_,)):
-            return [((number,), own) for number, own in enumerate(windows) if own]
-        case Grouped():
-            return [((number, *key), inner) for number, own in enumerate(windows) for key, inner in own]
-        case Unique():
-            return [row for own in windows for row in own]
-        case Time():
-            return sorted((each for own in windows for each in own), key=lambda each: each[0].id)
-        case _:
-            return []
+    return in_one(window, [_wider(each[INPUTS][0][0] or (), number) for number, each in enumerate(kept)])
 
 
 def _wider(kept: Any, number: int) -> Any:

@@ -18,7 +18,8 @@ from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.columns.running.adopting_windows import rows_of
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.windows.keyed import Grouped
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
@@ -34,10 +35,31 @@ def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     )
 
 
-def holding(core: Recalling, window: Any, now: int) -> State:
-    """The state of one that reads nothing but what is previous to a row in its window, of what that keeps."""
-    main, earlier = core.main.start(now), core.schemas[0].empty_table()
-    return core.state(main, earlier, _held(core, _content(core, window, _Reaching(core, {}), now)), now)
+def recalling_in_partitions(core: Recalling, kept: Sequence[Any], now: int) -> State:
+    """The same of a statement in partitions: of each its window, its last events and what was before those in the window, all
+    rows with its number as their last field. Such a statement keeps no rows but those of the window.
+    """
+    windows, last = list[Any](), list[tuple[int, Row]]()
+    for number, (window, recent, known) in enumerate(kept):
+        windows.append(_Reaching(core, dict(known)).rows(window or []))
+        last += [(number, row) for row in recent[max(len(recent) - core.depth, 0) :]]
+    content = [(at, row) for row, at in rows_of(core.window, in_one(core.window, windows), now)] if core.window else []
+    return core.state(core.main.start(now), _read_of(core, last), _held(core, content), now)
+
+
+def in_one(window: WindowSpec | None, windows: Sequence[Any]) -> list[Any]:
+    """The rows of the windows of partitions, as the one window that they are has them."""
+    match window:
+        case Grouped(key=(_,)):
+            return [((number,), own) for number, own in enumerate(windows) if own]
+        case Grouped():
+            return [((number, *key), inner) for number, own in enumerate(windows) for key, inner in own]
+        case Unique():
+            return [row for own in windows for row in own]
+        case Time():
+            return sorted((each for own in windows for each in own), key=lambda each: each[0].id)
+        case _:
+            return []
 
 
 def _content(core: Recalling, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
@@ -95,5 +117,9 @@ def _earlier(core: Recalling, recent: Sequence[Row], content: Sequence[tuple[int
     stamped = content if last_ones else [(gone, row) for row in recent]
     times = {row.id: at for at, row in content}
     last = [(times.get(row.id, at), row) for at, row in stamped][max(len(stamped) - core.depth, 0) :]
+    return _read_of(core, last)
+
+
+def _read_of(core: Recalling, last: Sequence[tuple[int, Row]]) -> pa.Table:
     columns = [field([row.values[each.value.index] for _, row in last], each.type) for each in core.shifted]
-    return pa.table([pa.array([at for at, _ in last], pa.int64()), *columns], schema=core.schemas[0])
+    return pa.table([pa.array([first for first, _ in last], pa.int64()), *columns], schema=core.schemas[0])

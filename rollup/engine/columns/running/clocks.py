@@ -61,6 +61,8 @@ def inner_of(core: Core, state: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
+        case Recalling(window=None):
+            return None
         case Recalling():
             return _leaves(core.window, state.tables["content"])
         case FoldedJoin():

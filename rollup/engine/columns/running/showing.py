@@ -196,8 +196,8 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
     """The rows of each partition, one of a total."""
     inner, known, now = core.inner, core.known(state), state.held()["core"]
     if isinstance(inner, Recalling):
-        read = sorted(_reading(inner, now), key=lambda row: row[len(core.type.fields) - 1])
-        return _shown(core.projection.columns, core.projection.having, _with(read, ()))
+        read = [] if inner.window is None else _reading(inner, now)
+        return _in_partitions(core, [(row[len(core.type.fields) - 1], row) for row in read], known)
     if not isinstance(inner, Folded):
         return []
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
@@ -213,9 +213,16 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
         group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
         held = zip(group, zip(*fields, strict=True), strict=True)
         rows = [(row[-1], (*row, *(groups[place][1] if inner.calls else ()))) for place, row in held]
-    rows.sort(key=lambda each: each[0])
-    numbers = np.array([number for number, _ in rows], np.int64)
-    values = _with([row for _, row in rows], core.division.of_partitions(core.properties, numbers, known))
+    return _in_partitions(core, rows, known)
+
+
+def _in_partitions(
+    core: Partitioned, rows: Sequence[tuple[int, tuple[Any, ...]]], known: pa.Array
+) -> list[tuple[Any, ...]]:
+    """What is shown of rows, each with the number of its partition: partition by partition."""
+    in_turn = sorted(rows, key=lambda each: each[0])
+    numbers = np.array([number for number, _ in in_turn], np.int64)
+    values = _with([row for _, row in in_turn], core.division.of_partitions(core.properties, numbers, known))
     return _shown(core.projection.columns, core.projection.having, values)
 
 
