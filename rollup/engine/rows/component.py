@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollup.engine.index import FilterIndex
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.acting import (
     MergeInstance,
@@ -62,6 +63,7 @@ class Component:
         """How often statements have begun or ended."""
         self._stores: dict[str, str | None] = {}
         self._tables: set[str] = set()
+        self._entering: dict[str, FilterIndex] = {}
         self._indexes: dict[str, list[UniqueIndex]] = {}
         self._variables: dict[str, str] = {}
         self._orders = 0
@@ -82,6 +84,8 @@ class Component:
         self._stores[name] = context
         if isinstance(spec, TableStore):
             self._tables.add(name)
+        elif context is not None:
+            self._entering[name] = FilterIndex()
 
         def build(where: Partition, order: Order) -> Instance:
             made: Store = (
@@ -159,6 +163,8 @@ class Component:
             self.contexts[deployed.context].detach(key)
         else:
             self.root.instances.pop(key).stop()
+        if deployed.store is not None:
+            self._entering.pop(deployed.store, None)
 
     @property
     def statements(self) -> Mapping[str, Deployed]:
@@ -233,10 +239,15 @@ class Component:
         else:
             self.runner.insert(lambda: self._into_windows(target, row))
 
+    def entering(self, window: str) -> FilterIndex | None:
+        """Which windows of a context's partitions a row that comes in as an event is of; None of a window of no context."""
+        return self._entering.get(window)
+
     def _into_windows(self, target: str, row: Row) -> None:
-        windows = self.every(target) if self._stores[target] is not None else (self.store(target, self.root),)
-        for window in windows:
-            if isinstance(window, NamedWindow) and window.fits(row):
+        index = self._entering.get(target)
+        into = [self.store(target, self.root)] if index is None else [entry.receiver for entry in index.matches(row)]
+        for window in into:
+            if isinstance(window, NamedWindow):
                 window.change((row,))
         if target in self.runner.indexes:  # patterns hear what is inserted, as the event that it is
             self.runner.route(target, row)

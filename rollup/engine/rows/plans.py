@@ -20,6 +20,7 @@ from rollup.engine.types import RowType
 
 Narrowing = tuple[Mapping[int, Any], Test | None]
 """What a partition adds to a filter over a stream: equalities by place, and a further test."""
+ALL: Narrowing = ({}, None)
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,11 @@ from rollup.engine.rows.inputs import Listening, entry_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.algebra import FilterNode, nodes
-from rollup.engine.rows.plans import Filter, Narrow, Narrowing
+from rollup.engine.rows.plans import ALL, Filter, Narrow, Narrowing
 from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.runtime import ContextRuntime
-
-ALL: Narrowing = ({}, None)
 
 
 class Child:

@@ -46,7 +46,7 @@ class Partition:
         """What the levels of the context add to a filter over a stream: of a window of the context, what fits into it."""
         component = self.component
         if self.context and stream in component.stores and component.context_of(stream) == self.context:
-            return {}, lambda row: component.store(stream, self).fits(row)
+            return component.store(stream, self).narrowing()
         equals: dict[int, Any] = {}
         test: Test | None = None
         for each in self._narrowings:

@@ -13,10 +13,11 @@ from rollup.core.errors import QueryError
 from rollup.engine.compiling import is_key, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
-from rollup.engine.index import equal
+from rollup.engine.index import Entry
 from rollup.engine.row import NOTHING, Delta, Row, comparable, listed, together
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.keyed import Finder, Found, Key, Sought, findable
+from rollup.engine.rows.plans import ALL, Narrowing
 from rollup.engine.rows.windows.base import Kept, WindowSpec
 from rollup.engine.rows.windows.keyed import UniqueWindow
 from rollup.engine.timers import Order, Phase
@@ -95,9 +96,9 @@ class Store(Instance, ABC):
         """The rows that actions and requests find; those with a condition look also into a batch that was let out."""
         return self.content()
 
-    def fits(self, row: Row) -> bool:
-        """Whether a row that comes in as an event is one of this partition."""
-        return True
+    def narrowing(self) -> Narrowing:
+        """What its partition adds to a filter over the rows that come in as events."""
+        return ALL
 
     @abstractmethod
     def find(self, key: Key) -> Row | None:
@@ -166,17 +167,40 @@ class NamedWindow(Store):
         self._timed_window = self.window.timed
         self._finders: dict[tuple[int, ...], Finder] = {}
         """What has been asked for, by its places."""
+        self._entry: Entry | None = None
         self._untold: list[Delta] = []
         """What consumers do not know yet: the event that changed the window is still with other statements."""
 
-    def fits(self, row: Row) -> bool:
-        """Whether a row that comes in as an event is one of this partition."""
+    def narrowing(self) -> Narrowing:
+        """What its partition adds to a filter over the rows that come in as events, by the columns that the stream has."""
         if self.spec.seen is None:
-            return True
+            return ALL
         stream, places = self.spec.seen
-        event = Row(row.id, tuple(None if place is None else row.values[place] for place in places))
         equals, test = self.partition.narrow(stream)
-        return equal(event.values, equals) and (test is None or test(event))
+        here = {places[place]: value for place, value in equals.items()}
+        if None in here:  # to a partition it is an event whose key is null
+            return {}, lambda row: False
+
+        def passes(row: Row) -> bool:
+            return test is None or test(
+                Row(row.id, tuple(None if place is None else row.values[place] for place in places))
+            )
+
+        return {place: value for place, value in here.items() if place is not None}, None if test is None else passes
+
+    def listen(self) -> None:
+        """In a context, rows that come in as events find the windows of the partitions that they are of."""
+        super().listen()
+        if (index := self.component.entering(self.name)) is not None:
+            equals, test = self.narrowing()
+            self._entry = Entry(self, 0, equals, test)
+            index.add(self._entry)
+
+    def stop(self) -> None:
+        """The partition ends."""
+        super().stop()
+        if self._entry is not None and (index := self.component.entering(self.name)) is not None:
+            index.remove(self._entry)
 
     def start(self) -> None:
         """Rows of another store come in, silently."""
