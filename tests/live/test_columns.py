@@ -36,6 +36,9 @@ create context P coalesce by hash_code(volume) from S(price > 1) granularity 3 p
 create context N context A partition by symbol from S(volume >= 0), context B group by price < 40 as low, group by volume > 1 as much
 from S(price > 1);
 create context M context A coalesce by hash_code(volume) from S granularity 2, context B partition by symbol, volume from S(price > 1);
+create context J partition by symbol from S, symbol from R(price > 10);
+create context E context A coalesce by hash_code(volume) from S, hash_code(volume) from R granularity 2,
+context B partition by symbol from S, symbol from R;
 create context Y start @now end after 25 msec;
 create context B start S(price > 50) as s end S(symbol = s.symbol, volume > 1);
 create context I initiated by S(price > 50) as s terminated after 40 msec;
@@ -43,6 +46,28 @@ create context D initiated by distinct(symbol) S(volume >= 0) as s terminated af
 create context L initiated by S(price > 20) as s terminated by S(symbol = s.symbol, volume < 2);
 """
 COVERED = {
+    "pairs of each": "context J select irstream s.symbol as s, s.volume as v, r.price as p, context.id as i "
+    "from S#length(2) as s, R#time(20 msec) as r where s.volume = r.volume",
+    "latest of each": "context J select irstream s.volume as v, r.price as p, context.key1 as k "
+    "from S#lastevent as s full outer join R#unique(volume) as r on s.price = r.price where s.volume is null or r.volume > 0",
+    "pairs of each in time": "context J select irstream s.price as p, r.price as q from S#time(15 msec) as s, R#time(20 msec) as r",
+    "totals of pairs of each": "context J select irstream sum(s.price) as a, count(*) as n, context.key1 as k "
+    "from S#time(25 msec) as s, R#length(3) as r having count(*) != 2",
+    "groups of pairs of each": "context J select irstream r.volume as v, sum(s.price) as a, context.id as i "
+    "from S#length(2) as s, R#time(15 msec) as r where s.volume >= r.volume group by r.volume",
+    "rows of pairs of each": "context C select irstream a.price as p, b.volume as v, sum(a.volume) as n "
+    "from S#unique(volume) as a, S(price < 50)#time(15 msec) as b where a.volume = b.volume group by b.symbol",
+    "pairs of categories": "context G select irstream a.price as p, b.volume as v, context.label as l "
+    "from S#length(2) as a, S#time(20 msec) as b where a.symbol = b.symbol",
+    "events with those of each": "context J select s.price as p, r.price as q, context.id as i "
+    "from S as s unidirectional left outer join R#length(2) as r on s.volume = r.volume",
+    "pairs of hashes": "context E select irstream s.price as p, r.symbol as q, r.volume as v, context.id as i "
+    "from S#time(20 msec) as s right outer join R#length(2) as r on s.volume = r.volume where s.price > 3 or r.price < 60",
+    "totals of pairs within": "context N select irstream count(*) as n, sum(b.price) as s, context.id as i "
+    "from S#length(3) as a, S#time(10 msec) as b where a.price < b.price",
+    "pairs of a key": "select irstream s.symbol as s, r.price as p from S#groupwin(symbol)#length(2) as s, "
+    "R#groupwin(volume)#length(1) as r where s.volume = r.volume",
+    "pairs of each into U": "context C insert into U select a.symbol as symbol, b.price as a from S#lastevent as a, S#length(2) as b",
     "filter": "select symbol, price * volume as n from S(price > 40)",
     "a": "select * from S(symbol = 'a')",
     "b": "select * from S(symbol = 'b')",
@@ -796,6 +821,10 @@ SEVERAL = [
     ["categories of keys", "removed"],
     ["keys of hashes", "removed"],
     ["categories of keys in time", "categories of keys at last", "hash"],
+    ["pairs of each", "latest of each", "pairs of each in time", "removed"],
+    ["totals of pairs of each", "groups of pairs of each", "rows of pairs of each", "events of each"],
+    ["pairs of categories", "events with those of each", "pairs of each into U", "of U"],
+    ["pairs of hashes", "totals of pairs within", "pairs of a key", "categories of keys"],
 ]
 
 row = st.fixed_dictionaries(

@@ -53,17 +53,15 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "the remove stream"
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
+    if context is not None:
+        return in_context(plan, context, reads)
     if plan.join is not None or len(plan.inputs) != 1:
-        return "a join in a context" if context is not None else _joining(plan, reads, ordered)
-    if context is None and isinstance(input := plan.inputs[0], PatternInput):
+        return _joining(plan, reads, ordered)
+    if isinstance(input := plan.inputs[0], PatternInput):
         if input.window is None and not plan.levels and plan.grouping is None:
             return matched(plan, reads)
         return "order by of aggregates or a window over a pattern" if ordered else of_matches(plan, reads)
-    if len(reads) != 1:
-        return "a pattern over several streams in a context"
-    ((name, stream),) = reads.items()
-    if context is not None:
-        return in_context(plan, context, name, stream)
+    ((_, stream),) = reads.items()
     if plan.lookups:
         return recalling(plan, stream, ordered, rated)
     if plan.rate.limited:

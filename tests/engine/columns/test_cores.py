@@ -1397,7 +1397,16 @@ REFUSED = {
     "select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
         "a join of more than two"
     ),
-    "context C select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id": "a join in a context",
+    "context C select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id output every 2 events": (
+        "an output rate over a join in a context"
+    ),
+    "context C select sum(a.price) as s from S as a unidirectional, S#length(3) as b": (
+        "aggregates over a unidirectional join in a context"
+    ),
+    "context C select a.price as p from S#length(2) as a, S#time_batch(3) as b": "the window TimeBatch in a context",
+    "context C select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
+        "a join of more than two, or with what is not a plain stream"
+    ),
 }
 
 

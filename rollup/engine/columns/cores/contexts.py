@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rollup.engine.columns.cores.lived import living
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partition_totals import PartitionTotals, partition_totals
 from rollup.engine.columns.cores.partitioned import Partitioned, partitioned
+from rollup.engine.columns.cores.partitioned_joins import partitioned_join
 from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import Select
 from rollup.engine.types import RowType
 
 
 def in_context(
-    plan: Select, context: Context, stream: str, type: RowType
+    plan: Select, context: Context, reads: Mapping[str, RowType]
 ) -> PartitionTotals | Partitioned | Living | str:
     """The core of a statement in a context, or the first reason against it."""
+    if plan.join is not None:
+        return partitioned_join(plan, context, reads)
+    if len(reads) != 1:
+        return "a pattern over several streams in a context"
+    ((stream, type),) = reads.items()
     if len(context.levels) == 1 and isinstance(context.levels[0][1], Lived):
         return living(plan, context, type)
     if plan.rate.limited:

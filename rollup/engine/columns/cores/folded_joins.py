@@ -169,6 +169,12 @@ def folded_join(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> Fo
     """The core of aggregates over a join, or the first reason against it; `adds_up`: what one input alone brings about counts
     on between its events.
     """
+    found = folded_pairs(plan, reads, adds_up)
+    return found if isinstance(found, str) else found[0]
+
+
+def folded_pairs(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> tuple[FoldedJoin, Places] | str:
+    """The same, with where the fields of a pair are."""
     if plan.lookups:
         return "look-ups beside a join"
     unasked = replace(plan, projection=replace(plan.projection, having=None))  # it is of the groups
@@ -189,10 +195,11 @@ def folded_join(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> Fo
     kinds = [list(reads[side.filter.stream].fields.values()) for side in join.sides]
     type = RowType("pairs", {f"field{at}": kinds[place][index] for (place, index), at in places.items()})
     columns = shifted(inner.projection, 0 if by_group else len(places))
-    return FoldedJoin(
+    core = FoldedJoin(
         input.filter, None, input.window, keys, calls, by_group, columns, len(places), plan.emitted,
         type=type, join=join, chosen=chosen, apart=alone and not adds_up, plan=inner,
     )  # fmt: skip
+    return core, places
 
 
 def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:

@@ -25,7 +25,7 @@ from rollup.engine.expressions import All, Expr, Field, inside, walk
 from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -92,9 +92,22 @@ class Join:
 
     def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
         """What is due leaves at the instant the clock has now, and no event comes."""
+        return self.step(self.together(state, nothing.now), nothing)
+
+    def together(self, state: State, now: int) -> State:
+        """The state with the rows that are due by `now` leaving then."""
         held = zip(SIDES, self.sides, strict=True)
-        tables = [side.together(state.tables[name], nothing.now) for name, side in held]
-        return self.step(self.holding(tables, state.scalars["now"]), nothing)
+        return State(
+            {**state.tables, **{name: side.together(state.tables[name], now) for name, side in held}}, state.scalars
+        )
+
+    def first_due(self, state: State) -> dict[Any, int]:
+        """When the oldest row of each value of the first key leaves by itself."""
+        found = dict[Any, int]()
+        for name, side in zip(SIDES, self.sides, strict=True):
+            for key, due in side.dues(state.tables[name]):
+                found[key] = min(due, found.get(key, due))
+        return found
 
     def step(self, state: State, batch: Batch) -> tuple[State, Found]:
         """The pairs that a batch of one of the streams makes."""
@@ -317,7 +330,7 @@ def _unheld(input: Input, place: int, spec: JoinSpec) -> str | None:
 def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapping[str, RowType]) -> Side:
     assert isinstance(input, StreamInput)
     window = input.window
-    assert window is None or isinstance(window, Length | Time | KeepAll | Unique)
+    assert window is None or isinstance(window, Length | Time | KeepAll | Unique | Grouped)
     return Side(input.filter, window, tuple(keys), tuple(fields), reads[input.filter.stream])
 
 

@@ -11,6 +11,7 @@ from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import NUMBER, Seeing, by_partition, shown
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Ask, Call, Expr, Field, inside, lasting, walk
 from rollup.engine.rows.contexts.conditions import AfterCondition, Condition, EventCondition, NowCondition
@@ -94,7 +95,7 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     lives = _lives(context, type, own, route, filter.stream)
     if isinstance(lives, str):
         return lives
-    seen = Seeing(alone, inner, type).projection
+    seen = Seeing(whole_columns(projection, type), inner, len(type.fields) + 1).projection
     reason = filtered(filter) or _beside(plan, inner) or first(map(against, shown(seen)))
     if reason is not None:
         return reason

@@ -7,8 +7,8 @@ all at once, and are numbered one behind the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -17,12 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch
-from rollup.engine.columns.cores.keys import KeyCodes
-from rollup.engine.columns.cores.partitions import ByCategory, ByHash, ByKeys, Division, of_level
+from rollup.engine.columns.cores.partitions import ByCategory, ByHash, ByKeys, Division, of_level, streams_of
 from rollup.engine.columns.cores.projecting import Taken, accepted
 from rollup.engine.columns.evaluate import flags, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.types import RowType
 
 
@@ -34,7 +33,6 @@ class Nested(Division):
 
     outer: tuple[ByKeys | ByHash, ...]
     inner: tuple[ByHash | ByCategory, ...]
-    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     @property
     def all_at_once(self) -> bool:
@@ -78,7 +76,7 @@ class Nested(Division):
         if self.outer:
             for level in self.outer[1:]:
                 found = _at(found, _passing(level, found))
-            numbers, known = self._codes.codes(known, self._joined([level.keys(found) for level in self.outer]))
+            numbers, known = self.codes.codes(known, self._joined([level.keys(found) for level in self.outer]))
         if self._unseeing and len(known) > before:
             seen = np.flatnonzero(~_fresh(before, numbers))
             found, numbers = _at(found, seen), numbers[seen]
@@ -171,6 +169,30 @@ def _fresh(known: int, numbers: Ints) -> np.ndarray:
 
 def division(context: Context, stream: str, type: RowType) -> Division | str:
     """How a context divides a stream of that type, or the first reason against it."""
+    found = divisions(context, {stream: type})
+    return found if isinstance(found, str) else found[0]
+
+
+def divisions(context: Context, reads: Mapping[str, RowType]) -> tuple[Division, ...] | str:
+    """How a context divides some streams, or the first reason against it; they are all that it divides, as any other would begin
+    partitions unheard.
+    """
+    for _, level in context.levels:
+        if isinstance(level, Lived) or sorted(divided := streams_of(level)) == sorted(reads):
+            continue
+        return "a stream outside the context" if set(reads) - set(divided) else "a context of several streams"
+    found = list[Division]()
+    for stream, type in reads.items():
+        each = _division(context, stream, type)
+        if isinstance(each, str):
+            return each
+        if found and each.start().type != found[0].start().type:
+            return "a context by keys of several types"
+        found.append(replace(each, codes=found[0].codes) if found else each)
+    return tuple(found)
+
+
+def _division(context: Context, stream: str, type: RowType) -> Division | str:
     levels = list[ByKeys | ByHash | ByCategory]()
     for name, level in context.levels:
         found = of_level(context.name, name, level, stream, list(type.fields.values()))

@@ -6,7 +6,6 @@ State: `partitions`, what each is told by, in the order in which they began; and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,16 +16,17 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.followed import of_events, pattern_of
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
-from rollup.engine.columns.cores.queued import Queued, aggregates, queued
+from rollup.engine.columns.cores.queued import Queued, aggregates, queued, whole_columns
 from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.evaluate import passing, plain
+from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
@@ -45,16 +45,26 @@ NUMBER = "number of the partition"
 
 @dataclass(frozen=True)
 class Partitioned:
-    """`inner`: the other statement, over a stream of `type`, or the pattern, which has the number in its keys. The projection
-    sees what its projection would, then the `properties` of the partition.
+    """`inner`: the other statement, over a stream of `type` or the pairs of two, or the pattern, which has the number in its keys;
+    each stream is divided. The projection sees what its projection would, then the `properties` of the partition; `number`:
+    that of the partition, over the same.
     """
 
-    division: Division
-    inner: FilterProject | Folded | Recalling | Matched
+    divisions: tuple[Division, ...]
+    inner: FilterProject | Folded | Recalling | Matched | Joined
     type: RowType
+    number: Expr
     projection: Projection
     properties: tuple[str, ...]
     emitted: Emitted
+
+    @property
+    def division(self) -> Division:
+        """How the first stream is divided; what is known of the partitions is the same for all."""
+        return self.divisions[0]
+
+    def _division_of(self, batch: Batch) -> Division:
+        return next((each for each in self.divisions if each.filter.stream == batch.stream), self.division)
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -78,20 +88,20 @@ class Partitioned:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, and so those that leave at an instant."""
-        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
-        old = self.known(state)
-        wider, places, known = self.division.wider(old, taken, batch.stream)
+        division, old = self._division_of(batch), self.known(state)
+        taken = Taken.of(batch, state.scalars["now"], division.filter)
+        wider, places, known = division.wider(old, taken, batch.stream)
         before = state.held()["core"]
         after, made = self._made(before, wider)
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
         output = self._output(made, event if taken.everything else _among(taken.places, event), known)
-        begins = taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
+        begins = taken.places[division.begins(old, wider)] if len(known) > len(old) else None
         return self.state(after, known), replace(output, begins=begins)
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Recalling | Matched):
+        if not isinstance(self.inner, Recalling | Matched | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -99,9 +109,9 @@ class Partitioned:
 
     def opens(self, state: State, batch: Batch) -> bool:
         """Whether a partition begins with one of the events."""
-        old = self.known(state)
-        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
-        return len(self.division.wider(old, taken, batch.stream)[2]) > len(old)
+        division, old = self._division_of(batch), self.known(state)
+        taken = Taken.of(batch, state.scalars["now"], division.filter)
+        return len(division.wider(old, taken, batch.stream)[2]) > len(old)
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether no pattern of a partition can have too many partial matches."""
@@ -126,8 +136,7 @@ class Partitioned:
 
     def _numbers(self, made: Made) -> Ints:
         """The partition of each row."""
-        place = 0 if self.by_group else len(self.type.fields) - 1
-        return plain(made.columns[place]).to_numpy(zero_copy_only=False)
+        return plain(evaluate(self.number, made.columns, len(made.at))).to_numpy(zero_copy_only=False)
 
     def parts_held(self, inner: State) -> Ints:
         """The partition of each row that the window holds."""
@@ -165,29 +174,34 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
     found = division(context, input.filter.stream, type)
     if isinstance(found, str):
         return found
-    if not _known(plan, found):
+    if not known(plan, found):
         return "a look-up in a context"
     plan = _recalled_first(plan)
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
-    projection, used = Seeing(plan, inner, type).projection, shown(plan.projection)
+    projection, used = (
+        Seeing(whole_columns(plan.projection, type), inner, len(type.fields) + 1).projection,
+        shown(plan.projection),
+    )
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(against(_answered(each)) for each in used)
-    return reason or Partitioned(found, inner, wider, projection, _properties(plan), plan.emitted)
+    reason = first(against(answered(each)) for each in used)
+    number = Field(0, 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields), LONG)
+    return reason or Partitioned((found,), inner, wider, number, projection, properties(plan), plan.emitted)
 
 
-def _known(plan: Select, found: Division) -> bool:
-    """Whether all that it looks up are properties of the partition, and rows that came before in it."""
+def known(plan: Select, found: Division) -> bool:
+    """Whether all that a statement looks up are properties of the partition, and rows that came before in it."""
     return all(
         found.has(each.name) if isinstance(each, ContextValue) else isinstance(each, Earlier | Previous)
         for each in plan.lookups
     )
 
 
-def _properties(plan: Select) -> tuple[str, ...]:
+def properties(plan: Select) -> tuple[str, ...]:
+    """The properties of a partition that a statement asks for."""
     return tuple(each.name for each in plan.lookups if isinstance(each, ContextValue))
 
 
@@ -198,7 +212,7 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     found = division(context, stream, type)
     if isinstance(found, str):
         return found
-    if plan.projection.whole or _recalls(plan) or not _known(plan, found):
+    if plan.projection.whole or recalls(plan) or not known(plan, found):
         return "whole rows or look-ups over a pattern in a context"
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     inner = pattern_of(input.pattern, {stream: wider}, len(type.fields))
@@ -208,7 +222,8 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
     seen = _beside(of_events(plan, inner.types), len(kinds))
     reason = first(map(against, shown(seen)))
-    return reason or Partitioned(found, every, wider, seen, _properties(plan), plan.emitted)
+    number = Field(0, len(type.fields), LONG)
+    return reason or Partitioned((found,), every, wider, number, seen, properties(plan), plan.emitted)
 
 
 def _beside(projection: Projection, width: int) -> Projection:
@@ -221,12 +236,12 @@ def _beside(projection: Projection, width: int) -> Projection:
     return Projection(tuple(map(seen, projection.columns)), having)
 
 
-def _answered(expr: Expr) -> Expr:
+def answered(expr: Expr) -> Expr:
     """An expression with what it asks for as values."""
-    return Slot(expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, _answered)
+    return Slot(expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, answered)
 
 
-def _recalls(plan: Select) -> list[Earlier | Previous]:
+def recalls(plan: Select) -> list[Earlier | Previous]:
     """What it looks up of rows that came before."""
     return [each for each in plan.lookups if isinstance(each, Earlier | Previous)]
 
@@ -243,7 +258,7 @@ def _recalled_first(plan: Select) -> Select:
 
 def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | str:
     """The same of one that reads what came before in its partition: each row with all fields, and with what it reads."""
-    window, previous = input.window, [each for each in _recalls(plan) if isinstance(each, Previous)]
+    window, previous = input.window, [each for each in recalls(plan) if isinstance(each, Previous)]
     number = Field(0, len(wider.fields) - 1, LONG)
     if isinstance(window, KeepAll):
         window = Grouped((number,), window)
@@ -256,7 +271,7 @@ def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | 
     if not (window is None or isinstance(window, Time) or (isinstance(window, Grouped) and window.key == (number,))):
         return f"what came before over the window {type(window).__name__} in a context"
     fields = (Field(0, place, kind) for place, kind in enumerate(wider.fields.values()))
-    recalled = tuple(_recalls(plan))
+    recalled = tuple(recalls(plan))
     read = [Ask(place, _type(each)) for place, each in enumerate(recalled)]
     alone = replace(
         plan, inputs=(replace(input, window=window),), projection=Projection((*fields, *read)), lookups=recalled
@@ -273,25 +288,16 @@ def _type(recalled: Earlier | Previous) -> DataType:
 def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
     """The core of the statement by partitions, of which nothing is projected."""
     number = Field(0, len(wider.fields) - 1, LONG)
-    window = _of_each(input.window, number)
+    window = of_each(input.window, number)
     if isinstance(window, str):
         return window
-    if _recalls(plan):
+    if recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)
-    grouping, levels, emitted = plan.grouping, plan.levels, plan.emitted
-    if grouping is not None and (not grouping.whole or grouping.own):
-        return "grouping sets in a context"
-    if grouping is not None or (plan.total and len(levels) == 1):
-        calls = grouping.calls if grouping is not None else levels[0].calls
-        keys = (number, *(grouping.dimensions if grouping is not None else ()))
-        grouping, levels = Grouping(keys, (tuple(range(len(keys))),), calls), ()
-    else:
-        levels = tuple(replace(level, keys=(number, *level.keys)) for level in levels)
-    inner = replace(
-        plan, inputs=(replace(input, window=window),), projection=Projection(()), grouping=grouping, levels=levels,
-        total=False, lookups=(), emitted="new" if emitted == "new" else "both",
-    )  # fmt: skip
-    each_in_time = grouping is None and isinstance(window, Time)
+    inner = of_numbered(plan, number)
+    if isinstance(inner, str):
+        return inner
+    inner = replace(inner, inputs=(replace(input, window=window),))
+    each_in_time = inner.grouping is None and isinstance(window, Time)
     core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
     if isinstance(core, str):
         return core
@@ -300,7 +306,24 @@ def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProj
     return replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
 
 
-def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None:
+def of_numbered(plan: Select, number: Expr) -> Select | str:
+    """A statement whose groups are those of a partition each, without what it shows; or the first reason against it."""
+    grouping, levels = plan.grouping, plan.levels
+    if grouping is not None and (not grouping.whole or grouping.own):
+        return "grouping sets in a context"
+    if grouping is not None or (plan.total and len(levels) == 1):
+        calls = grouping.calls if grouping is not None else levels[0].calls
+        keys = (number, *(grouping.dimensions if grouping is not None else ()))
+        grouping, levels = Grouping(keys, (tuple(range(len(keys))),), calls), ()
+    else:
+        levels = tuple(replace(level, keys=(number, *level.keys)) for level in levels)
+    return replace(
+        plan, projection=Projection(()), grouping=grouping, levels=levels, total=False, lookups=(),
+        emitted="new" if plan.emitted == "new" else "both",
+    )  # fmt: skip
+
+
+def of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None:
     """The window of each partition as one of all."""
     match window:
         case None | KeepAll() | Time(size=None):
@@ -317,16 +340,18 @@ def _of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None
 
 @dataclass(frozen=True)
 class Seeing:
-    """What the projection of a statement sees, as fields: of a row or of the keys, of the aggregates, of the partition."""
+    """What the projection `given` of a statement sees, as fields: of a row, `width` of them, or the keys; of the aggregates; of
+    the partition.
+    """
 
-    plan: Select
-    inner: FilterProject | Folded | Recalling
-    type: RowType
+    given: Projection
+    inner: FilterProject | Folded | Recalling | Joined
+    width: int
 
     @cached_property
     def _slots(self) -> int:
         """Where the slots begin."""
-        return 1 if isinstance(self.inner, Folded) and self.inner.by_group else len(self.type.fields) + 1
+        return 1 if isinstance(self.inner, Folded) and self.inner.by_group else self.width
 
     @cached_property
     def _properties(self) -> int:
@@ -336,12 +361,9 @@ class Seeing:
 
     @property
     def projection(self) -> Projection:
-        """The projection over such fields; `*` is the fields of the event."""
-        given = self.plan.projection
-        fields = (Field(0, place, kind) for place, kind in enumerate(self.type.fields.values()))
-        columns: Sequence[Expr] = tuple(fields) if given.whole else given.columns
-        having = None if given.having is None else self._seen(given.having)
-        return Projection(tuple(map(self._seen, columns)), having)
+        """The projection over such fields."""
+        having = None if self.given.having is None else self._seen(self.given.having)
+        return Projection(tuple(map(self._seen, self.given.columns)), having)
 
     def _seen(self, expr: Expr) -> Expr:
         match expr:

@@ -33,6 +33,8 @@ class Division(ABC):
     context: str
     level: str
     filter: Filter
+    codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False, kw_only=True)
+    """What numbers the partitions that begin with events; those of several streams have one."""
 
     @abstractmethod
     def start(self) -> pa.Array:
@@ -115,7 +117,6 @@ class ByKeys(Division):
 
     places: tuple[int, ...]
     kinds: tuple[DataType, ...]
-    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     @property
     def all_at_once(self) -> bool:
@@ -144,7 +145,7 @@ class ByKeys(Division):
 
     def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
         """By the fields."""
-        return None, *self._codes.codes(known, self.keys(taken))
+        return None, *self.codes.codes(known, self.keys(taken))
 
     def begun(self, keys: list[object]) -> pa.Array:
         """From the values of each."""
@@ -171,7 +172,6 @@ class ByHash(Division):
     value: Expr
     granularity: int
     ahead: bool
-    _codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     @property
     def all_at_once(self) -> bool:
@@ -194,7 +194,7 @@ class ByHash(Division):
     def divided(self, known: pa.Array, taken: Taken) -> tuple[Ints | None, Ints, pa.Array]:
         """By the remainder."""
         shards = self.keys(taken)
-        return (None, shards.to_numpy(), known) if self.ahead else (None, *self._codes.codes(known, shards))
+        return (None, shards.to_numpy(), known) if self.ahead else (None, *self.codes.codes(known, shards))
 
     def begun(self, keys: list[object]) -> pa.Array:
         """From the remainders."""
@@ -242,26 +242,41 @@ def of_level(
     context: str, name: str, level: Level, stream: str, kinds: list[DataType]
 ) -> ByKeys | ByHash | ByCategory | str:
     """How a level divides a stream whose fields are of those types, or the first reason against it."""
-    found = _of_level(context, name, level, kinds)
+    found = _of_level(context, name, level, stream, kinds)
     if isinstance(found, str):
         return found
-    if found.filter.stream != stream:
-        return "a stream outside the context"
     return "a look-up in a context" if level.lookups else filtered(found.filter) or found
 
 
-def _of_level(context: str, name: str, level: Level, kinds: list[DataType]) -> ByKeys | ByHash | ByCategory | str:
+def _of_level(
+    context: str, name: str, level: Level, stream: str, kinds: list[DataType]
+) -> ByKeys | ByHash | ByCategory | str:
     match level:
-        case Keyed(streams=(one,), initiated=(), end=None):
+        case Keyed(streams=streams, initiated=(), end=None):
+            (one,) = [each for each in streams if each.filter.stream == stream]
             keys = tuple(kinds[place] for place in one.places)
             unknown = (f"a key of type {kind}" for kind in keys if kind.kind not in KEYS)
             return next(unknown, None) or ByKeys(context, name, one.filter, one.places, keys)
-        case Hashed(streams=((filter, value),)):
+        case Hashed(streams=streams):
+            ((filter, value),) = [each for each in streams if each[0].stream == stream]
             return against(value) or ByHash(context, name, filter, value, level.granularity, level.preallocate)
         case Categories():
             reason = first(against(test) for _, test in level.categories)
             return reason or ByCategory(context, name, level.filter, level.categories)
-        case Keyed() | Hashed():
-            return "a context with beginnings, ends, or several streams"
+        case Keyed():
+            return "a context with beginnings or ends"
         case _:
             return "a context that is neither keyed nor by a hash or categories"
+
+
+def streams_of(level: Level) -> list[str]:
+    """The streams whose events a level divides, each as often as it says how."""
+    match level:
+        case Keyed(streams=streams):
+            return [each.filter.stream for each in streams]
+        case Hashed(streams=streams):
+            return [filter.stream for filter, _ in streams]
+        case Categories(filter=filter):
+            return [filter.stream]
+        case _:
+            return []

@@ -5,9 +5,10 @@ A window lets its oldest row out first (of length, of time), or that of the arri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,24 +24,33 @@ from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Filter
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import RowType
 
-Held = Length | Time | KeepAll | Unique | None
-"""The windows of a join; None: the events of a stream, of which nothing is kept."""
-_REPLACED = """
-def core(marks, last, gone, by):
+Held = Length | Time | KeepAll | Unique | Grouped | None
+"""The windows of a join, of several keys those by length; None: the events of a stream, of which nothing is kept."""
+_BY_KEY = """
+def core(size, marks, held, first, last, follows, gone, by):
     n = 0
     for i in range(len(marks)):
         m = marks[i]
-        if last[m] >= 0:
-            gone[n], by[n] = last[m], i
-            n += 1
+        if held[m] == 0:
+            first[m] = i
+        else:
+            follows[last[m]] = i
         last[m] = i
+        held[m] += 1
+        if held[m] > size:
+            gone[n], by[n] = first[m], i
+            n, first[m] = n + 1, follows[first[m]]
+            held[m] -= 1
     return n
 """
-"""The rows that have the mark of a later one, and the first such row, in the order of these."""
+"""The rows that are no more among the last `size` ones of their mark, and with which row that is so, in the order of these."""
+
+_SPARSE = 4
+"""So many numbers there may be for each of those that are taken."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,11 @@ class Side:
     @property
     def marks(self) -> tuple[Expr, ...]:
         """What a window by key goes by, where it is not what the sides have in common."""
-        return self.window.key if isinstance(self.window, Unique) and not self._by_join_key else ()
+        return self.window.key if isinstance(self.window, Unique | Grouped) and not self._by_join_key else ()
 
     @property
     def _by_join_key(self) -> bool:
-        return isinstance(self.window, Unique) and len(self.keys) == 1 and self.window.key == self.keys
+        return isinstance(self.window, Unique | Grouped) and len(self.keys) == 1 and self.window.key == self.keys
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -122,6 +132,12 @@ class Side:
             return None
         return table.column("time")[0].as_py() + self.window.span
 
+    def dues(self, table: pa.Table) -> Iterator[tuple[Any, int]]:
+        """The first key of each row that leaves by itself, and when that is."""
+        if isinstance(self.window, Time):
+            for key, came in zip(table.column(1).to_pylist(), table.column(0).to_pylist(), strict=True):
+                yield key, came + self.window.span
+
     def together(self, table: pa.Table, now: int) -> pa.Table:
         """The rows, of which those that are due by `now` leave at `now`."""
         if not isinstance(self.window, Time):
@@ -153,30 +169,38 @@ class Side:
                 gone = np.arange(max(table.num_rows - size, 0))
                 return gone, moments.arrivals[gone + size - old]
             case Unique():
-                marks = self._marked(table, codes)
-                gone, by = np.empty(len(marks), np.int64), np.empty(len(marks), np.int64)
-                n = loop(_REPLACED)(marks, np.full(marks.max(initial=-1) + 1, -1, np.int64), gone, by)
-                return gone[:n], moments.arrivals[by[:n] - old]
+                return self._gone_by_key(1, table, old, codes, moments)
+            case Grouped(inner=Length(size)):
+                return self._gone_by_key(size, table, old, codes, moments)
             case None:
                 return np.arange(table.num_rows), moments.arrivals
-            case KeepAll():
+            case _:
                 return np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def _gone_by_key(self, size: int, table: pa.Table, old: int, codes: Ints, moments: Moments) -> tuple[Ints, Ints]:
+        """The same of windows of the last rows of each key."""
+        marks = self._marked(table, codes)
+        held, first, last = (np.zeros(marks.max(initial=-1) + 1, np.int64) for _ in range(3))
+        follows, gone, by = (np.empty(len(marks), np.int64) for _ in range(3))
+        n = loop(_BY_KEY)(size, marks, held, first, last, follows, gone, by)
+        return gone[:n], moments.arrivals[by[:n] - old]
 
     def _marked(self, table: pa.Table, codes: Ints) -> Ints:
         """What a window by key goes by, as numbers; null is a value."""
         if self._by_join_key:
             return codes + 1
-        found = np.zeros(table.num_rows, np.int64)
+        found, below = np.zeros(table.num_rows, np.int64), 1
         for place in range(len(self.marks)):
             more, different = key_codes(whole(table.column(f"mark{place}")))
-            found = found * different + more
-            if place:
-                found = np.unique(found, return_inverse=True)[1]
+            found, below = found * different + more, below * different
+            if below > _SPARSE * (len(found) + 1):
+                values, found = np.unique(found, return_inverse=True)
+                below = len(values)
         return found
 
     def left(self, table: pa.Table, gone: Ints) -> pa.Table:
         """The rows that are still there."""
-        if not isinstance(self.window, Unique):
+        if not isinstance(self.window, Unique | Grouped):
             return table.slice(len(gone))
         stays = np.ones(table.num_rows, bool)
         stays[gone] = False
@@ -190,7 +214,7 @@ def unheld(window: WindowSpec | None) -> str | None:
             return None
         case KeepAll() | Time(size=None):
             return None
-        case Unique(key=keys, first=False):
+        case Unique(key=keys, first=False) | Grouped(key=keys, inner=Length()):
             return first(against(key) or wide(key) or _unmarked(key) for key in keys)
         case None:
             return "a join of a stream without a window"

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Join
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, columns_of, groups_of, groups_table
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 
 
@@ -18,7 +19,10 @@ def joined_state(core: Join, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
     tables = list[pa.Table]()
     for side, input in zip(core.sides, kept[INPUTS], strict=True):
-        columns, times = columns_of(input[0] or (), side.timed, side.type, now)
+        held = input[0] or ()
+        if isinstance(side.window, Grouped):
+            held = [row for _, inner in held for row in inner]
+        columns, times = columns_of(held, side.timed, side.type, now)
         tables.append(side.rows(columns, times, np.arange(len(times))))
     return core.holding(tables, now)
 

@@ -19,6 +19,7 @@ from rollup.engine.columns.running.adopting_windows import rows_of
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -54,7 +55,7 @@ def in_one(window: WindowSpec | None, windows: Sequence[Any]) -> list[Any]:
             return [((number,), own) for number, own in enumerate(windows) if own]
         case Grouped():
             return [((number, *key), inner) for number, own in enumerate(windows) for key, inner in own]
-        case Unique():
+        case Unique() | KeepAll():
             return [row for own in windows for row in own]
         case Time():
             return sorted((each for own in windows for each in own), key=lambda each: each[0].id)

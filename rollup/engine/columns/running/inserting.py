@@ -73,12 +73,12 @@ def _clocked(core: Core) -> bool:
             return _clocked(inner)
         case Levels():
             inner = core.levels[0]
+        case (Joined() as joined) | Partitioned(inner=Joined() as joined):
+            return joined.emitted != "new" and any(side.timed for side in joined.join.sides)
         case Partitioned():
             inner = core.inner
         case Rated() | Firsts():
             inner = core.core
-        case Joined():
-            return core.emitted != "new" and any(side.timed for side in core.join.sides)
         case _:
             inner = core
     if not isinstance(inner, Folded):

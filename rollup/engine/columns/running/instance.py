@@ -64,8 +64,9 @@ class Opening:
         instance = self._instance
         if not instance.alive:
             return
-        if isinstance(self._core, Living) or self._core.opens(instance.state, instance.batch(0, row)):
-            tell_together([(each, each.opened(row)) for each in instance.beside if each.told is not row])
+        (place,) = inputs
+        if isinstance(self._core, Living) or self._core.opens(instance.state, instance.batch(place, row)):
+            tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
 
 
 class ColumnInstance(Instance):
@@ -131,7 +132,8 @@ class ColumnInstance(Instance):
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
         if isinstance(self.core, Living) or (isinstance(self.core, Partitioned) and not self.core.division.all_at_once):
-            self._listening.add(self._streams[0], Entry(Opening(self, self.core), 0))
+            for place, stream in enumerate(self._streams):
+                self._listening.add(stream, Entry(Opening(self, self.core), place))
 
     @cached_property
     def _entries(self) -> list[tuple[str, Entry]]:
@@ -157,9 +159,11 @@ class ColumnInstance(Instance):
             later, self._later = self._later, None
             self.tell(later)
 
-    def opened(self, row: Row) -> Output:
-        """An event with which a partition may begin or end, before it comes to all others: what is to be told of it then."""
-        output = self.take(self.batch(0, row))
+    def opened(self, place: int, row: Row) -> Output:
+        """An event of a stream with which a partition may begin or end, before it comes to all others: what is to be told of it
+        then.
+        """
+        output = self.take(self.batch(place, row))
         if output.early is not None:
             early = pa.array(output.early)
             self._later = replace(output.where(pc.invert(early)), ticks=None)

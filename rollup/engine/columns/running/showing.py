@@ -27,7 +27,7 @@ from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
@@ -194,36 +194,36 @@ def _outside(core: Queued, now: State) -> State:
 
 def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[Any, ...]]:
     """The rows of each partition, one of a total."""
-    inner, known, now = core.inner, core.known(state), state.held()["core"]
+    inner, now = core.inner, state.held()["core"]
     if isinstance(inner, Recalling):
-        read = [] if inner.window is None else _reading(inner, now)
-        return _in_partitions(core, [(row[len(core.type.fields) - 1], row) for row in read], known)
-    if not isinstance(inner, Folded):
-        return []
+        rows = [] if inner.window is None else _reading(inner, now)
+    elif isinstance(inner, Joined):
+        rows = inner.content(now)
+    else:
+        rows = _folded(core, inner, plan, state) if isinstance(inner, Folded) else []
+    number = compiled(core.number)
+    found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
+    numbers = np.array([number for number, _ in found], np.int64)
+    values = _with([row for _, row in found], core.division.of_partitions(core.properties, numbers, core.known(state)))
+    return _shown(core.projection.columns, core.projection.having, values)
+
+
+def _folded(core: Partitioned, inner: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:
+    """What the projection sees of aggregates: groups, or the rows that are held."""
+    known, now = core.known(state), state.held()["core"]
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
     groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
-    nothing, rows = _nothing(inner.lines), list[tuple[int, tuple[Any, ...]]]()
     if core.total:
-        values, every = dict(groups), range(core.division.count(known))
-        rows = [(number, (number, *values.get(number, nothing))) for number in every]
-    elif core.by_group and not plan.unbounded:
-        found = ((_key(groups[place][0]), groups[place][1]) for place in _there(inner, seen))
-        rows = [(key[0], (*key, *values)) for key, values in found]
-    elif isinstance(inner, Queued):
-        group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
-        held = zip(group, zip(*fields, strict=True), strict=True)
-        rows = [(row[-1], (*row, *(groups[place][1] if inner.calls else ()))) for place, row in held]
-    return _in_partitions(core, rows, known)
-
-
-def _in_partitions(
-    core: Partitioned, rows: Sequence[tuple[int, tuple[Any, ...]]], known: pa.Array
-) -> list[tuple[Any, ...]]:
-    """What is shown of rows, each with the number of its partition: partition by partition."""
-    in_turn = sorted(rows, key=lambda each: each[0])
-    numbers = np.array([number for number, _ in in_turn], np.int64)
-    values = _with([row for _, row in in_turn], core.division.of_partitions(core.properties, numbers, known))
-    return _shown(core.projection.columns, core.projection.having, values)
+        values, nothing = dict(groups), _nothing(inner.lines)
+        return [(number, *values.get(number, nothing)) for number in range(core.division.count(known))]
+    if core.by_group and (isinstance(inner, FoldedJoin) or not plan.unbounded):
+        found = (groups[place] for place in _there(inner, seen))
+        return [(*_key(key), *values) for key, values in found]
+    if core.by_group or not isinstance(inner, Queued):
+        return []
+    group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
+    held = zip(group, zip(*fields, strict=True), strict=True)
+    return [(*row, *(groups[place][1] if inner.calls else ())) for place, row in held]
 
 
 def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:
