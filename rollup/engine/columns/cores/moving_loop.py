@@ -145,7 +145,13 @@ class Parts:
         return _TEMPLATE.format(
             given="".join(f"{name}, " for name in names),
             never=NEVER,
-            begin=block([*(f"bit{p} = {1 << p}" for p in range(len(lines))), *self._of("begin")], 1),
+            begin=block(
+                [
+                    *(f"bit{p}, others{p} = {1 << p}, {self.bits ^ 1 << p}" for p in range(len(lines))),
+                    *self._of("begin"),
+                ],
+                1,
+            ),
             clock=block(self._clock() if self.timed else [], 2),
             enter=block([*self._each("enter"), *self._settled(True)], 2),
         )
@@ -182,7 +188,11 @@ class Parts:
             return self._left_by_all()
         taken_out = [*self._taken_out(), "kept[row] = 0"]
         return [
-            *(line for p in range(len(self.parts)) for line in [self._let_out(p), f"    kept[leaving[j]] &= ~bit{p}"]),
+            *(
+                line
+                for p in range(len(self.parts))
+                for line in [self._let_out(p), f"    kept[leaving[j]] &= others{p}"]
+            ),
             *(["if not taken:", "    row = i", *_in(taken_out)] if refused else []),
             "m = first",
             "for j in range(first, l):",
@@ -207,7 +217,7 @@ class Parts:
         found = ["m = first"]
         for p in range(len(self.parts)):
             left = ["if kept[row] == 0:", "    leaving[m], m = row, m + 1"]
-            found += [self._let_out(p), "    row = leaving[j]", f"    kept[row] &= ~bit{p}", *_in(left)]
+            found += [self._let_out(p), "    row = leaving[j]", f"    kept[row] &= others{p}", *_in(left)]
         return [*found, "l = m"]
 
 

@@ -105,7 +105,7 @@ _FIRST = Lines(
     enter="""
 known = place{p}[mark{p}[i]]
 if known >= 0 and kept[known] & bit{p}:
-    taken, kept[i] = False, kept[i] & ~bit{p}
+    taken, kept[i] = False, kept[i] & others{p}
 else:
     place{p}[mark{p}[i]] = i
 """,
