@@ -222,6 +222,17 @@ COVERED = {
     "earlier and previous": "context C select prior(1, price) as p, prev(1, price) as q, prevcount(price) as n, context.key1 as k "
     "from S#length(2)",
     "previous of all in each": "context H select prev(2, price) as p, prevtail(symbol) as t from S(volume > 0)#keepall",
+    "time batches in each": "context C select irstream symbol, sum(price) as s, count(*) as n from S(price > 1)#time_batch(15 msec)",
+    "full or late in each": "context G select context.label as l, volume, max(price) as m "
+    "from S#time_length_batch(20 msec, 3) group by volume",
+    "accumulated in each": "context C select irstream symbol, price, sum(price) as s from S#time_accum(20 msec)",
+    "first of each": "context N select context.id as i, price, sum(price) as s from S#firstlength(2)",
+    "living in each": "context C select irstream symbol, price from S#time_order(current_timestamp, 20 msec)",
+    "clock as time in each": "context G select irstream context.label as l, sum(price) as s from S#ext_timed(current_timestamp, 15 msec)",
+    "carried batch in each": "context C select * from S#ext_timed_batch(current_timestamp, 15 msec)",
+    "ranked in each": "context C select irstream symbol, price from S#rank(volume, 3, price)",
+    "newest in time in each": "context G select irstream context.label as l, sum(price) as s from S#unique(volume)#sort(3, price)#time(15 msec)",
+    "either in each": "context C select irstream volume, price from S#length(3)#unique(volume) retain-union",
     "numbers in each": "context G select context.label as l, average as a, datapoints as n from S(volume > 0)#length(2)#uni(price)",
     "newest in each": "context C select irstream volume, max(price) as m from S#unique(volume) group by volume",
     "of two keys": "context K select context.key1 as k, context.key2 as v, sum(price) as s, count(*) as n from S(price < 50)",
@@ -814,6 +825,10 @@ SEVERAL = [
     ["batches in each", "rows of batches in each", "removed"],
     ["previous in each", "ends in each", "numbers in each", "removed"],
     ["earlier in each", "earlier in categories", "removed"],
+    ["time batches in each", "full or late in each", "accumulated in each", "removed"],
+    ["first of each", "ranked in each", "living in each"],
+    ["clock as time in each", "carried batch in each"],
+    ["newest in time in each", "either in each", "removed"],
     ["earlier in time in each", "earlier and previous", "previous of all in each"],
     ["groups of batches in each", "batches by volume in each", "newest in each"],
     ["categories in time", "categories of length", "rows of categories", "removed"],
@@ -1021,6 +1036,25 @@ def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) ->
         engine.send("S", pa.Table.from_pylist(events[8:], TYPES))
         said.append([_exact(each) for each in engine.heard()])
         assert engine.plan()[0].executor == "columns"
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("window", ["#ext_timed(volume, 2 msec)", "#time_order(volume, 2 msec)"])
+def test_an_event_that_is_refused_has_begun_its_partition(window: str) -> None:
+    events = [{"symbol": "abacxadxe"[i], "price": 2.0 * i, "volume": None if i == 4 else i} for i in range(9)]
+    said = list[Any]()
+    for columns in (1, None):
+        engine = Engine(columns=columns)
+        engine.deploy(SCHEMA)
+        engine.deploy("select symbol from S", "before")
+        engine.deploy(f"context C select context.id as i, symbol, sum(price) as s from S{window}", "carried")
+        engine.deploy("select price from S", "after")
+        engine.send("S", pa.Table.from_pylist(events[:2], TYPES))
+        with pytest.raises(QueryError, match="no time"):
+            engine.send("S", pa.Table.from_pylist(events[2:], TYPES))
+        engine.send("S", pa.Table.from_pylist(events[5:], TYPES))
+        said.append([_exact(each) for each in engine.heard()])
+        assert {each.executor for each in engine.plan()} == {"columns"}
     assert said[0] == said[1]
 
 

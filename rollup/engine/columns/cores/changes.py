@@ -22,6 +22,7 @@ from rollup.engine.rows.windows.base import WindowSpec, timeless
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.timers import edge
 
@@ -146,11 +147,11 @@ class Step:
         gone = np.concatenate([[self.old], ends])[:-1].astype(np.int64)
         return Changes(self.taken.times[arrivals], arrivals, ends, gone)
 
-    def stamps(self, window: ExternalTime | ExternalTimeBatch) -> Ints:
+    def stamps(self, time: Expr) -> Ints:
         """The times that the rows carry, or at which they came; raises QueryError where one carries none."""
-        if isinstance(window.time, Now):
+        if isinstance(time, Now):
             return self.times
-        found = evaluate(window.time, self.fields, len(self.times))
+        found = evaluate(time, self.fields, len(self.times))
         if found.null_count:
             raise timeless()
         return found.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -208,7 +209,7 @@ def _time_batch(window: TimeBatch, step: Step) -> Moved:
 
 def _external(window: ExternalTime, step: Step) -> Moved:
     gone = np.empty(len(step.taken.times), np.int64)
-    loop(_EXTERNAL)(step.stamps(window), step.held, window.span, 0, gone)
+    loop(_EXTERNAL)(step.stamps(window.time), step.held, window.span, 0, gone)
     return Moved(step.each(gone))
 
 
@@ -220,7 +221,7 @@ def _external_batch(window: ExternalTimeBatch, step: Step) -> Moved:
         origin = window.origin
     ends = np.empty(len(step.taken.times), np.int64)
     n, origin, begun, end = loop(_EXTERNAL_BATCHES)(
-        step.stamps(window), step.held, window.span, -1 if origin is None else origin % window.span,
+        step.stamps(window.time), step.held, window.span, -1 if origin is None else origin % window.span,
         end is not None, 0 if end is None else end, ends,
     )  # fmt: skip
     notes = {"origin": None if origin < 0 else int(origin), "end": int(end) if begun else None}
@@ -319,6 +320,8 @@ def time_in(window: WindowSpec | None) -> Expr | None:
             return time
         case TimeOrder():
             return stamp_of(window).of
+        case Grouped(inner=inner):
+            return time_in(inner)
         case _:
             return None
 

@@ -7,9 +7,10 @@ change of a key comes by the order in which the keys did, `keys`; where rows sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +32,16 @@ from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Union
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 from rollup.engine.types import Kind, RowType
 
 _RANKS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.DOUBLE)
 _MARKS = (*KEYS, Kind.DOUBLE)
 _NOTHING = np.empty(0, np.int64)
+
+
+M = TypeVar("M", bound="Moving")
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class Moves(Changes):
 @dataclass(frozen=True)
 class Told:
     """What the loop is told of the rows of a part: `numbers` below `room` by which it tells them apart; their `rank`, and the
-    places of the `held` ones that are in order of it; when each leaves. What a part does not ask for is empty.
+    places of the `held` ones that are in order of it; when each leaves; the times that they carry. What a part does not ask for
+    is empty.
     """
 
     part: Part
@@ -75,13 +81,25 @@ class Told:
     placed: Ints
     held: int
     leaves: Ints
+    stamps: Ints
 
     def given(self) -> list[int | np.ndarray]:
         """The parameters of the loop that are of this part."""
         found: list[int | np.ndarray] = [number for _, number in self.part.numbers]
         found += [self.numbers, self.room] if self.part.keys else []
         found += [self.rank, self.placed, self.held] if self.part.by else []
-        return [*found, *([self.leaves] if self.part.stamp else [])]
+        found += [self.leaves] if self.part.stamp else []
+        return [*found, *([self.stamps] if self.part.time else [])]
+
+
+@dataclass(frozen=True)
+class Going:
+    """How the clock goes in a step: what had been due before `since` leaves then; `ends`: the numbers of partitions, which rise,
+    that are over before others, and when.
+    """
+
+    since: int
+    ends: tuple[Ints, Ints] = (_NOTHING, _NOTHING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,22 +157,23 @@ class Moving(Queued):
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        return self._moved(state, taken, state.scalars["now"])
+        return self.moved(state, taken, Going(state.scalars["now"]))
 
     def released(self, state: State, taken: Taken) -> tuple[State, Made]:
         """What is due leaves, late, and no event comes."""
-        return self._moved(state, taken, taken.now)
+        return self.moved(state, taken, Going(taken.now))
 
-    def _moved(self, state: State, taken: Taken, since: int) -> tuple[State, Made]:
-        """A step; what had been due before `since` leaves then."""
+    def moved(self, state: State, taken: Taken, going: Going) -> tuple[State, Made]:
+        """A step."""
         step = self.given(state, taken)
         kept = np.full(len(step.times), self.parts.bits, np.uint16)
         if "parts" in state.tables:
             kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
         told = [self._told(p, state, step, (kept[: step.held] >> p & 1) > 0) for p in range(len(self.parts.parts))]
-        moves, due = self._moves(step, kept, since, told)
+        moves, due, noted = self._moves(state, step, kept, going, told)
         bits = kept[moves.staying]
         tables = {
+            **noted,
             **self.having(bits.astype(np.int64)),
             **self._came(state, step, told[0].numbers),
             **self.until(told[0].leaves[moves.staying] if self.parts.stamp else told[0].leaves),
@@ -178,8 +197,13 @@ class Moving(Queued):
         numbers, rank, placed, held = self._numbers(part, marks, state, step), np.empty((0, 1), np.int64), _NOTHING, 0
         if part.by:
             rank = ranks(_values(part.by, step, 0), part.descending)
-            placed, held = order.of(state.tables["content"], rank, part.late, having)
-        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step))
+            placed, held = order.of(state.tables["content"], self._in_order(rank, step), part.late, having)
+        stamps = _NOTHING if part.time is None else step.stamps(part.time)
+        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step), stamps)
+
+    def _in_order(self, rank: np.ndarray, step: Step) -> np.ndarray:
+        """The numbers by which rows stand in order, of those of a part."""
+        return rank
 
     def _numbers(self, part: Part, marks: Marks, state: State, step: Step) -> Ints:
         """The numbers by which a part tells rows apart."""
@@ -205,15 +229,17 @@ class Moving(Queued):
         more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
         return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
 
-    def _moves(self, step: Step, kept: np.ndarray, since: int, told: Sequence[Told]) -> tuple[Moves, int | None]:
-        """The changes, and when a row leaves next by itself; `kept` is changed."""
+    def _moves(
+        self, state: State, step: Step, kept: np.ndarray, going: Going, told: Sequence[Told]
+    ) -> tuple[Moves, int | None, Mapping[str, pa.Table]]:
+        """The changes, when a row leaves next by itself, and what else is noted; `kept` is changed."""
         total = len(step.times)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone = (np.empty(2 * total, np.int64) for _ in range(4))
         n, comes, leaves, due = loop(self._moving, self.parts.before)(
             step.held,
             step.taken.now,
-            since,
+            going.since,
             step.times,
             step.old,
             *(given for each in told for given in each.given()),
@@ -225,14 +251,18 @@ class Moving(Queued):
             come,
             gone,
         )
-        came = np.concatenate([np.arange(step.old), entering[:comes]])
-        came = came[kept[came] > 0]
-        waiting = kept > 0
-        waiting[came] = False
         events = _apart(at[:n], event[:n]) if self.parts.each_apart else event[:n]
         changes = (at[:n], events, come[:n], gone[:n], entering[:comes], leaving[:leaves])
-        stays = np.concatenate([came, np.flatnonzero(waiting)])
-        return Moves(*changes, stays, len(came)), None if due == NEVER else int(due)
+        return Moves(*changes, *staying(step.old, kept, entering[:comes])), None if due == NEVER else int(due), {}
+
+
+def staying(old: int, kept: np.ndarray, entering: Ints) -> tuple[Ints, int]:
+    """The rows that stay, those that have come first, and how many these are; `old` had come before."""
+    came = np.concatenate([np.arange(old), entering])
+    came = came[kept[came] > 0]
+    waiting = kept > 0
+    waiting[came] = False
+    return np.concatenate([came, np.flatnonzero(waiting)]), len(came)
 
 
 def _apart(at: Ints, event: Ints) -> Ints:
@@ -254,23 +284,27 @@ def moving(plan: Select, type: RowType) -> Moving | str:
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest or input.prior or plan.lookups:
         return "an input that is not a plain stream"
-    window, parts = input.window, parts_of(input.window)
-    if parts is None:
-        return f"the window {window.__class__.__name__}"
+    parts = parts_of(input.window)
+    return f"the window {input.window.__class__.__name__}" if parts is None else over_parts(plan, type, parts, Moving)
+
+
+def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]) -> M | str:
+    """The core `made` of a statement over the parts of its window, or the first reason against it."""
+    input = plan.inputs[0]
+    assert isinstance(input, StreamInput)
     if plan.where is not None:
         return "where behind a window of keys"
     shape = shape_of(plan) if aggregates(plan) else ((), (), False)
     if isinstance(shape, str):
         return shape
     keys, calls, by_group = shape
-    held = "queue" if _in_order(window, parts, keys) else "rows"
+    held = "queue" if _in_order(input.window, parts, keys) else "rows"
     reason = first(map(_against, parts.parts)) or unfolded(plan, input, shape, held, True)
     if reason is not None:
         return reason
     shown = shifted(whole_columns(plan.projection, type), 0 if by_group else len(type.fields))
-    return Moving(
-        input.filter, None, window, keys, calls, by_group, shown, len(type.fields), plan.emitted, type=type, parts=parts
-    )
+    window, width = input.window, len(type.fields)
+    return made(input.filter, None, window, keys, calls, by_group, shown, width, plan.emitted, type=type, parts=parts)
 
 
 def _against(part: Part) -> str | None:
@@ -287,6 +321,7 @@ def _unknown(key: Expr, kinds: Sequence[Kind]) -> str | None:
 
 def _in_order(window: WindowSpec | None, parts: Parts, keys: Sequence[Expr]) -> bool:
     """Whether the rows of a group leave in the order in which they came: those of equal keys do in each part."""
-    if isinstance(window, Union):
+    inner = window.inner if isinstance(window, Grouped) else window
+    if isinstance(inner, Union):
         return False
     return all(not (part.by or part.stamp) and set(part.keys) <= set(keys) for part in parts.parts)

@@ -41,9 +41,9 @@ while i >= old:
 {due}
     if due > (times[i] if i < total else now):
         break
-    due, first = max(due, since), l
+    due, first, begin = max(due, since), l, e
 {fire}
-    if l > first:
+    if e > begin or l > first:
         at[n], event[n], come[n], gone[n], n = due, -1, e, l, n + 1
 """
 
@@ -54,7 +54,8 @@ class Lines:
     is `due`; and what it lets out then (`fire`). `before`: what stands before the loop.
 
     `refuses`: it may not take a row in. `alone`: it is no part of several. `batches`: rows come when a batch is complete.
-    `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever.
+    `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever. `notes`:
+    what it notes from step to step, as numbers, at the beginning (`note`).
     """
 
     begin: str = ""
@@ -67,12 +68,14 @@ class Lines:
     alone: bool = False
     batches: bool = False
     apart: bool = False
+    notes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
-    `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row leaves).
+    `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row
+    leaves); and by a `time` that they carry (`stamps`).
     """
 
     lines: Lines
@@ -81,6 +84,7 @@ class Part:
     by: tuple[Expr, ...] = ()
     descending: tuple[bool, ...] = ()
     stamp: Stamp | None = None
+    time: Expr | None = None
 
     @property
     def late(self) -> bool:
@@ -95,6 +99,8 @@ class Part:
             *(["mark", "room"] if self.keys else []),
             *(["rank", "placed", "held"] if self.by else []),
             *(["leaves"] if self.stamp else []),
+            *(["stamps"] if self.time else []),
+            *(["note"] if self.lines.notes else []),
         ]
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import apart
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded import Folded
@@ -96,9 +97,18 @@ class Partitioned:
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
-        output = self._output(made, event if taken.everything else _among(taken.places, event), known)
+        output = _in_turn(self._output(made, event if taken.everything else _among(taken.places, event), known))
         begins = taken.places[division.begins(old, wider)] if len(known) > len(old) else None
         return self.state(after, known), replace(output, begins=begins)
+
+    def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
+        """What is due in partitions leaves, late, as it was due; no event comes."""
+        assert isinstance(self.inner, Queued)
+        before, known = state.held()["core"], self.known(state)
+        taken = Taken.of(nothing, state.scalars["now"], self.division.filter)
+        wider = self.division.wider(known, taken, nothing.stream)[0]
+        after, made = self.inner.released(before, self.inner.taken(before, wider))
+        return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
         if not isinstance(self.inner, Recalling | Matched | Joined):
@@ -109,9 +119,16 @@ class Partitioned:
 
     def opens(self, state: State, batch: Batch) -> bool:
         """Whether a partition begins with one of the events."""
-        division, old = self._division_of(batch), self.known(state)
+        return len(self._known_with(state, batch)) > len(self.known(state))
+
+    def opened(self, state: State, batch: Batch) -> State:
+        """The state in which the partitions of some events have begun, which their statement has not had."""
+        return self.state(state.held()["core"], self._known_with(state, batch))
+
+    def _known_with(self, state: State, batch: Batch) -> pa.Array:
+        division = self._division_of(batch)
         taken = Taken.of(batch, state.scalars["now"], division.filter)
-        return len(division.wider(old, taken, batch.stream)[2]) > len(old)
+        return division.wider(self.known(state), taken, batch.stream)[2]
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether no pattern of a partition can have too many partial matches."""
@@ -132,7 +149,7 @@ class Partitioned:
         shown = projected(self.projection, columns, rows)
         found = Output(made.at, event, shown, sign=made.sign, part=numbers)
         mask = passing(self.projection.having, columns, rows)
-        return _in_turn(found if mask is None else found.where(mask)).emitted(self.emitted)
+        return (found if mask is None else found.where(mask)).emitted(self.emitted)
 
     def _numbers(self, made: Made) -> Ints:
         """The partition of each row."""
@@ -285,12 +302,14 @@ def _type(recalled: Earlier | Previous) -> DataType:
     return LONG if recalled.value is None or counts else recalled.value.type
 
 
-def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
-    """The core of the statement by partitions, of which nothing is projected."""
+def by_partition(
+    plan: Select, input: StreamInput, wider: RowType, ends: bool = False
+) -> FilterProject | Folded | Recalling | str:
+    """The core of the statement by partitions, of which nothing is projected; `ends`: partitions end, and their windows with
+    them.
+    """
     number = Field(0, len(wider.fields) - 1, LONG)
-    window = of_each(input.window, number)
-    if isinstance(window, str):
-        return window
+    window = of_each(input.window, number, ends)
     if recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)
     inner = of_numbered(plan, number)
@@ -298,7 +317,10 @@ def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProj
         return inner
     inner = replace(inner, inputs=(replace(input, window=window),))
     each_in_time = inner.grouping is None and isinstance(window, Time)
-    core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
+    if isinstance(window, Grouped) and (ends or not _together(window)):
+        core = apart(inner, wider)
+    else:
+        core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
     if isinstance(core, str):
         return core
     if isinstance(input.window, KeepAll) and not (isinstance(core, Folded) and core.by_group):
@@ -323,19 +345,26 @@ def of_numbered(plan: Select, number: Expr) -> Select | str:
     )  # fmt: skip
 
 
-def of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | str | None:
-    """The window of each partition as one of all."""
+def of_each(window: WindowSpec | None, number: Expr, ends: bool = False) -> WindowSpec | None:
+    """The window of each partition as one of all, be it `Grouped` by their numbers; so it is where it `ends` with them."""
     match window:
-        case None | KeepAll() | Time(size=None):
-            return window
-        case Length() | LengthBatch(early=False):
+        case None:
+            return None
+        case _ if ends:
             return Grouped((number,), window)
+        case KeepAll() | Time(size=None):
+            return window
         case Grouped(key, Length() | LengthBatch(early=False) as inner):
             return Grouped((number, *key), inner)
         case Unique(key, once):
             return Unique((number, *key), once)
         case _:
-            return f"the window {type(window).__name__} in a context"
+            return Grouped((number,), window)
+
+
+def _together(window: Grouped) -> bool:
+    """Whether one loop goes through the windows of all keys as the rows came."""
+    return isinstance(window.inner, Length) or (isinstance(window.inner, LengthBatch) and not window.inner.early)
 
 
 @dataclass(frozen=True)

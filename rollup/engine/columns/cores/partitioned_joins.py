@@ -62,10 +62,9 @@ class _Whole:
     def core(self) -> tuple[Joined | FoldedJoin, Places] | str:
         """The join without a context, which shows all that is read of a pair, and where that is; or the first reason against it."""
         inner = of_numbered(self.plan, self.number)
+        if isinstance(inner, str):
+            return inner
         windows = [of_each(each.window, number) for each, number in zip(self.inputs, self.numbers, strict=True)]
-        reason = next((each for each in (inner, *windows) if isinstance(each, str)), None)
-        if isinstance(inner, str) or reason is not None:
-            return str(reason)
         inputs = (replace(each, window=window) for each, window in zip(self.inputs, windows, strict=True))
         (side,) = self.spec.sides
         same = conjunction([Call(EQUAL, self.numbers, BOOL), *conjuncts(side.condition)])

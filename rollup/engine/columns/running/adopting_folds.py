@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, field
-from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order, leaves_of, parts_having
+from rollup.engine.columns.running.adopting_windows import held_apart, held_by, held_in_any_order
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select, StreamInput
@@ -83,10 +84,13 @@ def sized_state(core: Sized, kept: Any, stream: RowType, now: int) -> State:
 def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:
     """The state of a statement over a window whose rows leave in the order in which they came; `wanted` as in `folded_state`."""
     state, window = core.start(now), kept[INPUTS][0][0]
-    if isinstance(core, Moving):
-        stamped, come, notes, group = held_in_any_order(core.window, window or (), now)
+    if isinstance(core, Apart):
+        held = held_apart(core.of_one, window or (), now)
+    elif isinstance(core, Moving):
+        held = held_in_any_order(core.window, window or (), now)
     else:
-        stamped, come, notes, group = held_by(core.window, window, now)
+        held = held_by(core.window, window, now)
+    stamped, come = held.stamped, held.come
     if not core.behind:
         test = predicate(core.where)
         stamped = [(row, at) for row, at in stamped if test((row,), (), None)]
@@ -100,16 +104,17 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     table = groups_table(core, [*found, *fresh], groups)
     times = pa.array([at for _, at in stamped], pa.int64())
     tables = {"content": pa.table([times, pa.array(numbers), *fields], schema=content), "groups": table}
-    scalars = {**state.scalars, **notes, "come": come}
-    if core.condition is not None and group is not None:
-        tables |= core.condition.table(group)
+    scalars = {**state.scalars, **held.notes, "come": come}
+    if core.condition is not None and held.group is not None:
+        tables |= core.condition.table(held.group)
     if isinstance(core, Moving):
-        tables |= core.having(parts_having(core.window, window, [row for row, _ in stamped]))
-        tables |= core.until(leaves_of(core.window, window or ()))
+        tables |= {**core.having(held.bits), **core.until(held.leaves)}
         if "keys" in state.tables:
             keys = zip(*(key for key, _ in window or ()), strict=True) if window else state.tables["keys"].columns
             kinds = state.tables["keys"].schema.types
             tables |= core.came([pa.array(list(each), kind) for each, kind in zip(keys, kinds, strict=True)])
+        if isinstance(core, Apart):
+            tables["apart"] = core.dated_notes(State({**tables, **core.noted(held.apart)}, scalars))
         scalars["due"] = core.due(State(tables, scalars))
     return State(tables, scalars)
 

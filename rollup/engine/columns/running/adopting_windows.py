@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rollup.engine.columns.cores.changes import IN_BATCHES
+from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.groups import Ints
 from rollup.engine.folding import Group
 from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
-from rollup.engine.rows.windows.counted import LengthBatch
+from rollup.engine.rows.windows.counted import Length, LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 
 Stamped = Sequence[tuple[Row, int]]
+_NOTHING = np.empty(0, np.int64)
 
 
 class Held(NamedTuple):
@@ -31,6 +33,12 @@ class Held(NamedTuple):
     notes: Mapping[str, Any] = {}
     group: Group | None = None
     """The aggregates over the content, of a window by a condition."""
+    bits: Ints = _NOTHING
+    """Which parts of a union have each row."""
+    leaves: Ints = _NOTHING
+    """When each row leaves, of a window that keeps each until a time of its own."""
+    apart: Mapping[int, Mapping[str, Any]] = {}
+    """What each partition notes by itself, by their numbers."""
 
 
 def held_by(window: WindowSpec | None, snapshot: Any, now: int) -> Held:
@@ -109,7 +117,21 @@ def held_in_any_order(window: WindowSpec | None, kept: Any, now: int) -> Held:
         come = [row for last in batches for row in last]
         return Held([(row, now) for row in (*come, *waiting)], len(come))
     found = rows_of(window, kept, now)
-    return Held(found, len(found))
+    bits = _parts_having(window, kept, [row for row, _ in found])
+    return Held(found, len(found), bits=bits, leaves=_leaves_of(window, kept))
+
+
+def held_apart(window: WindowSpec, kept: Sequence[Any], now: int) -> Held:
+    """The same of such a window of each partition: the rows that have come of all, then those that wait; and what each notes."""
+    queued, found = may_hold(window) and not isinstance(window, Length | Time), dict[int, Held]()
+    for (number,), own in kept:
+        found[number] = held_by(window, own, now) if queued else held_in_any_order(window, own or (), now)
+    come = [each for held in found.values() for each in held.stamped[: held.come]]
+    waiting = [each for held in found.values() for each in held.stamped[held.come :]]
+    bits = np.concatenate([_NOTHING, *(held.bits for held in found.values())])
+    leaves = np.concatenate([_NOTHING, *(held.leaves for held in found.values())])
+    noted = {number: held.notes for number, held in found.items()}
+    return Held([*come, *waiting], len(come), bits=bits, leaves=leaves, apart=noted)
 
 
 def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, int]]:
@@ -133,7 +155,7 @@ def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, i
     return sorted(found, key=lambda each: each[0].id)
 
 
-def leaves_of(window: WindowSpec | None, kept: Any) -> Ints:
+def _leaves_of(window: WindowSpec | None, kept: Any) -> Ints:
     """When each row leaves, of a window that keeps each until a time of its own."""
     if not isinstance(window, TimeOrder):
         return np.empty(0, np.int64)
@@ -141,7 +163,7 @@ def leaves_of(window: WindowSpec | None, kept: Any) -> Ints:
     return np.array([min(time + window.span, LONG_MAX) for _, time in found], np.int64)
 
 
-def parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> Ints:
+def _parts_having(window: WindowSpec | None, kept: Any, rows: Sequence[Row]) -> Ints:
     """Of a union which parts have each row, a bit for each."""
     bits = np.zeros(len(rows), np.int64)
     if isinstance(window, Union):

@@ -131,6 +131,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)
+        case Partitioned(inner=Queued(dated=True)):
+            return core.released(state, nothing)
         case Partitioned(inner=Folded(window=Time(span))):
             return _of_partitions(core, state, now - span, nothing)
         case Partitioned(inner=Joined() | FoldedJoin() as inner):

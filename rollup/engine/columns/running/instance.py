@@ -65,8 +65,13 @@ class Opening:
         if not instance.alive:
             return
         (place,) = inputs
-        if isinstance(self._core, Living) or self._core.opens(instance.state, instance.batch(place, row)):
-            tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
+        if isinstance(self._core, Partitioned):
+            batch = instance.batch(place, row)
+            if not self._core.opens(instance.state, batch):
+                return
+            if not instance.roomy(batch):  # it has begun, be it that the event is refused
+                instance.state = self._core.opened(instance.state, batch)
+        tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
 
 
 class ColumnInstance(Instance):

@@ -39,8 +39,8 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return core.pattern.roomy(state.held()["pattern"], batch)
-    if isinstance(core, Living | Partitioned):
-        return core.roomy(state, batch)
+    if isinstance(core, Living | Partitioned) and not core.roomy(state, batch):
+        return False
     time = _time(core)
     return time is None or not evaluate(time, batch.columns, batch.rows).null_count
 
@@ -52,6 +52,8 @@ def _time(core: Core) -> Expr | None:
             return _time(core.core)
         case Recalling():
             return _time(core.main)
+        case Partitioned() | Living():
+            return _time(core.inner)
         case Queued() | Levels():
             return time_in(core.window)
         case _:
