@@ -625,6 +625,16 @@ COVERED = {
     "groups in turn": "context Y select symbol, sum(price) as s from S(volume > 0) group by symbol output snapshot when terminated",
     "until its end": "context B select context.s.symbol as k, context.s.price as p, count(*) as n from S(volume >= 0)",
     "groups until its end": "context B select symbol, sum(price) as p from S group by symbol output last when terminated",
+    "rows until its end": "context B select irstream context.s.symbol as k, symbol, price from S#length(2)",
+    "in time until its end": "context B select context.s.symbol as k, sum(price) as s from S#time(20 msec)",
+    "batches in turn": "context Y select irstream symbol, price from S#time_length_batch(20 msec, 3)",
+    "sorted in turn": "context Y select symbol, volume, sum(price) as s from S#sort(3, price) group by volume",
+    "window in turn": "context Y select sum(price) as s, count(*) as n from S#time(12 msec) output snapshot when terminated",
+    "windows of several": "context I select irstream symbol, price, sum(price) as s, context.id as i from S#length(2)",
+    "batch of each of several": "context D select context.s.symbol as k, avg(price) as p "
+    "from S(symbol = context.s.symbol)#time_batch(10 msec)",
+    "windows of sessions": "context L select volume, sum(price) as s from S(symbol = context.s.symbol)#length(3) group by volume",
+    "windows of sessions into U": "context L insert into U select symbol, price as a from S(symbol = context.s.symbol)#length(2)",
     "several at once": "context I select context.id as i, count(*) as n, context.endTime as e from S(volume > 0) "
     "output snapshot when terminated",
     "rows of several": "context I select *, context.s.price as i from S(price < 60)",
@@ -654,6 +664,10 @@ UNCOVERED = {
 SEVERAL = [
     ["in turn", "groups in turn", "removed"],
     ["until its end", "groups until its end"],
+    ["rows until its end", "in time until its end", "until its end", "removed"],
+    ["batches in turn", "sorted in turn", "window in turn", "in turn"],
+    ["windows of several", "several at once"],
+    ["batch of each of several", "windows of sessions", "windows of sessions into U", "of U"],
     ["several at once", "rows of several", "groups of several", "each of several"],
     ["several at once", "best of several", "removed"],
     ["one of each", "sessions", "removed"],

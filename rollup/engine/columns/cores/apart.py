@@ -18,6 +18,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.apart_windows import notes_of, parts_apart
 from rollup.engine.columns.cores.batches import TIMER, Batch
 from rollup.engine.columns.cores.changes import Step
+from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.moving import Going, Moves, Moving, Told, over_parts, staying
 from rollup.engine.columns.cores.moving_loop import NEVER, Parts
 from rollup.engine.columns.evaluate import plain
@@ -174,6 +175,41 @@ class Apart(Moving):
         names = ["number", "due", *(f"note{i}" for i in range(len(self._notes)))]
         return pa.table([numbers, dues, *notes.T], names=names)
 
+    def without(self, state: State, over: Ints, places: int | None) -> State:
+        """The state without the partitions that are `over`, which have no further part in it; where the numbers are the `places` of so
+        many, those behind them move up.
+        """
+        content, groups, noted = (state.tables[name] for name in ("content", "groups", "apart"))
+        parts, keys = content.column(content.num_columns - 1).to_numpy(), whole(groups.column("key"))
+        own = keys.flatten()[0] if pa.types.is_struct(keys.type) else keys
+        stays = ~np.isin(parts, over)
+        groups_stay = ~np.isin(own.to_numpy(), over) if self.keys else np.ones(groups.num_rows, bool)
+        partitions_stay = ~np.isin(noted.column("number").to_numpy(), over)
+        numbers = np.cumsum(groups_stay) - 1
+        named = {"group": numbers[content.column("group").to_numpy()[stays]]}
+        content, groups, noted = (
+            table.filter(pa.array(mask))
+            for table, mask in ((content, stays), (groups, groups_stay), (noted, partitions_stay))
+        )
+        if places is not None:
+            lives = np.ones(places, bool)
+            lives[over] = False
+            moved = np.cumsum(lives) - 1
+            named[content.column_names[-1]] = moved[parts[stays]]
+            groups = _with(groups, {"key": np.arange(groups.num_rows)})
+            noted = _with(noted, {"number": moved[noted.column("number").to_numpy()]})
+        beside = {
+            name: state.tables[name].filter(pa.array(stays)) for name in ("parts", "leaves") if name in state.tables
+        }
+        due = int(noted.column("due").to_numpy().min(initial=NEVER))
+        scalars = {
+            **state.scalars,
+            "come": int(stays[: state.scalars["come"]].sum()),
+            "due": None if due == NEVER else due,
+        }
+        tables = {"content": _with(content, named), "groups": groups, "apart": noted}
+        return State({**state.tables, **beside, **tables}, scalars)
+
     @property
     def of_one(self) -> WindowSpec:
         """The window of one partition."""
@@ -231,6 +267,14 @@ class Apart(Moving):
         noted = self.noting(parted.numbers[stays], dues[stays], notes[stays])
         due = int(dues.min(initial=NEVER))
         return moves, None if due == NEVER else due, {"apart": noted}
+
+
+def _with(table: pa.Table, columns: Mapping[str, Ints]) -> pa.Table:
+    """A table with other values in some of its columns."""
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type))
+    return table
 
 
 def _until(numbers: Ints, now: int, going: Going) -> Ints:

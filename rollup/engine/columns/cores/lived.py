@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from rollup.engine.columns.cores.apart import Apart
+from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
+from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
@@ -87,7 +90,7 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     projection = own.projection(plan.projection)
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
     alone = replace(plan, projection=projection, rate=Rate(), lookups=())
-    inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider)
+    inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider, True)
     if isinstance(inner, str):
         return inner
     if not isinstance(inner, Folded) and (plan.rate.at_end or not isinstance(inner, FilterProject)):
@@ -100,25 +103,31 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     if reason is not None:
         return reason
     shows = isinstance(inner, Folded) and inner.by_group and (plan.total or plan.rate.mode == "snapshot")
-    return Living(lives, filter, bool(route), inner, wider, seen, tuple(own.properties), plan.rate.at_end, shows)
+    properties, at_end = tuple(own.properties), plan.rate.at_end
+    return Living(lives, filter, bool(route), inner, wider, seen, properties, plan.emitted, at_end, shows)
 
 
 def _unlike(plan: Select) -> str | None:
     """The first reason against its input, its rate and what it emits."""
     input, rate = plan.inputs[0], plan.rate
-    if not isinstance(input, StreamInput) or input != StreamInput(input.filter):
-        return "a window, in a context whose partitions end"
+    if not isinstance(input, StreamInput) or input != StreamInput(input.filter, input.window):
+        return "what came before, or another input than a stream, in a context whose partitions end"
+    if time_in(input.window) is not None:
+        return "a window by a time that rows carry, in a context whose partitions end"
     if rate not in (Rate(), Rate("snapshot", at_end=True), Rate("last", at_end=True)):
         return "a rate other than output last or snapshot when terminated, in a context whose partitions end"
     if rate.mode == "last" and plan.projection.having is not None:
         return "having with output last when terminated"
-    return "the remove stream, in a context whose partitions end" if plan.emitted != "new" else None
+    leaves = plan.emitted != "new" and input.window is None
+    return "the remove stream without a window, in a context whose partitions end" if leaves else None
 
 
 def _beside(plan: Select, inner: FilterProject | Folded) -> str | None:
     """The first reason against what is shown beside aggregates."""
     if not isinstance(inner, Folded) or not inner.by_group:
         return "one row a row, when a partition ends" if plan.rate.at_end else None
+    if plan.rate.at_end and isinstance(inner, Apart) and any(map(uncountable, inner.calls)):
+        return "aggregates that look into a window, when a partition ends"
     fields = (each for column in shown(plan.projection) for each in walk(column) if isinstance(each, Field))
     return "a column that is neither a key nor an aggregate" if any(fields) else None
 

@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.apart import Apart
+from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
-from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
-from rollup.engine.columns.evaluate import flags, passing
+from rollup.engine.columns.cores.moving import Going
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, accepted, projected
+from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
-from rollup.engine.rows.plans import Filter
+from rollup.engine.operators import LONG_MIN
+from rollup.engine.rows.plans import Emitted, Filter
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -52,9 +55,10 @@ class Living:
     type: RowType
     projection: Projection
     properties: tuple[str | int, ...]
+    emitted: Emitted
     at_end: bool
     shows: bool
-    """Whether something is there to be shown of a partition that lives."""
+    """Whether something is there to be shown of a partition that lives, which has no window."""
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -73,14 +77,51 @@ class Living:
         """Whether a partition is a group: then groups stand as the partitions do, those behind the last have no rows yet."""
         return isinstance(self.inner, Folded) and self.inner.kept
 
+    @property
+    def windowed(self) -> bool:
+        """Whether a partition has a window."""
+        return isinstance(self.inner, Apart)
+
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
-        """The rows of each event partition by partition, or of each partition when it ends."""
-        batch = self._clocked(state, batch)
+        """The rows of each event partition by partition, and those that windows let out; or of each partition when it ends."""
+        return self._step(state, self._clocked(state, batch))
+
+    def ended(self, state: State, nothing: Batch) -> tuple[State, Output]:
+        """The clock ends partitions; what else is due by it comes in its own turn."""
+        return self._step(state, self._clocked(state, nothing), False)
+
+    def _step(self, state: State, batch: Batch, windows: bool = True) -> tuple[State, Output]:
+        """A step; `windows`: in which these let out what is due."""
         course, inner = self._course(state, batch), state.held()["core"]
-        after, made = self.inner.made(inner, self.inner.taken(inner, self._wider(batch, course)))
+        numbers = self._named(course.known)
+        over = (numbers[course.over], course.until) if windows else (numbers, np.full(len(numbers), LONG_MIN))
+        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
+        after, made = self._made(inner, taken, Going(state.scalars["now"], over))
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         number = state.scalars["number"] + course.known.num_rows - state.tables["partitions"].num_rows
         return self.state(self._without(after, course), course.left, number), output
+
+    def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
+        """What windows let out late, at the instant of the batch, of those partitions that did not end before."""
+        batch, inner, partitions = self._clocked(state, nothing), state.held()["core"], state.tables["partitions"]
+        course = Course.going_on(partitions)
+        numbers, dues = self._named(partitions), partitions.column("due").to_numpy()
+        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
+        after, made = self._made(inner, taken, Going(batch.now, (numbers, np.minimum(dues, batch.now))))
+        output = self._ended(after, course) if self.at_end else self._told(made, course)
+        return self.state(after, partitions, state.scalars["number"]), output
+
+    def _made(self, inner: State, taken: Taken, going: Going) -> tuple[State, Made]:
+        """The rows of the other statement; the window of a partition is over with it."""
+        if not isinstance(self.inner, Apart):
+            return self.inner.made(inner, taken)
+        ends, until = going.ends
+        order = np.argsort(ends)
+        return self.inner.moved(inner, taken, replace(going, ends=(ends[order], until[order])))
+
+    def _named(self, known: pa.Table) -> Ints:
+        """What partitions are told by in the other statement: their places where they are groups, else their numbers."""
+        return np.arange(known.num_rows) if self.one_group else known.column("number").to_numpy()
 
     @staticmethod
     def _clocked(state: State, batch: Batch) -> Batch:
@@ -111,21 +152,27 @@ class Living:
         ends = pa.array(np.where(due <= now, now, due))
         return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
 
-    def _wider(self, batch: Batch, course: Course) -> Batch:
-        """Each event as often as partitions take it, with their numbers, or their places where they are groups."""
+    def _wider(self, batch: Batch, course: Course, numbers: Ints) -> Batch:
+        """Each event as often as partitions take it, with what these are told by."""
         event, columns, times = course.event, batch.columns, batch.times
         if len(event) != batch.rows or not np.array_equal(event, np.arange(batch.rows)):
             places = pa.array(event)
             columns, times = tuple(column.take(places) for column in columns), times[event]
-        part = course.part if self.one_group else course.numbers[course.part]
-        return Batch((*columns, pa.array(part)), times, batch.now, batch.stream)
+        return Batch((*columns, pa.array(numbers[course.part])), times, batch.now, batch.stream)
 
     def _told(self, made: Made, course: Course) -> Output:
-        """The rows of events; that with which a partition begins comes to it first."""
-        pairs = made.places
-        event, part = course.event[pairs], course.part[pairs]
-        early = course.came[part] == event
-        return self._output(made.at, event, made.columns, part, course.known, early)
+        """The rows of events, and those that the clock brings; that with which a partition begins comes to it first."""
+        clock, pairs = made.places < 0, np.maximum(made.places, 0)
+        event = np.where(clock, TIMER, course.event[pairs]) if len(course.event) else np.full(len(pairs), TIMER)
+        part = self._parts(made, course) if self.windowed else course.part[pairs]
+        early = ~clock & (course.came[part] == event)
+        return self._output(made.at, event, made.columns, part, course.known, early, made.sign).emitted(self.emitted)
+
+    def _parts(self, made: Made, course: Course) -> Ints:
+        """The place of the partition of each row."""
+        assert isinstance(self.inner, Folded)
+        number = made.columns[0 if self.inner.by_group else len(self.type.fields) - 1]
+        return np.searchsorted(self._named(course.known), plain(number).to_numpy(zero_copy_only=False))
 
     def _ended(self, after: State, course: Course) -> Output:
         """What partitions that end have; also of those that have nothing there is a delivery."""
@@ -135,10 +182,17 @@ class Living:
         return replace(output, ticks=(course.until, course.by, course.over))
 
     def _output(
-        self, at: Ints, event: Ints, columns: Sequence[pa.Array], part: Ints, known: pa.Table, early: np.ndarray
+        self,
+        at: Ints,
+        event: Ints,
+        columns: Sequence[pa.Array],
+        part: Ints,
+        known: pa.Table,
+        early: np.ndarray,
+        sign: np.ndarray | None = None,
     ) -> Output:
         seen = [*columns, *self.of_partitions(known, part)]
-        found = Output(at, event, projected(self.projection, seen, len(at)), part=part, early=early)
+        found = Output(at, event, projected(self.projection, seen, len(at)), sign=sign, part=part, early=early)
         mask = passing(self.projection.having, seen, len(at))
         return found if mask is None else found.where(mask)
 
@@ -204,9 +258,12 @@ class Living:
         return _VALUES.format(value=block(lines.value(), 2), **lines.names)
 
     def _without(self, inner: State, course: Course) -> State:
-        """The state without the groups of partitions that have ended."""
+        """The state without the windows and the groups of partitions that have ended."""
         if not isinstance(self.inner, Folded) or not len(course.over):
             return inner
+        if isinstance(self.inner, Apart):
+            over = self._named(course.known)[course.over]
+            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None)
         groups = inner.tables["groups"]
         if self.one_group:
             stay = np.ones(course.known.num_rows, bool)

@@ -36,7 +36,7 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     keys, begun = _begun(component, name)
     known, kept = core.division.begun(keys), [of_totals(plan, each) for each in begun]
     if isinstance(core.inner, Recalling):
-        inputs = [_wider(each[INPUTS][0], number) for number, each in enumerate(kept)]
+        inputs = [wider(each[INPUTS][0], number) for number, each in enumerate(kept)]
         return core.state(recalling_in_partitions(core.inner, inputs, now), known)
     if isinstance(core.inner, Matched):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
@@ -90,21 +90,25 @@ def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
     """Key, slots and rows of the groups of all partitions; of a partition that is a group, be it empty."""
     found = list[Any]()
     for number, each in enumerate(kept):
-        kind = each[KEPT][0]
-        own = kind[0] if plan.total else kind[0][0]
-        if core.kept and not own:
-            own = [((), core.lines.fold.start(), 0)]
-        found += [((number, *key), slots, rows) for key, slots, rows in own]
+        found += groups_in(core, number, each[KEPT][0], plan.total)
     return found
+
+
+def groups_in(core: Folded, number: int, kind: Any, total: bool) -> list[Any]:
+    """The same of one partition, of whose groups a statement keeps that; `total`: all its rows are one."""
+    own = kind[0] if total else kind[0][0]
+    if core.kept and not own:
+        own = [((), core.lines.fold.start(), 0)]
+    return [((number, *key), slots, rows) for key, slots, rows in own]
 
 
 def _window(window: WindowSpec | None, kept: Sequence[Any], input: int = 0) -> list[Any]:
     """The rows of all windows of an input, as the one window that they are has them."""
-    return in_one(window, [_wider(each[INPUTS][input][0] or (), number) for number, each in enumerate(kept)])
+    return in_one(window, [wider(each[INPUTS][input][0] or (), number) for number, each in enumerate(kept)])
 
 
-def _wider(kept: Any, number: int) -> Any:
+def wider(kept: Any, number: int) -> Any:
     """What a window keeps, each row in it with the number of its partition."""
     if isinstance(kept, Row):
         return Row(kept.id, (*kept.values, number))
-    return type(kept)(_wider(each, number) for each in kept) if isinstance(kept, list | tuple) else kept
+    return type(kept)(wider(each, number) for each in kept) if isinstance(kept, list | tuple) else kept

@@ -36,7 +36,7 @@ def phase(core: Core) -> Phase:
     if isinstance(core, Recalling | OfMatches):
         return phase(core.main)
     if isinstance(core, Living):
-        return Phase.CONTEXT
+        return Phase.WINDOW if core.windowed and not core.at_end else Phase.CONTEXT
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -48,6 +48,8 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
             return dues(core.core, inner_of(core, state))
         case Recalling(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
+        case Living(windowed=True):
+            return {Phase.WINDOW: _due(core.inner, state.held()["core"]), Phase.CONTEXT: core.due(state)}
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case _:
@@ -127,16 +129,18 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)
+        case Living() if phase is Phase.WINDOW:
+            return core.released(state, nothing)
         case Living():
-            return core.step(core.late(state, now), nothing)
+            return core.ended(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)
-        case Partitioned(inner=Queued(dated=True)):
-            return core.released(state, nothing)
         case Partitioned(inner=Folded(window=Time(span))):
             return _of_partitions(core, state, now - span, nothing)
         case Partitioned(inner=Joined() | FoldedJoin() as inner):
             return _of_joins(core, inner.join, state, now, nothing)
+        case Partitioned(inner=Queued(dated=True)):
+            return core.released(state, nothing)
         case _:
             return core.step(state, nothing)
 

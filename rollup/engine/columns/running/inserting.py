@@ -67,15 +67,15 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
-        case Living():
-            return core.at_end and core.lives.span > 0
+        case Living(at_end=True):
+            return core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
             return _clocked(inner)
         case Levels():
             inner = core.levels[0]
         case (Joined() as joined) | Partitioned(inner=Joined() as joined):
             return joined.emitted != "new" and any(side.timed for side in joined.join.sides)
-        case Partitioned():
+        case Partitioned() | Living():
             inner = core.inner
         case Rated() | Firsts():
             inner = core.core
@@ -88,7 +88,8 @@ def _clocked(core: Core) -> bool:
         timed = any(side.timed for side in inner.join.sides)
     else:
         timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
-    return (timed and (inner.by_group or leaving)) or isinstance(inner.window, BY_CLOCK)
+    batches = isinstance(inner, Moving) and inner.batches
+    return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, BY_CLOCK)
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,8 @@ class ColumnInstance(Instance):
     def fire(self, phase: Phase, now: int) -> None:
         """What is due; a jump of the clock may have made it late."""
         if self.alive:
-            tell_together([(each, each.late(phase, now)) for each in self.beside])
+            together = self.beside if phase is Phase.CONTEXT else [self]
+            tell_together([(each, each.late(phase, now)) for each in together])
 
     def late(self, phase: Phase, now: int) -> Output:
         """What is due brings this."""

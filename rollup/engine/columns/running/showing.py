@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.beside import Beside
 from rollup.engine.columns.cores.declared import Lines
@@ -48,7 +49,28 @@ def settled(core: Core, state: State) -> State:
 
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
     """The same as `content`, of each partition that ends by itself."""
-    return core.contents(state) if isinstance(core, Living) else [content(core, plan, state, held)]
+    if isinstance(core, Living):
+        return _living(core, core.inner, plan, state) if isinstance(core.inner, Apart) else core.contents(state)
+    return [content(core, plan, state, held)]
+
+
+def _living(core: Living, inner: Apart, plan: Select, state: State) -> list[list[tuple[Any, ...]]]:
+    """The rows of each partition that lives, of what its window holds."""
+    known, now = state.tables["partitions"], state.held()["core"]
+    told_by: Sequence[int] = range(known.num_rows) if core.one_group else known.column("number").to_pylist()
+    found = dict[int, list[tuple[Any, ...]]]({number: [] for number in told_by})
+    place = 0 if inner.by_group else len(core.type.fields) - 1
+    for row in _folded(inner, told_by if core.one_group and inner.by_group else None, plan, now):
+        found[row[place]].append(row)
+    parts = enumerate(found.values())
+    return [
+        _shown(
+            core.projection.columns,
+            core.projection.having,
+            _with(rows, core.of_partitions(known, np.full(len(rows), place))),
+        )
+        for place, rows in parts
+    ]
 
 
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
@@ -200,7 +222,8 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
     elif isinstance(inner, Joined):
         rows = inner.content(now)
     else:
-        rows = _folded(core, inner, plan, state) if isinstance(inner, Folded) else []
+        every = range(core.division.count(core.known(state))) if core.total else None
+        rows = _folded(inner, every, plan, now) if isinstance(inner, Folded) else []
     number = compiled(core.number)
     found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
     numbers = np.array([number for number, _ in found], np.int64)
@@ -208,18 +231,17 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
     return _shown(core.projection.columns, core.projection.having, values)
 
 
-def _folded(core: Partitioned, inner: Folded, plan: Select, state: State) -> list[tuple[Any, ...]]:
-    """What the projection sees of aggregates: groups, or the rows that are held."""
-    known, now = core.known(state), state.held()["core"]
+def _folded(inner: Folded, every: Sequence[int] | None, plan: Select, now: State) -> list[tuple[Any, ...]]:
+    """What the projection sees of aggregates in partitions: groups, or the rows that are held; of totals a row of `every` one."""
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
     groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
-    if core.total:
+    if every is not None:
         values, nothing = dict(groups), _nothing(inner.lines)
-        return [(number, *values.get(number, nothing)) for number in range(core.division.count(known))]
-    if core.by_group and (isinstance(inner, FoldedJoin) or not plan.unbounded):
+        return [(number, *values.get(number, nothing)) for number in every]
+    if inner.by_group and (isinstance(inner, FoldedJoin) or not plan.unbounded):
         found = (groups[place] for place in _there(inner, seen))
         return [(*_key(key), *values) for key, values in found]
-    if core.by_group or not isinstance(inner, Queued):
+    if inner.by_group or not isinstance(inner, Queued):
         return []
     group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
     held = zip(group, zip(*fields, strict=True), strict=True)
