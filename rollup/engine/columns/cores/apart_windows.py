@@ -54,7 +54,7 @@ _FIRST = Lines(
     begin="held{p} = 0",
     enter="""
 if held{p} >= size{p}:
-    taken, kept[i] = False, kept[i] & ~bit{p}
+    taken, kept[i] = False, kept[i] & others{p}
 else:
     held{p} += 1
 """,

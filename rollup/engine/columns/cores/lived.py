@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rollup.engine.columns.cores.apart import Apart
+from rollup.engine.columns.cores.by_partition import NUMBER, by_partition
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
 from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
-from rollup.engine.columns.cores.partitioned import NUMBER, Seeing, by_partition, shown
+from rollup.engine.columns.cores.partitioned import Seeing, shown
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.compiling import compiled

@@ -7,20 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from rollup.engine.columns.cores.by_partition import NUMBER, of_each, of_numbered, recalls
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded_joins import FoldedJoin, folded_pairs
 from rollup.engine.columns.cores.joined import Joined, Places, flat, join_of
 from rollup.engine.columns.cores.nested import divisions
 from rollup.engine.columns.cores.partitioned import (
-    NUMBER,
     Partitioned,
     Seeing,
     answered,
     known,
-    of_each,
-    of_numbered,
     properties,
-    recalls,
     shown,
 )
 from rollup.engine.columns.cores.partitions import Division
