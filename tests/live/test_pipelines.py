@@ -130,9 +130,63 @@ JOINING = {
     "@name('join') select w.v as v, a.v as o from W as w, A#length(2) as a where w.k = a.k; @name('a') select v from A; "
     "@name('of R') select w.v as v from R#length(2) as r, W as w where w.k = r.k; " + FOLLOWED,
 }
+
+
+def _over(*windows: str) -> str:
+    """Named windows side by side, with those who follow them."""
+    return "".join(
+        f"@name('W{i}') create window W{i}{window} as S; @name('in {i}') insert into W{i} select * from S(v < 90 or n = {i}); "
+        f"@name('sum {i}') select irstream sum(v) as s, count(*) as c from W{i}; "
+        f"@name('groups {i}') select {'irstream ' * (i % 2)}k, sum(v) as s from W{i}(n >= 0) group by k having count(*) > 1; "
+        f"@name('rows {i}') select irstream n, v, max(v) as m from W{i} where v > 3 group by n; "
+        for i, window in enumerate(windows)
+    )
+
+
+LEAVING = {
+    "rows that leave by the clock": _over(
+        "#time(20 msec)",
+        "#groupwin(k)#time(20 msec)",
+        "#time_accum(20 msec)",
+        "#timetolive(current_timestamp() + cast(v, long))",
+        "#time_order(current_timestamp() - cast(v, long), 50 msec)",
+        "#time(20 msec)#unique(k) retain-union",
+        "#time(40 msec)#length(3) retain-intersection",
+        "#firsttime(50 msec)",
+    ),
+    "batches": _over(
+        "#time_batch(20 msec)",
+        "#groupwin(k)#length_batch(2)",
+        "#time_length_batch(20 msec, 3)",
+        "#length_batch(3)",
+        "#expr_batch(current_count > 2)",
+        "#ext_timed_batch(current_timestamp() + n, 20 msec)",
+    ),
+    "rows that events drive out": _over(
+        "#ext_timed(current_timestamp() + n, 20 msec)",
+        "#sort(3, v desc)",
+        "#rank(k, 2, v)",
+        "#lastevent",
+        "#firstunique(k)",
+        "#firstlength(3)",
+        "#expr(sum(v) < 90)",
+        "#groupwin(k)#length(2)",
+    ),
+    "what changes a window beside its clock": "@name('W') create window W#time(30 msec) as S; "
+    "@name('before') select k, (select sum(w.v) from W as w where w.k = s.k) as v from S as s; "
+    + MERGE
+    + "@name('delete') on S(n = 2) as s delete from W where W.k = s.k; "
+    "@name('V') create window V#groupwin(k)#time(20 msec) as S; @name('in') insert into V select * from S(v > 3); "
+    "@name('last') select irstream a.v as x, b.v as y from S#length(3) as b, V as a where a.k = b.k and a.n = b.n; "
+    + FOLLOWED,
+    "asked of what has no keys": "@name('W') create window W#time_batch(20 msec) as S; @name('in') insert into W select * from S; "
+    "@name('count') on S(n = 1) as s insert into A select count(*) as c, max(w.v) as m "
+    "from W as w where w.k = s.k; @name('A') select c, m from A; " + FOLLOWED,
+}
 MODULES = {
     **READING,
     **JOINING,
+    **LEAVING,
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
@@ -331,6 +385,21 @@ def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.Dat
             )
 
 
+def test_rows_leave_by_the_clock_without_leaving_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before an event comes, be it of a stream that has nothing to do with the window; until the clock is due for others."""
+    engine, jumps = _engine(LEAVING["rows that leave by the clock"]), list[int]()
+    runner = engine._component.runner  # pyright: ignore[reportPrivateUsage]
+    advance = runner.advance
+    monkeypatch.setattr(runner, "advance", lambda to: (jumps.append(to), advance(to)))
+    events = [{"k": "ab"[n % 2], "n": n % 3, "v": float(n)} for n in range(60)]
+    engine.send("S", events, at=range(1, 61))
+    assert jumps == []
+    engine.send("R", [{"k": "a"}] * 30, at=range(61, 91))
+    assert jumps == [70]
+    left = [(each.at, each.old) for each in engine.heard() if each.statement == "W0" and each.old]
+    assert left == [(n + 21, [events[n]]) for n in range(60)]
+
+
 def test_of_a_refused_event_nobody_knows_who_comes_later() -> None:
     """What an event has changed before it was refused is told with the next change, in a batch as by itself."""
     text = (
@@ -411,7 +480,6 @@ APART = {
     + "select v from A9",
     "a pattern over the window": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as v from pattern [every a=W]",
-    "windows of time": "create window W#time(10 msec) as S; insert into W select * from S",
     "what leaves": "create window W#length(3) as S; insert rstream into W select rstream * from S#length(2)",
     "a rate": "select k, v from S output last every 3 events",
     "an order": "select k, v from S#length(3) order by v",

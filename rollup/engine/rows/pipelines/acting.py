@@ -135,8 +135,9 @@ def askable(instance: OnSelectInstance) -> bool:
 def finds_one(instance: OnSelectInstance, store: Store) -> bool:
     """Whether an event finds a row at most, or makes one."""
     places = ByKey(instance.plan.where, 1).key(store)[0]
-    sole = isinstance(store, Table) or (isinstance(store, NamedWindow) and store.finder(places) is store.window)
-    return instance.plan.total or (bool(places) and sole)
+    if instance.plan.total or not places:
+        return instance.plan.total
+    return isinstance(store, Table) or (isinstance(store, NamedWindow) and store.finder(places) is store.window)
 
 
 def taking(instance: OnSelectInstance, told: Told, tape: Tape, telling: Telling) -> Take:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
@@ -36,7 +36,8 @@ class Planned:
     """The way of a stream's events; `filtered`: not all of them concern the statement; `stores`: what it changes.
 
     `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one;
-    `conditions`: who is told when variables are set; `clocked`: an event may make somebody ask for an instant.
+    `conditions`: who is told when variables are set; `clocked`: an event may make somebody ask for an instant; `timed`: the
+    named windows that let rows out by the clock.
     """
 
     take: Take
@@ -47,6 +48,31 @@ class Planned:
     times: list[int] = field(default_factory=list[int])
     conditions: Collection[int] = ()
     clocked: bool = False
+    timed: tuple[Told, ...] = ()
+
+
+def timed(windows: Iterable[Told]) -> tuple[Told, ...]:
+    """Those of some named windows that let rows out by the clock."""
+    return tuple(told for told in windows if told.store.window.timed)
+
+
+def with_others(plan: Planned, component: Component, joins: Joins) -> Planned:
+    """A pipeline that lets rows out of the other named windows of the component, too: they do before an event comes."""
+    stores, tapes, others = [*plan.stores], [*plan.tapes], list[Told]()
+    for name in component.stores:
+        store = _timed_window(component, name)
+        if store is None or store in stores or (found := window(component, name, plan.times, joins)) is None:
+            continue
+        told, own = found
+        stores.append(store)
+        tapes += own
+        others.append(told)
+    return replace(plan, stores=tuple(stores), tapes=tuple(tapes), timed=(*plan.timed, *others))
+
+
+def _timed_window(component: Component, name: str) -> NamedWindow | None:
+    store = component.store(name, component.root) if component.context_of(name) is None else None
+    return store if isinstance(store, NamedWindow) and store.window.timed else None
 
 
 def alone(component: Component, stream: str) -> Planned | None:
@@ -83,12 +109,16 @@ def _select(instance: SelectInstance, component: Component) -> Planned | None:
         return Planned(of_stream(instance, change), _filtered(input), (tape,))
     alone = plan.grouping is None or len(plan.grouping.sets) == 1
     single = plain(input) and alone and plan.emitted == "new"
-    found = window(component, target.name) if single and target.arriving and not target.leaving else None
+    times = list[int]()
+    found = window(component, target.name, times) if single and target.arriving and not target.leaving else None
     if found is None:
         return None
     told, tapes = found
     take = inserting(instance, change, told, tape)
-    return Planned(take, _filtered(input), (tape, *tapes), (told.store,), clocked=told.clocked)
+    filtered = _filtered(input)
+    return Planned(
+        take, filtered, (tape, *tapes), (told.store,), times=times, clocked=told.clocked, timed=timed((told,))
+    )
 
 
 def _in_partition(instance: SelectInstance, narrowed: bool) -> Planned | None:
@@ -110,12 +140,14 @@ def _merge(instance: MergeInstance, component: Component) -> Planned | None:
     if isinstance(store, Table):
         take = merging(instance, store, of_table(instance, store, tape))
         return Planned(take, _filtered(plan.trigger), (tape,), (store,))
-    found = window(component, plan.store) if store is not None else None
+    times = list[int]()
+    found = window(component, plan.store, times) if store is not None else None
     if found is None:
         return None
     told, (own, *rest) = found
     take = merging(instance, told.store, of_window(instance, told, tape))
-    return Planned(take, _filtered(plan.trigger), (own, tape, *rest), (told.store,), clocked=told.clocked)
+    filtered, tapes = _filtered(plan.trigger), (own, tape, *rest)
+    return Planned(take, filtered, tapes, (told.store,), times=times, clocked=told.clocked, timed=timed((told,)))
 
 
 def merged_store(instance: MergeInstance, component: Component) -> Store | None:
@@ -130,15 +162,17 @@ def merged_store(instance: MergeInstance, component: Component) -> Store | None:
     return None if isinstance(store, Table) and len(store.unique) > 1 else store
 
 
-def window(component: Component, name: str, joins: Joins | None = None) -> tuple[Told, Sequence[Tape]] | None:
+def window(
+    component: Component, name: str, times: list[int], joins: Joins | None = None
+) -> tuple[Told, Sequence[Tape]] | None:
     """What happens to a named window, with its tape and those of all who follow it; None where not all of them can.
 
-    `joins`: those that may follow it; None: none may.
+    `times`: the instant of each place; `joins`: those that may follow it; None: none may.
     """
     if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
         return None
     store = component.store(name, component.root)
-    if not isinstance(store, NamedWindow) or not store.window.told or store.window.timed:
+    if not isinstance(store, NamedWindow) or store.window.forces:
         return None
     tapes, consumers, clocked, joined = [Tape(store.statement)], list[Follow](), False, False
     for consumer, number in store.consumers:
@@ -153,7 +187,7 @@ def window(component: Component, name: str, joins: Joins | None = None) -> tuple
             return None
         consumers.append(joins.apart(change) if joins is not None and joined else change)
         clocked = clocked or consumer.clocked
-    return Told(store, tapes[0], consumers, clocked), tapes
+    return Told(store, tapes[0], consumers, times, clocked), tapes
 
 
 def _following(consumer: SelectInstance, tapes: list[Tape]) -> Follow | None:

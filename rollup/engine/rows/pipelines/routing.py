@@ -27,7 +27,16 @@ from rollup.engine.rows.pipelines.acting import (
 )
 from rollup.engine.rows.pipelines.combining import Joins, combines, combining
 from rollup.engine.rows.pipelines.merging import merging, of_table
-from rollup.engine.rows.pipelines.planning import Planned, alone, here, merged_store, straight, window
+from rollup.engine.rows.pipelines.planning import (
+    Planned,
+    alone,
+    here,
+    merged_store,
+    straight,
+    timed,
+    window,
+    with_others,
+)
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape, Values
@@ -53,12 +62,12 @@ Branch = tuple[Callable[..., Any], Callable[..., Sequence[Any]], Put | None]
 def planned(component: Component, stream: str) -> Planned | None:
     """The pipeline of a stream; None where there is none."""
     found = alone(component, stream)
-    if found is None:
-        try:
-            found = _Routes(component).planned(stream)
-        except _Apart:
-            return None
-    return found
+    if found is not None:
+        return with_others(found, component, Joins(found.times))
+    try:
+        return _Routes(component).planned(stream)
+    except _Apart:
+        return None
 
 
 class _Apart(Exception):
@@ -91,8 +100,19 @@ class _Routes:
         whole = _with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
         stores = tuple(self._stores.values())
         conditions = self._component.hearing_variables if self._variables else ()
-        clocked = any(told.clocked for told, _ in self._windows.values())
-        return Planned(whole, False, tuple(self._tapes), stores, tuple(self._streams), self._times, conditions, clocked)
+        windows = [told for told, _ in self._windows.values()]
+        found = Planned(
+            whole,
+            False,
+            tuple(self._tapes),
+            stores,
+            tuple(self._streams),
+            self._times,
+            conditions,
+            any(told.clocked for told in windows),
+            timed(windows),
+        )
+        return with_others(found, self._component, self._joins)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:
@@ -251,7 +271,7 @@ class _Routes:
         """A named window with all who follow it, and how a row comes into it."""
         known = self._windows.get(name)
         if known is None:
-            found = window(self._component, name, self._joins)
+            found = window(self._component, name, self._times, self._joins)
             if found is None:
                 raise _Apart
             told, tapes = found

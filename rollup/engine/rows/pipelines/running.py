@@ -60,23 +60,30 @@ class Pipeline:
         """One a statement, in the order in which they deliver for one event."""
         self.times = plan.times
         """The instants of what is on the tapes, by place."""
+        self._windows = [told.store.window for told in plan.timed]
 
     def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
-        event that was taken last. `tell` is called before a timer is due, where more than a few events are on the tapes."""
+        event that was taken last. `tell` is called before a timer is due, where more than a few events are on the tapes;
+        named windows of the pipeline let rows out without that."""
+        self._watch(True)
+        try:
+            return self._send_each(events, tell)
+        finally:
+            self._watch(False)
+
+    def _send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
         runner, take, times = self._runner, self._plan.take, self.times
-        clock, timers, index = runner.environment.clock, runner.timers, runner.indexes[self._stream]
-        filtered, clocked, until = self._plan.filtered, self._plan.clocked, timers.quiet_until
+        clock, index = runner.environment.clock, runner.indexes[self._stream]
+        filtered, clocked, until = self._plan.filtered, self._plan.clocked, self._quiet_until()
         for values, at in events:
             if at is not None:
                 if not clock.now <= at < until:
-                    self.deliver() if len(times) < _FEW else tell()
-                    runner.advance_span(at)
-                    if not self.holds:
+                    if not self._let_out(at) and not self._advanced(at, tell):
                         runner.send(self._stream, values)
                         return False
-                    until = timers.quiet_until
-                else:
+                    until = self._quiet_until()
+                if at > clock.now:
                     clock.now = at
             runner.rows = number = runner.rows + 1
             row = Row(number, tuple(values))
@@ -87,10 +94,52 @@ class Pipeline:
                 times.pop()
                 self.deliver()
                 runner.route(self._stream, row)
-                until = timers.quiet_until
-            if clocked:
-                until = timers.quiet_until
+                until = self._quiet_until()
+            elif clocked:
+                until = self._quiet_until()
         return True
+
+    def _watch(self, watched: bool) -> None:
+        """Look after the instants of the named windows, or no longer."""
+        for told in self._plan.timed:
+            told.store.watched(watched)
+
+    def _quiet_until(self) -> float:
+        """Before which instant nothing is due, as long as no event comes."""
+        found = self._runner.timers.quiet_until
+        for window in self._windows:
+            due = window.due
+            if due is not None and due < found:
+                found = due
+        return found
+
+    def _let_out(self, at: int) -> bool:
+        """Named windows let out what is due up to an instant; False: something else is due as well."""
+        timers, clock = self._runner.timers, self._runner.environment.clock
+        if at < clock.now or not self._plan.timed:
+            return False
+        while True:
+            due = [
+                (due, told.store.order, told) for told in self._plan.timed if (due := told.store.window.due) is not None
+            ]
+            first = min(due, default=None)
+            now = at if first is None else max(first[0], clock.now)
+            if timers.may_be_due(min(now, at)) and (other := timers.next) is not None and other <= min(now, at):
+                return False
+            if now > at or first is None:
+                return True
+            clock.now = now
+            for _, _, told in sorted(each for each in due if each[0] <= now):
+                told.fire(now)
+
+    def _advanced(self, at: int, tell: Callable[[], None]) -> bool:
+        """Go on to an instant as without a pipeline, after those are told who have to be; False: there is none any more."""
+        self._watch(False)
+        self.deliver() if len(self.times) < _FEW else tell()
+        self._runner.advance_span(at)
+        if self.holds:
+            self._watch(True)
+        return self.holds
 
     @property
     def behind(self) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.row import Row, Rows
+from rollup.engine.row import Delta, Row, Rows, together
 from rollup.engine.rows.lazy import Gathering
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.alone import Alone
 from rollup.engine.rows.selects.pergroup import After, PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
 from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
@@ -61,10 +62,35 @@ def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow)
 
 def _shown(instance: SelectInstance, tape: Tape) -> Follow:
     """The rows that a change brings, of those that fulfil the condition."""
-    kind, emitted, note = instance.kind, instance.plan.emitted, tape.note
+    kind, emitted = instance.kind, instance.plan.emitted
     if isinstance(kind, PerRow) and kind.values_of is not None:
         each = _each if emitted == "new" else _each_and_left
         return each(instance, kind.values_of, tape)
+    several, made = _of_several(instance, kind, tape), kind.alone()
+    return several if made is None else _mostly_alone(instance, made, several, tape)
+
+
+def _mostly_alone(instance: SelectInstance, made: Alone, several: Follow, tape: Tape) -> Follow:
+    """A select of aggregates where nearly always one row comes or leaves."""
+    (come, leave), emitted, note = made, instance.plan.emitted, tape.note
+    comes, leaves, sign = emitted != "old", emitted != "new", _sign(instance)
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if len(came) + len(left) != 1:
+            return several(place, came, left)
+        shown, gone = come(came[0]) if came else leave(left[0])
+        if comes and shown is not None:
+            note((place, 1, shown))
+        if leaves and gone is not None:
+            note((place, sign, gone))
+        return () if shown is None else (shown,)
+
+    return change
+
+
+def _of_several(instance: SelectInstance, kind: Kind, tape: Tape) -> Follow:
+    """A select of aggregates, whatever comes and leaves together."""
+    emitted, note = instance.plan.emitted, tape.note
     if isinstance(kind, Total) and kind.step is not None and emitted == "new":
         return _total(kind.step, tape)
     if isinstance(kind, PerGroup) and emitted == "new" and (after := kind.values_after()) is not None:
@@ -194,13 +220,15 @@ def waiting(instance: Gathering) -> Take:
 
 
 class Told:
-    """A named window's changes, told to those who follow it."""
+    """A named window's changes, told to those who follow it; `times`: the instant of each place."""
 
-    def __init__(self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow], clocked: bool = False) -> None:
+    def __init__(
+        self, store: NamedWindow, tape: Tape, consumers: Sequence[Follow], times: list[int], clocked: bool = False
+    ) -> None:
         self.store, self.tape, self.consumers, self._note = store, tape, consumers, tape.note
-        self._entered, self._exchanged = store.entered, store.exchanged
-        self.clocked = clocked
-        """Whether one of those who follow may ask for an instant."""
+        self._entered, self._exchanged, self._times = store.entered, store.exchanged, times
+        self.clocked = clocked or store.window.timed
+        """Whether the window, or one of those who follow, may ask for an instant."""
 
     def come(self, place: int, row: Row) -> None:
         """A row comes into the window, and all who follow hear of it."""
@@ -213,6 +241,21 @@ class Told:
             new, old = [*zip(came)], [*zip(left)]
             for consumer in self.consumers:
                 consumer(place, new, old)
+
+    def fire(self, now: int) -> None:
+        """The window's timer: each change at a place of its own, and all of them told as one."""
+        note, times, found = self._note, self._times, list[Delta]()
+        while (delta := self.store.let_out(now)) is not None:
+            if delta:
+                times.append(now)
+                place = len(times) - 1
+                for row in delta.new:
+                    note((place, 1, row.values))
+                for row in delta.old:
+                    note((place, -1, row.values))
+                found.append(delta)
+        if found and self.consumers:
+            self.tell(len(times) - 1, found[0] if len(found) == 1 else together(found))
 
     def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""

@@ -42,10 +42,10 @@ class Groups:
         self.level, self._environment = level, environment
         self._forgets = bool(level.keys)
         self.groups: dict[Key, list[Any]] = {}
-        self._emptied: dict[Key, None] = {}
+        self.emptied: dict[Key, None] = {}
         made = _functions(Same(level.keys), Same(level.calls))
         self._fold = made.fold
-        self.key, self.enter, self.leave = made.bind(environment, self.groups, self._emptied)
+        self.key, self.enter, self.leave = made.bind(environment, self.groups, self.emptied)
 
     def values(self, key: Key) -> tuple[Any, ...]:
         """The values of a group; of one that is not there, those of an empty one."""
@@ -64,7 +64,7 @@ class Groups:
     def clear(self) -> None:
         """All groups are gone."""
         self.groups.clear()
-        self._emptied.clear()
+        self.emptied.clear()
 
     def snapshot(self) -> Any:
         """Key, slots and number of rows of each group."""
@@ -74,7 +74,7 @@ class Groups:
         """The groups."""
         self.clear()
         self.groups.update((key, [group, count]) for key, group, count in state)
-        self._emptied.update((key, None) for key, _, count in state if count <= 0 and self._forgets)
+        self.emptied.update((key, None) for key, _, count in state if count <= 0 and self._forgets)
 
 
 class _Functions(NamedTuple):

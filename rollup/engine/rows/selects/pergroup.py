@@ -10,6 +10,7 @@ from typing import Any
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Rows
+from rollup.engine.rows.selects.alone import Alone, alone
 from rollup.engine.rows.selects.grouping import Aggregation, Groups, Key, Level, OfRows
 from rollup.engine.rows.selects.projecting import Out, Projector, Values
 from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, Made, rows_of
@@ -157,6 +158,12 @@ class PerGroup:
 
         return values
 
+    def alone(self) -> Alone | None:
+        """What a row does that comes or leaves alone, where that is made at once."""
+        if self._level is None or self._stepwise:
+            return None
+        return alone(self._projector, self._level, "group", self._leaving, rows=self._rows, ever=self._ever)
+
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the groups are now."""
         level = self._level
@@ -234,7 +241,8 @@ class PerGroup:
     def restore(self, state: Any) -> None:
         self._levels.restore(state[0])
         self._own.restore(state[1])
-        self._rows = {(place, key): r for place, key, r in state[2]}
+        self._rows.clear()  # the same dict: who shows a row alone notes it there
+        self._rows.update(((place, key), r) for place, key, r in state[2])
 
     def _units(self, rows: Sequence[Rows]) -> list[UnitRow]:
         return [((place, level.key(r)), r) for place, level in enumerate(self._levels.levels) for r in rows]

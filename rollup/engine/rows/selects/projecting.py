@@ -48,7 +48,7 @@ class Projector:
         self._columns = compiled_row(projection.columns)
         self._having = predicate(projection.having) if projection.having is not None else None
         self._order = compiled_row(projection.order) if projection.order else None
-        self.environment, self._make, self._projection = environment, make, projection
+        self.environment, self._make, self.projection = environment, make, projection
 
     def out(self, r: Rows, s: Sequence[Any], arriving: bool) -> Out | None:
         """The row, None when it does not fulfil the condition."""
@@ -56,14 +56,14 @@ class Projector:
         e.arriving = arriving
         if self._having is not None and not self._having(r, s, e):
             return None
-        whole = r[0] if self._projection.whole else None
+        whole = r[0] if self.projection.whole else None
         row = whole if whole is not None else self._make(self._columns(r, s, e))
         return Out(row, self._order(r, s, e) if self._order is not None else ())
 
     @property
     def columns(self) -> tuple[Expr, ...] | None:
         """What is shown of every group alike, nothing looked up: None where there is a condition, an order or a whole row."""
-        shown = self._projection
+        shown = self.projection
         if shown.having is not None or shown.order or shown.whole:
             return None
         return (
@@ -75,7 +75,7 @@ class Projector:
 
         Who calls it has said whether the row arrives.
         """
-        return None if self._projection.order else self._bound("row", groups, keyed)
+        return None if self.projection.order else self._bound("row", groups, keyed)
 
     def values_of(self, groups: Groups | None = None, keyed: bool = False) -> ValuesOf:
         """The same for one to whom the values matter and not their order."""
@@ -86,7 +86,7 @@ class Projector:
         return self._bound("step", groups, nothing=(None,) * width)
 
     def _bound(self, form: _Form, groups: Groups | None, keyed: bool = False, nothing: Rows = ()) -> Any:
-        projection = self._projection
+        projection = self.projection
         having = () if projection.having is None else (projection.having,)
         keys, calls = (0, ()) if groups is None else (len(groups.level.keys) * keyed, groups.level.calls)
         bind = _generated(form, Same((*having, *projection.columns)), len(having), projection.whole, keys, Same(calls))

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rollup.engine.row import Row, Rows
+from rollup.engine.rows.selects.alone import Alone, alone
 from rollup.engine.rows.selects.grouping import Aggregation, Key, OfRows
 from rollup.engine.rows.selects.projecting import Out, Projector
 
@@ -62,6 +63,10 @@ class Kind(Protocol):
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
         """The same for one to whom the rows alone matter, in no order."""
+        ...
+
+    def alone(self) -> Alone | None:
+        """What a row does that comes or leaves alone, where that is made at once and there are aggregates."""
         ...
 
     def current(self, unit: Any) -> Out | None:
@@ -143,6 +148,11 @@ class PerRow:
             before = [made for k, r in zip(left, old, strict=True) if (made := shown(k, r)) is not None]
         e.arriving = True
         return [made for k, r in zip(came, new, strict=True) if (made := shown(k, r)) is not None], before
+
+    def alone(self) -> Alone | None:
+        """What a row does that comes or leaves alone, where it has groups and that is made at once."""
+        level = None if self._aggregation is None else self._aggregation.only
+        return None if level is None or self._remember else alone(self._projector, level, "row", self._leaving)
 
     def representatives(self) -> Iterable[Key]:
         """All groups that were ever seen."""
@@ -231,6 +241,13 @@ class Total:
             return None if out is None else out.row
         self._projector.environment.arriving = arriving
         return self._shown((), self._nothing)
+
+    def alone(self) -> Alone | None:
+        """What a row does that comes or leaves alone, where that is made at once."""
+        level = self._aggregation.only
+        if level is None or level.level.keys:
+            return None
+        return alone(self._projector, level, "total", self._leaving, self._nothing)
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the row is now."""

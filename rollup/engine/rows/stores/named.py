@@ -164,7 +164,8 @@ class NamedWindow(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
-        self._timed_window = self.window.timed
+        self._asks = self.window.timed
+        """Whether it asks for the instants of its window, and nobody else looks after them."""
         self._finders: dict[tuple[int, ...], Finder] = {}
         """What has been asked for, by its places."""
         self._entry: Entry | None = None
@@ -296,7 +297,7 @@ class NamedWindow(Store):
         came, left, forced = window.enter(new, self.environment.clock.now) if new else NOTHING
         if old and not window.in_batches:  # a batch leaves as a whole, and of an unfinished one nobody knows
             left = [*old, *left] if left else old
-        if self._finders or self._timed_window:
+        if self._finders or self._asks:
             self._note(came, left)
         return came, left, forced
 
@@ -305,20 +306,34 @@ class NamedWindow(Store):
         if self.unique:
             self.check(new)
         delta = self.window.enter(new, self.environment.clock.now)
-        if self._finders or self._timed_window:
+        if self._finders or self._asks:
             self._note(delta.new, delta.old)
         return delta
 
     def fire(self, phase: Any, now: int) -> None:
         """The window's timer."""
-        while self.alive and self.window.due is not None and self.window.due <= now:
-            delta = self.window.fire(now)
-            self._note(delta.new, delta.old)
+        while self.alive and (delta := self.let_out(now)) is not None:
             self._moved(delta)
+
+    def let_out(self, now: int) -> Delta | None:
+        """What the window lets out first of what is due, of which the caller has to tell; None where nothing is due."""
+        due = self.window.due
+        if due is None or due > now:
+            return None
+        delta = self.window.fire(now)
+        if self._finders or self._asks:
+            self._note(delta.new, delta.old)
+        return delta
+
+    def watched(self, watched: bool) -> None:
+        """Somebody looks after the window's instants, and lets out what is due; or nobody any more."""
+        self._asks = not watched
+        if self.alive:
+            self.runner.timers.ask(self, Phase.WINDOW, None if watched else self.window.due)
 
     def ask_timers(self) -> None:
         """The window's next instant."""
-        if self._timed_window:
+        if self._asks:
             self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
 
     def rows(self) -> list[Row]:
@@ -329,8 +344,7 @@ class NamedWindow(Store):
         """The window has changed: what is found by key, and the next instant."""
         for finder in self._finders.values():
             finder.change(came, left)
-        if self._timed_window:
-            self.ask_timers()
+        self.ask_timers()
 
     def _moved(self, delta: Delta) -> None:
         if delta:

@@ -49,6 +49,8 @@ class Window(ABC):
     """Whether each key has a window of its own."""
     reached: int | None = None
     """The time of the newest arrival, in a window that goes by a time that the rows carry."""
+    forces = False
+    """Whether it may say at an instant that nothing has changed."""
     told = False
     """Whether its content is what it has said that came, without what it has said that left or what was taken out."""
     passes_empty = True

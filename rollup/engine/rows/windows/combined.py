@@ -27,7 +27,8 @@ class Intersection:
 
 class _Several(Window):
     def __init__(self, parts: Sequence[Window]) -> None:
-        self._parts = parts
+        self._parts, self.forces = parts, any(part.forces for part in parts)
+        self.told = all(part.told for part in parts)
 
     @property
     def due(self) -> int | None:

@@ -76,6 +76,7 @@ class FirstLength:
 
 
 class _FirstLength(Kept):
+    told = True
     passes_empty = False
 
     def __init__(self, size: int) -> None:

@@ -84,6 +84,8 @@ class Expressed:
 
 
 class _Expressed(Window):
+    told = True
+
     def __init__(self, content: Content) -> None:
         self._content = content
 

@@ -32,6 +32,8 @@ class ExternalTime:
 
 
 class _ExternalTime(Stamped):
+    told = True
+
     def __init__(self, time: Key, span: int) -> None:
         super().__init__()
         self._time, self._span = time, span
@@ -201,6 +203,8 @@ class TimeOrder:
 
 class _TimeOrder(Window):
     """Each row with its time, which is that of its arrival where it is made of the clock's."""
+
+    told = True
 
     def __init__(self, time: Key, span: int) -> None:
         self._time, self._span = time, span

@@ -97,7 +97,8 @@ class _Grouped(Window):
 
     def __init__(self, key: Key, inner: WindowSpec, host: Host) -> None:
         self._key, self._inner, self._host = key, inner, host
-        self._timed = inner.build(host).timed
+        first = inner.build(host)
+        self._timed, self.forces, self.told, self.in_batches = first.timed, first.forces, first.told, first.in_batches
         self._places: dict[Any, int] = {}
         self._windows: list[Window] = []
         self._asked: list[int | None] = []
@@ -188,6 +189,5 @@ class _Grouped(Window):
     def _new(self, key: Any) -> int:
         place = self._places[key] = len(self._windows)
         self._windows.append(self._inner.build(self._host))
-        self.in_batches = self._windows[place].in_batches
         self._asked.append(None)
         return place

@@ -65,6 +65,8 @@ class Sorted:
 
 
 class _Sorted(Window):
+    told = True
+
     def __init__(self, spec: Sorted, host: Host) -> None:
         self._size = spec.size
         values, descending, sign = key_of(spec.by, host), spec.descending, -1 if spec.ties == "oldest" else 1

@@ -132,6 +132,8 @@ class TimeAccumulating:
 
 
 class _TimeAccumulating(Kept):
+    told = True
+
     def __init__(self, span: int) -> None:
         super().__init__()
         self._span = span
@@ -172,6 +174,7 @@ class FirstTime:
 
 
 class _FirstTime(Kept):
+    told = True
     passes_empty = False
 
     def __init__(self, end: int) -> None:
@@ -221,7 +224,7 @@ class TimeBatch:
 class _TimeBatch(Batches):
     def __init__(self, spec: TimeBatch, origin: int | None, now: int) -> None:
         super().__init__()
-        self._spec, self._origin = spec, origin
+        self._spec, self._origin, self.forces = spec, origin, spec.forced
         self._due = self._edge(now) if spec.eager else None
 
     @property
@@ -311,7 +314,7 @@ class TimeLengthBatch:
 class _TimeLengthBatch(_DueBatches):
     def __init__(self, spec: TimeLengthBatch, due: int | None) -> None:
         super().__init__(due)
-        self._spec = spec
+        self._spec, self.forces = spec, spec.forced
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         self.current += rows
