@@ -183,10 +183,37 @@ LEAVING = {
     "@name('count') on S(n = 1) as s insert into A select count(*) as c, max(w.v) as m "
     "from W as w where w.k = s.k; @name('A') select c, m from A; " + FOLLOWED,
 }
+_TWO = (
+    "@name('W') create window W#time(20 msec) as S; @name('in') insert into W select * from S(v < 90); "
+    "@name('V') create window V#groupwin(k)#length_batch(2) as S; @name('in V') insert into V select * from S(n = 1 or v > 30); "
+)
+WHOLE = {
+    "who waits for events": _TWO + "@name('last') select k, v from W output last every 3 events; "
+    "@name('groups') select irstream k, sum(v) as s from V group by k output every 4 events; "
+    "@name('all') select irstream sum(v) as s from W output all every 2 events; @name('between') select k from W; "
+    "@name('first') select k, count(*) as c from W group by k output first every 30 msec; "
+    "@name('of S') select v from S output last every 3 events; @name('V2') select irstream v from V",
+    "who orders": _TWO
+    + "@name('order') select irstream k, v from W order by v desc; @name('once') select distinct k from V; "
+    "@name('best') select irstream k, sum(v) as s from W group by k order by k limit 2; @name('last') select n from W; "
+    "@name('prior') select k, v, prior(1, v) as p from W; @name('of S') select irstream v from S#length(3) order by v",
+    "who keeps rows for a time": _TWO + "@name('sum') select k, sum(v) as s from S#time(15 msec) group by k; "
+    "@name('asks') select k, (select sum(v) from S#time(15 msec)) as s from W; @name('V2') select irstream v from V; "
+    "@name('some') select k, (select count(*) from S(n = 1)#time(10 msec) as x where x.k = w.k) as c from W as w; "
+    "@name('join') select irstream a.v as x, b.v as y from W as a, S#time(15 msec) as b where a.k = b.k; "
+    "@name('outer') select irstream a.v as v, b.v as w from S(v > 3)#time(10 msec) as a left outer join W as b on a.k = b.k; "
+    "@name('after') select v from W",
+    "who joins": _TWO + "@name('of two') select irstream a.v as x, b.v as y from W as a, V as b where a.k = b.k; "
+    "@name('self') select a.v as x, b.v as y from W as a, W as b where a.k = b.k and a.n < b.n; "
+    "@name('total') select a.k as k, sum(b.v) as s from W as a, S#length(3) as b where a.k = b.k group by a.k; "
+    "@name('waits') select a.v as x from W as a, S#length(2) as b where a.k = b.k output last every 20 msec; "
+    "@name('delete') on S(n = 2) as s delete from W where W.k = s.k; " + FOLLOWED,
+}
 MODULES = {
     **READING,
     **JOINING,
     **LEAVING,
+    **WHOLE,
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
@@ -460,17 +487,15 @@ APART = {
     "select k from R output when x > 40",
     "a variable from what is there": "create variable double x = 1; select v from S; "
     "on S(v > 3) set x = (select sum(n) from S(v > 6)#length(2))",
-    "a join that waits": "create window W#length(3) as S; insert into W select * from S; "
-    "select a.v as x from W as a, S#length(2) as b where a.k = b.k output last every 20 msec",
-    "a join of totals": "create window W#length(3) as S; insert into W select * from S; "
-    "select sum(a.v) as x from W as a, S#length(2) as b where a.k = b.k",
     "a join that hears later": "create window W#length(3) as S; insert into W select * from S; "
     "insert into A select k, v from S; select a.v as x from W as a, A#length(2) as b where a.k = b.k",
-    "a join over time": "create window W#length(3) as S; insert into W select * from S; "
-    "select a.v as x from W as a, S#time(20 msec) as b where a.k = b.k",
-    "a time among several": "select * from S; select sum(v) as s from S#time(10 msec)",
     "a table beside": "create table T(k string, v double); insert into T select k, v from S; select v from S",
     "a pattern of a route": "insert into A select k, v from S; select v from A; select a.v as v from pattern [every a=A(v > 3)]",
+    "a join of an event with itself": "select a.v as v, b.v as w from S#length(2) as a, S(v > 3)#length(2) as b where a.k = b.k "
+    "order by a.v; select v from S",
+    "what says that there is nothing": "create window W#time_batch(10 msec, 'FORCE_UPDATE') as S; insert into W select * from S",
+    "who waits for a variable over the window": "create variable int x; create window W#length(3) as S; insert into W select * from S; "
+    "select k from W output when x > 2 then set x = 0; select v from S",
     "a circle": "insert into A select k, n, v from S(v > 3); insert into S select k, n, v - 30 as v from A",
     "a batch that goes on": "insert into A select v from S#length_batch(3); select v from A",
     "an update on the way": "insert into A select k, v from S; update istream A set v = 1.5 where v > 3; select v from A",
@@ -481,8 +506,6 @@ APART = {
     "a pattern over the window": "create window W#length(3) as S; insert into W select * from S; "
     "select a.v as v from pattern [every a=W]",
     "what leaves": "create window W#length(3) as S; insert rstream into W select rstream * from S#length(2)",
-    "a rate": "select k, v from S output last every 3 events",
-    "an order": "select k, v from S#length(3) order by v",
     "a sub-query": TABLE
     + "on S as s merge T as t where t.k = s.k and s.n > (select count(*) from R) when not matched then "
     "insert select s.k as k, s.v as v, 1 as c",

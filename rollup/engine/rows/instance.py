@@ -52,6 +52,8 @@ class Instance:
         windows = enumerate(state.window for state in self.inputs)
         self._timed = [(number, window) for number, window in windows if window is not None and window.timed]
         """The windows that may ask for an instant, and their inputs."""
+        self._asks = True
+        """Whether it asks for the instants of its windows, and nobody else looks after them."""
         running = running_of(lookups, inputs, width, self.environment) if width else [None] * len(lookups)
         self._running = [each for each in running if each is not None]
         self.environment.ask = [ask(lookup, self, kept) for lookup, kept in zip(lookups, running, strict=True)]
@@ -243,15 +245,31 @@ class Instance:
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
-        if self._timed:
-            windows: int | None = None
-            for _, window in self._timed:
-                due = window.due
-                if due is not None and (windows is None or due < windows):
-                    windows = due
-            self.runner.timers.ask(self, Phase.WINDOW, windows)
+        if self._timed and self._asks:
+            self.runner.timers.ask(self, Phase.WINDOW, self.due_window)
         if self.clocked:
             self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
+
+    @property
+    def has_timed_windows(self) -> bool:
+        """Whether a window may ask for an instant."""
+        return bool(self._timed)
+
+    @property
+    def due_window(self) -> int | None:
+        """The next instant of the windows."""
+        found: int | None = None
+        for _, window in self._timed:
+            due = window.due
+            if due is not None and (found is None or due < found):
+                found = due
+        return found
+
+    def watched(self, watched: bool) -> None:
+        """Somebody looks after the instants of the windows, and lets out what is due; or nobody any more."""
+        self._asks = not watched
+        if self.alive:
+            self.runner.timers.ask(self, Phase.WINDOW, None if watched else self.due_window)
 
     # what a statement makes of it
 

@@ -1,15 +1,16 @@
-"""Joins of a stream's window with a named window, both of which an event of a pipeline may change: each by itself, so that such a
-join says something where it hears the event, and again where it follows the window.
+"""Selects that events of a pipeline change in several ways, such as joins of a stream's window with a named window: each by
+itself, so that such a one says something where it hears the event, and again where it follows the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pipelines.steps import Follow, follow
 from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.rates import Rate
@@ -52,13 +53,15 @@ def _sole(found: Sequence[Rows]) -> list[Row]:
     return [row for (row,) in found if row is not None]
 
 
-class Joins:
-    """The joins of a pipeline that `combines`. As one who follows a window each needs a place of its own, since its only tape
-    stands where it hears events, and so do those who follow after it. `times`: the instant of each place."""
+class Apart:
+    """The joins of a pipeline that `combines`, and the selects that do all by themselves. As one who follows a window each needs
+    a place of its own, since its only tape stands where it hears events, and so do those who follow after it. `times`: the
+    instant of each place."""
 
     def __init__(self, times: list[int]) -> None:
         self._times = times
         self._tapes: dict[Instance, Tape] = {}
+        self._whole: dict[Instance, Whole] = {}
         self.followed: set[Instance] = set()
         """Those that have followed a window before it was known whether they hear events."""
 
@@ -66,19 +69,33 @@ class Joins:
         """One who hears events has a tape."""
         self._tapes[instance] = tape
 
-    def following(self, instance: SelectInstance, tapes: list[Tape]) -> Follow | None:
-        """What a join does that follows a window, with a tape where it has none yet; None for any other."""
+    @property
+    def whole(self) -> Collection[Whole]:
+        """Those that do all by themselves."""
+        return self._whole.values()
+
+    def by_itself(self, instance: SelectInstance) -> Whole | None:
+        """One who has a tape, as one that does all by itself; None where it does more than to deliver."""
+        if instance not in self._whole and tellable(instance):
+            self._whole[instance] = Whole(instance, self._tapes[instance], self._times)
+        return self._whole.get(instance)
+
+    def following(self, instance: SelectInstance, numbers: Sequence[int], tapes: list[Tape]) -> Follow | None:
+        """What one does that follows a window, with a tape where it has none yet; None where it does more than to deliver."""
         number = combines(instance)
-        if number is None:
+        if number is None and not tellable(instance):
             return None
         tape = self._tapes.get(instance)
         if tape is None:
             tape = self._tapes[instance] = Tape(instance.name)
             tapes.append(tape)
             self.followed.add(instance)
-        return combining(instance, 1 - number, tape)
+        if number is not None:
+            return combining(instance, 1 - number, tape)
+        whole = self.by_itself(instance)
+        return None if whole is None else whole.following(numbers)
 
-    def apart(self, change: Follow) -> Follow:
+    def at_its_own(self, change: Follow) -> Follow:
         """The same at a place of its own."""
         times = self._times
 

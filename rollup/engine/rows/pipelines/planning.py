@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 
 from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lazy import Gathering
-from rollup.engine.rows.pipelines.combining import Joins
+from rollup.engine.rows.pipelines.combining import Apart
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
 from rollup.engine.rows.pipelines.steps import (
@@ -25,6 +27,7 @@ from rollup.engine.rows.pipelines.steps import (
     waiting,
 )
 from rollup.engine.rows.pipelines.tapes import Tape
+from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.rates import Rate
@@ -36,8 +39,8 @@ class Planned:
     """The way of a stream's events; `filtered`: not all of them concern the statement; `stores`: what it changes.
 
     `times` get the instant of each place; `streams`: all through which rows go, where those are more than the one;
-    `conditions`: who is told when variables are set; `clocked`: an event may make somebody ask for an instant; `timed`: the
-    named windows that let rows out by the clock.
+    `conditions`: who is told when variables are set; `clocked`: an event may make somebody ask for an instant; `timed`: who
+    lets rows out of windows by the clock.
     """
 
     take: Take
@@ -48,26 +51,28 @@ class Planned:
     times: list[int] = field(default_factory=list[int])
     conditions: Collection[int] = ()
     clocked: bool = False
-    timed: tuple[Told, ...] = ()
+    timed: tuple[Told | Whole, ...] = ()
 
 
-def timed(windows: Iterable[Told]) -> tuple[Told, ...]:
-    """Those of some named windows that let rows out by the clock."""
-    return tuple(told for told in windows if told.store.window.timed)
+def timed(some: Iterable[Told | Whole]) -> tuple[Told | Whole, ...]:
+    """Those of some named windows and selects that let rows out by the clock."""
+    return tuple(each for each in some if each.timed)
 
 
-def with_others(plan: Planned, component: Component, joins: Joins) -> Planned:
+def with_others(plan: Planned, component: Component, apart: Apart) -> Planned:
     """A pipeline that lets rows out of the other named windows of the component, too: they do before an event comes."""
     stores, tapes, others = [*plan.stores], [*plan.tapes], list[Told]()
     for name in component.stores:
         store = _timed_window(component, name)
-        if store is None or store in stores or (found := window(component, name, plan.times, joins)) is None:
+        if store is None or store in stores or (found := window(component, name, plan.times, apart)) is None:
             continue
         told, own = found
         stores.append(store)
         tapes += own
         others.append(told)
-    return replace(plan, stores=tuple(stores), tapes=tuple(tapes), timed=(*plan.timed, *others))
+    all_timed = (*plan.timed, *others, *timed(apart.whole))
+    clocked = plan.clocked or bool(apart.whole)
+    return replace(plan, stores=tuple(stores), tapes=tuple(tapes), timed=all_timed, clocked=clocked)
 
 
 def _timed_window(component: Component, name: str) -> NamedWindow | None:
@@ -163,29 +168,30 @@ def merged_store(instance: MergeInstance, component: Component) -> Store | None:
 
 
 def window(
-    component: Component, name: str, times: list[int], joins: Joins | None = None
+    component: Component, name: str, times: list[int], apart: Apart | None = None
 ) -> tuple[Told, Sequence[Tape]] | None:
     """What happens to a named window, with its tape and those of all who follow it; None where not all of them can.
 
-    `times`: the instant of each place; `joins`: those that may follow it; None: none may.
+    `times`: the instant of each place; `apart`: who needs places of its own; None: nobody may.
     """
     if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
         return None
     store = component.store(name, component.root)
     if not isinstance(store, NamedWindow) or store.window.forces:
         return None
-    tapes, consumers, clocked, joined = [Tape(store.statement)], list[Follow](), False, False
-    for consumer, number in store.consumers:
+    tapes, consumers, clocked, parted = [Tape(store.statement)], list[Follow](), False, False
+    for consumer, places in groupby(store.consumers, itemgetter(0)):
         if type(consumer) is not SelectInstance or not here(consumer, component):
             return None
-        if idle(consumer, number):
+        numbers = [number for _, number in places if not idle(consumer, number)]
+        if not numbers:
             continue
         change = _following(consumer, tapes)
-        if change is None and joins is not None:
-            change, joined = joins.following(consumer, tapes), True
+        if change is None and apart is not None:
+            change, parted = apart.following(consumer, numbers, tapes), True
         if change is None:
             return None
-        consumers.append(joins.apart(change) if joins is not None and joined else change)
+        consumers.append(apart.at_its_own(change) if apart is not None and parted else change)
         clocked = clocked or consumer.clocked
     return Told(store, tapes[0], consumers, times, clocked), tapes
 

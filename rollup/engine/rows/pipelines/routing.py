@@ -25,7 +25,7 @@ from rollup.engine.rows.pipelines.acting import (
     setting,
     taking,
 )
-from rollup.engine.rows.pipelines.combining import Joins, combines, combining
+from rollup.engine.rows.pipelines.combining import Apart, combines, combining
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
@@ -40,7 +40,7 @@ from rollup.engine.rows.pipelines.planning import (
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
 from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape, Values
-from rollup.engine.rows.plans import StreamInput
+from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.selecting import PerRow, Total
 from rollup.engine.rows.stores.named import Store, Table
@@ -63,7 +63,7 @@ def planned(component: Component, stream: str) -> Planned | None:
     """The pipeline of a stream; None where there is none."""
     found = alone(component, stream)
     if found is not None:
-        return with_others(found, component, Joins(found.times))
+        return with_others(found, component, Apart(found.times))
     try:
         return _Routes(component).planned(stream)
     except _Apart:
@@ -82,7 +82,7 @@ class _Routes:
         self._inserts, self._waiting = Waiting(), Waiting()
         self._times = list[int]()
         self._telling = Telling(self._times)
-        self._joins = Joins(self._times)
+        self._apart = Apart(self._times)
         self._tapes: list[Tape] = []
         self._windows: dict[str, tuple[Told, Take]] = {}
         self._stores: dict[str, Store] = {}
@@ -112,7 +112,7 @@ class _Routes:
             any(told.clocked for told in windows),
             timed(windows),
         )
-        return with_others(found, self._component, self._joins)
+        return with_others(found, self._component, self._apart)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:
@@ -133,9 +133,9 @@ class _Routes:
         self._hearers += receivers.values()
         tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
         for each, instance in receivers.items():
-            if instance in self._joins.followed:
+            if instance in self._apart.followed:
                 raise _Apart  # its tape stands where it follows
-            self._joins.heard(instance, tapes[each])
+            self._apart.heard(instance, tapes[each])
         for each in receivers.values():
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
@@ -145,7 +145,8 @@ class _Routes:
             self._tapes.append(tape)
         changed = False
         for entry in entries:
-            hearing, causes = self._hearing(entry, tapes[id(entry.receiver)])
+            alone = sum(each.receiver is entry.receiver for each in entries) == 1
+            hearing, causes = self._hearing(entry, tapes[id(entry.receiver)], alone)
             most += causes
             taken = isinstance(entry.receiver, OnSelectInstance) and entry.receiver.deletes
             if taken and entry is not entries[-1]:
@@ -158,14 +159,17 @@ class _Routes:
         made = self._streams[stream] = (_told(index, takes) if takes else None, most)
         return made
 
-    def _hearing(self, entry: Entry, tape: Tape) -> tuple[Take, int]:
-        """What a statement does with an event, and how many rows that causes at most."""
+    def _hearing(self, entry: Entry, tape: Tape, alone: bool) -> tuple[Take, int]:
+        """What a statement does with an event, and how many rows that causes at most; `alone`: it hears that once."""
         match entry.receiver:
-            case SelectInstance() as instance if type(instance) is SelectInstance and here(instance, self._component):
+            case SelectInstance() as instance if not instance.asked and here(instance, self._component):
+                if not _by_steps(instance):
+                    whole = self._apart.by_itself(instance) if alone else None
+                    if whole is None:
+                        raise _Apart
+                    return whole.taking(entry.input), 0
                 if entry.input < len(instance.plan.inputs):
                     return self._select(instance, tape)
-                if not straight(instance):
-                    raise _Apart
                 return keeping(instance, entry.input), 0
             case SplitInstance() as instance if here(instance, self._component):
                 return self._split(instance, tape)
@@ -223,8 +227,7 @@ class _Routes:
         if (number := combines(instance)) is not None:
             return of_stream(instance, combining(instance, number, tape), number), 0
         input = plan.inputs[0 if plan.join is None else seeks(instance) or 0]
-        if not isinstance(input, StreamInput) or input.unnest or not straight(instance):
-            raise _Apart
+        assert isinstance(input, StreamInput)
         change = follow(instance, tape) if plan.join is None else pairing(instance, tape)
         if target is None:
             return of_stream(instance, change), 0
@@ -271,7 +274,7 @@ class _Routes:
         """A named window with all who follow it, and how a row comes into it."""
         known = self._windows.get(name)
         if known is None:
-            found = window(self._component, name, self._times, self._joins)
+            found = window(self._component, name, self._times, self._apart)
             if found is None:
                 raise _Apart
             told, tapes = found
@@ -280,6 +283,18 @@ class _Routes:
             self._hearers += [consumer for consumer, _ in told.store.consumers]
             known = self._windows[name] = told, _entering(told, self._telling)
         return known
+
+
+def _by_steps(instance: SelectInstance) -> bool:
+    """Whether what a select does with an event of its inputs, or of its sub-queries, is known step by step."""
+    if type(instance) is not SelectInstance:
+        return False
+    plan = instance.plan
+    if combines(instance) is not None:
+        return True
+    input = plan.inputs[0 if plan.join is None else seeks(instance) or 0]
+    followed = isinstance(input, StoreInput) and plan.join is None
+    return straight(instance) and (followed or (isinstance(input, StreamInput) and not input.unnest))
 
 
 def _reads(instance: Instance) -> bool:

@@ -9,6 +9,7 @@ from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import planned
+from rollup.engine.rows.pipelines.steps import Told
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
@@ -60,7 +61,7 @@ class Pipeline:
         """One a statement, in the order in which they deliver for one event."""
         self.times = plan.times
         """The instants of what is on the tapes, by place."""
-        self._windows = [told.store.window for told in plan.timed]
+        self._windows = [each.store.window if isinstance(each, Told) else each for each in plan.timed]
 
     def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
@@ -101,8 +102,8 @@ class Pipeline:
 
     def _watch(self, watched: bool) -> None:
         """Look after the instants of the named windows, or no longer."""
-        for told in self._plan.timed:
-            told.store.watched(watched)
+        for each in self._plan.timed:
+            each.watched(watched)
 
     def _quiet_until(self) -> float:
         """Before which instant nothing is due, as long as no event comes."""
@@ -119,9 +120,7 @@ class Pipeline:
         if at < clock.now or not self._plan.timed:
             return False
         while True:
-            due = [
-                (due, told.store.order, told) for told in self._plan.timed if (due := told.store.window.due) is not None
-            ]
+            due = [(due, each.order, each) for each in self._plan.timed if (due := each.due) is not None]
             first = min(due, default=None)
             now = at if first is None else max(first[0], clock.now)
             if timers.may_be_due(min(now, at)) and (other := timers.next) is not None and other <= min(now, at):
@@ -129,8 +128,8 @@ class Pipeline:
             if now > at or first is None:
                 return True
             clock.now = now
-            for _, _, told in sorted(each for each in due if each[0] <= now):
-                told.fire(now)
+            for _, _, each in sorted(each for each in due if each[0] <= now):
+                each.fire(now)
 
     def _advanced(self, at: int, tell: Callable[[], None]) -> bool:
         """Go on to an instant as without a pipeline, after those are told who have to be; False: there is none any more."""

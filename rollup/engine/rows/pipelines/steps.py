@@ -227,8 +227,16 @@ class Told:
     ) -> None:
         self.store, self.tape, self.consumers, self._note = store, tape, consumers, tape.note
         self._entered, self._exchanged, self._times = store.entered, store.exchanged, times
-        self.clocked = clocked or store.window.timed
+        self.order, self.watched = store.order, store.watched
+        self.timed = store.window.timed
+        """Whether the window lets rows out by the clock."""
+        self.clocked = clocked or self.timed
         """Whether the window, or one of those who follow, may ask for an instant."""
+
+    @property
+    def due(self) -> int | None:
+        """When it does."""
+        return self.store.window.due
 
     def come(self, place: int, row: Row) -> None:
         """A row comes into the window, and all who follow hear of it."""

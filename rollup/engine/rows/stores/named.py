@@ -165,7 +165,6 @@ class NamedWindow(Store):
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
         self._asks = self.window.timed
-        """Whether it asks for the instants of its window, and nobody else looks after them."""
         self._finders: dict[tuple[int, ...], Finder] = {}
         """What has been asked for, by its places."""
         self._entry: Entry | None = None
@@ -325,11 +324,10 @@ class NamedWindow(Store):
             self._note(delta.new, delta.old)
         return delta
 
-    def watched(self, watched: bool) -> None:
-        """Somebody looks after the window's instants, and lets out what is due; or nobody any more."""
-        self._asks = not watched
-        if self.alive:
-            self.runner.timers.ask(self, Phase.WINDOW, None if watched else self.window.due)
+    @property
+    def due_window(self) -> int | None:
+        """The window's next instant."""
+        return self.window.due
 
     def ask_timers(self) -> None:
         """The window's next instant."""
