@@ -5,11 +5,11 @@ order. All who hear the event come first; then row by row what they have inserte
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.index import FEW, Entry, FilterIndex, Test
+from rollup.engine.index import Entry
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
@@ -25,6 +25,7 @@ from rollup.engine.rows.pipelines.acting import (
     setting,
     taking,
 )
+from rollup.engine.rows.pipelines.choosing import to_those_concerned
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
@@ -156,7 +157,7 @@ class _Routes:
             if changed and not changes:
                 takes[entry] = newest(hearing, self._times)
             changed = changed or changes
-        made = self._streams[stream] = (_told(index, takes) if takes else None, most)
+        made = self._streams[stream] = (to_those_concerned(index, takes) if takes else None, most)
         return made
 
     def _hearing(self, entry: Entry, tape: Tape, alone: bool) -> tuple[Take, int]:
@@ -310,60 +311,6 @@ def _putting(waiting: Waiting, take: Take) -> Put:
 def _in_turn(entries: Sequence[Entry]) -> Sequence[Entry]:
     """As an event is told to them: their receivers as they stand, and of one receiver what its sub-queries keep first."""
     return sorted(entries, key=lambda each: (each.receiver.order, -each.input))
-
-
-def _told(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
-    """An event to all whom it concerns, in the order of `takes`; that is known before the first of them has it."""
-    every = tuple(takes.values())
-    if all(not entry.equals and entry.test is None for entry in takes):
-        return every[0] if len(every) == 1 else _to_all(every)
-    if len(takes) <= FEW and not any(entry.equals for entry in takes):
-        return _to_those_that_pass([(entry.test, take) for entry, take in takes.items()])
-    matches, places = index.matches, {entry: place for place, entry in enumerate(takes)}
-
-    def some(place: int, row: Row) -> bool:
-        for entry in sorted(matches(row), key=places.__getitem__):
-            takes[entry](place, row)
-        return True
-
-    return some
-
-
-def _to_all(every: Sequence[Take]) -> Take:
-    def all_of_them(place: int, row: Row) -> bool:
-        for take in every:
-            take(place, row)
-        return True
-
-    return all_of_them
-
-
-def _to_those_that_pass(tested: Sequence[tuple[Test | None, Take]]) -> Take:
-    """So few are asked one by one sooner than they are found in the index."""
-    if len(tested) == 2:
-        return _to_either(*tested)
-
-    def some(place: int, row: Row) -> bool:
-        for take in [take for test, take in tested if test is None or test(row)]:
-            take(place, row)
-        return True
-
-    return some
-
-
-def _to_either(one: tuple[Test | None, Take], other: tuple[Test | None, Take]) -> Take:
-    (first, takes_first), (second, takes_second) = one, other
-
-    def some(place: int, row: Row) -> bool:
-        passes_first = first is None or first(row)
-        passes_second = second is None or second(row)
-        if passes_first:
-            takes_first(place, row)
-        if passes_second:
-            takes_second(place, row)
-        return True
-
-    return some
 
 
 def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:

@@ -1,0 +1,63 @@
+"""An event to those of a pipeline whom it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rollup.engine.index import FEW, Entry, FilterIndex, Test
+from rollup.engine.row import Row
+from rollup.engine.rows.pipelines.steps import Take
+
+
+def to_those_concerned(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
+    """An event to all whom it concerns, in the order of `takes`; that is known before the first of them has it."""
+    every = tuple(takes.values())
+    if all(not entry.equals and entry.test is None for entry in takes):
+        return every[0] if len(every) == 1 else _to_all(every)
+    if len(takes) <= FEW and not any(entry.equals for entry in takes):
+        return _to_those_that_pass([(entry.test, take) for entry, take in takes.items()])
+    matches, places = index.matches, {entry: place for place, entry in enumerate(takes)}
+
+    def some(place: int, row: Row) -> bool:
+        for entry in sorted(matches(row), key=places.__getitem__):
+            takes[entry](place, row)
+        return True
+
+    return some
+
+
+def _to_all(every: Sequence[Take]) -> Take:
+    def all_of_them(place: int, row: Row) -> bool:
+        for take in every:
+            take(place, row)
+        return True
+
+    return all_of_them
+
+
+def _to_those_that_pass(tested: Sequence[tuple[Test | None, Take]]) -> Take:
+    """So few are asked one by one sooner than they are found in the index."""
+    if len(tested) == 2:
+        return _to_either(*tested)
+
+    def some(place: int, row: Row) -> bool:
+        for take in [take for test, take in tested if test is None or test(row)]:
+            take(place, row)
+        return True
+
+    return some
+
+
+def _to_either(one: tuple[Test | None, Take], other: tuple[Test | None, Take]) -> Take:
+    (first, takes_first), (second, takes_second) = one, other
+
+    def some(place: int, row: Row) -> bool:
+        passes_first = first is None or first(row)
+        passes_second = second is None or second(row)
+        if passes_first:
+            takes_first(place, row)
+        if passes_second:
+            takes_second(place, row)
+        return True
+
+    return some
