@@ -65,7 +65,9 @@ class Grammar(Words):
 
     def context(self) -> str:
         """The name of a context, or none."""
-        return self._random.choice([*CONTEXTS]) if self._random.random() < 0.3 else ""
+        if self._random.random() < 0.7:
+            return ""
+        return self._random.choice([*CONTEXTS][: 8 if self._common else None])
 
     # statements
 
@@ -89,7 +91,7 @@ class Grammar(Words):
         if shown and self._random.random() < 0.15:
             order = " order by " + ", ".join(each + self._of("", " desc") for each in shown[:2])
             order += self._maybe(0.4, f" limit {self._number(1, 2, 3)}{self._maybe(0.3, ' offset 1')}")
-        return having + self._maybe(0.4, self.rate) + order
+        return having + self._maybe(0.25 if self._common else 0.4, self.rate) + order
 
     def _grouping(self) -> tuple[str, list[str]]:
         keys = self._random.choice([["symbol"], ["symbol"], ["volume"], ["symbol", "volume"], ["flag"]])
@@ -212,11 +214,12 @@ class Grammar(Words):
         return f"select symbol, {query} as q from {stream} as S"
 
     def program(self) -> list[str]:
-        """One statement, or some that insert into one another."""
-        if self._random.random() < 0.85:
-            return [self.statement()]
-        made = f"insert into U select symbol, {self._of('price', 'avg(price)', 'sum(price)')} as a, volume as n from S"
+        """One statement, or some that insert into one another or share a named window or a table."""
         self._prefix = ""
+        return self._random.choice([lambda: [self.statement()]] * 9 + [self._inserting, self._kept, self._stored])()
+
+    def _inserting(self) -> list[str]:
+        made = f"insert into U select symbol, {self._of('price', 'avg(price)', 'sum(price)')} as a, volume as n from S"
         rate = self._maybe(0.2, self.rate)
         before = f"{made}{self.filter()}{self.window(0.4)}{self._of('', ' group by symbol')}{rate}"
         total = self._of("sum(a)", "count(*)", "max(n)", "avg(a)")
@@ -227,6 +230,40 @@ class Grammar(Words):
             "select x.a as p, y.a as q from pattern [every x=U -> y=U(symbol = x.symbol)]",
         )
         return [before, reading] if self._random.random() < 0.7 else [reading, before]
+
+    def _kept(self) -> list[str]:
+        """A named window, what comes into it, and who follows it or changes it."""
+        every = [f"create window W{self.window(0, False)} as S", f"insert into W select * from S{self.filter()}"]
+        for _ in range(self._random.randint(1, 3)):
+            every.append(
+                self._of(
+                    lambda: self._selected(False, f"W{self.filter(0.3)}"),
+                    lambda: self._selected(False, f"W{self.filter(0.3)}"),
+                    "on R select w.symbol as x, w.price as y from W as w where w.symbol = R.symbol",
+                    f"on R as r delete from W where {self._of('W.symbol = r.symbol', 'W.volume < r.volume')}",
+                    "on R as r update W set price = r.price where W.symbol = r.symbol",
+                    "on R as r merge W as w where w.symbol = r.symbol when matched and r.volume > 2 then delete "
+                    "when matched then update set volume = w.volume + 1",
+                    f"select symbol, (select {self._of('max(price)', 'count(*)')} from W where W.symbol = R.symbol) as m from R",
+                )
+            )
+        return every
+
+    def _stored(self) -> list[str]:
+        """A table, what comes into it, and who looks things up in it."""
+        window = self.window(0.4, False)
+        most = "max" if window else "maxever"
+        source = f"S{self.filter()}{window}{self._maybe(0.3, lambda: f' where {self.condition()}')}"
+        return [
+            f"create table T(symbol string primary key, n count(*), s sum(double), m {most}(int))",
+            f"into table T select symbol, count(*) as n, sum(price) as s, {most}(volume) as m from {source} group by symbol",
+            self._of(
+                "select symbol, T[symbol].n as n, T[symbol].s as s from R",
+                "select R.symbol as x, T.n as n, T.m as m from R unidirectional, T where T.symbol = R.symbol",
+                "on R select t.symbol as x, t.s as y from T as t where t.n > R.volume",
+                "select symbol, (select s from T where T.symbol = R.symbol) as s from R",
+            ),
+        ]
 
 
 def contexts(program: Sequence[str]) -> str:

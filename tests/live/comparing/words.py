@@ -58,6 +58,8 @@ class Words:
 
     def scalar(self) -> str:
         """An expression of any kind."""
+        if self._common:
+            return self.field()
         return self._of(
             self.number,
             lambda: self.field(),
