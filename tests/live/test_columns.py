@@ -396,6 +396,7 @@ COVERED = {
     "total when": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 "
     "output last when count_insert > 2 or count_remove = 1",
     "each when": "select symbol, price, max(price) as m from S#length(3) group by symbol output when count_insert = 2",
+    "when two have left": "select symbol, sum(price) as s from S#length(3) group by symbol output when count_remove > 1",
     "later": "select symbol, sum(price) as s from S#length(3) group by symbol output last when last_output_timestamp < 30",
     "rows at": "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
     "last at": "select irstream symbol, sum(price) as s from S#time(700 msec) group by symbol output last at (*, *, *, *, *, *)",
@@ -733,7 +734,7 @@ SEVERAL = [
     ["leaving after", "numbers after", "each of those after", "batch after", "removed"],
     ["earlier after", "levels after"],
     ["after into T", "of T", "removed"],
-    ["when three", "last when", "all when"],
+    ["when three", "last when", "all when", "when two have left"],
     ["total when", "each when", "later", "removed"],
     ["gone", "gone by length", "batch", "removed"],
     ["batch total", "batch groups", "batch rows", "last of groups"],

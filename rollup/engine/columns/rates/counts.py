@@ -137,6 +137,11 @@ class Condition:
         given = [each.value for each in walk(expr) if isinstance(each, Const)]
         return cls(_text(expr, iter(range(len(given)))), tuple(given))
 
+    @property
+    def of_left(self) -> bool:
+        """Whether it asks how many rows have left."""
+        return "removed" in self.text
+
     def ends(self, at: Ints, come: Ints, left: Ints, counts: Counts) -> tuple[Ints, Counts]:
         """The changes after which it holds, of some at these instants with which so many rows come and leave."""
         names = "".join(f"c{i}, " for i in range(len(self.given)))

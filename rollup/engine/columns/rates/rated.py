@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.changes import by_time
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, Taken, projected
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, Taken, projected
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
@@ -37,6 +37,7 @@ from rollup.engine.columns.rates.choosing import (
 from rollup.engine.columns.rates.counts import Counts, Pacing
 from rollup.engine.columns.rates.intervals import moves_of
 from rollup.engine.rows.plans import Emitted
+from rollup.engine.rows.windows.counted import Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
@@ -150,7 +151,7 @@ class Rated:
         after, made, begin, counts, instants = self._made(state, counts, batch, ticks, released)
         if made.interval is not None:
             waiting = waiting.slice(0, 0)  # they are among those that were made
-        outputs, counts = self._due(counts, made, begin, instants)
+        outputs, counts = self._due(counts, before["core"], made, begin, instants)
         rows = self._rows(outputs, made, begin, latest, waiting)
         chosen, stay, now = self._chosen(rows, outputs, before["core"], made, after)
         chosen = chosen.coming if self.emitted == "new" else chosen
@@ -208,7 +209,7 @@ class Rated:
                 ticks, due = clock.until(due, now)
         return begin, replace(counts, due=due, waits=waits), ticks
 
-    def _due(self, counts: Counts, made: Made, begin: int, ticks: Ints) -> tuple[Due, Counts]:
+    def _due(self, counts: Counts, before: State, made: Made, begin: int, ticks: Ints) -> tuple[Due, Counts]:
         """The outputs of a step."""
         pacing = self.pacing
         if pacing.clock.runs:
@@ -221,7 +222,7 @@ class Rated:
             return Due(ticks, np.full(len(ticks), TIMER), interval), counts
         leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)
         if begin or leaves or not pacing.limit:
-            moves = moves_of(made)
+            moves = self._moves(before, made)
             assert pacing.condition is not None
             ends, counts = pacing.condition.ends(moves.at[begin:], moves.come[begin:], moves.left[begin:], counts)
             ends = ends + begin
@@ -231,6 +232,14 @@ class Rated:
         ends = np.arange(limit - counts.inserted - 1, len(times), limit)
         counts = replace(counts, inserted=(counts.inserted + len(times)) % limit, removed=0)
         return Due(times[ends], places[ends], _intervals(made, ends)), counts
+
+    def _moves(self, before: State, made: Made) -> Moves:
+        """The changes of a step; of a window of length with what arrivals let out: a condition may ask how many have left."""
+        moves = moves_of(made)
+        if made.moves is not None or not isinstance(self.core, Folded) or not isinstance(self.core.window, Length):
+            return moves
+        room = self.core.window.size - before.tables["content"].num_rows
+        return replace(moves, left=(moves.event >= room).astype(np.int64))
 
     def _rows(self, outputs: Due, made: Made, begin: int, latest: pa.Table, waiting: pa.Table) -> Rows:
         """What there is to choose from: the latest rows, those that wait, and new ones."""

@@ -22,6 +22,8 @@ from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.expressed import Expressed
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
@@ -107,6 +109,9 @@ def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str 
         return "outputs by the clock, which are before what leaves a window of time for each key"
     if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
         return "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    asked = pacing.condition is not None and not pacing.limit and pacing.condition.of_left
+    if asked and isinstance(core, Folded) and isinstance(core.window, Unique | Grouped | Sorted):
+        return "output when so many rows have left a window of keys"
     if _grouped(core) and _each(core) and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     return None
