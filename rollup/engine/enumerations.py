@@ -1,6 +1,7 @@
 """Functions of lists of which it is said what they do with each element, so that loops can do the same.
 
-The lines are Python over `n`, which counts from 0, `total`, a number that is 0 at first, and `x`, the number of an element.
+The lines are Python over `n`, which counts from 0, `total`, a number that is 0 at first, `found`, a place, and of an element over
+`x`, its number, and `j`, its place.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ Counts = Literal["unless false", "if true", "unless true", "if a number"]
 
 @dataclass(frozen=True)
 class Walk:
-    """`each`: what is done with an element that counts; then there is a `value` if `known`. `adds`: it adds numbers up.
+    """`each`: what is done with an element that counts; then there is a `value` if `known`. `adds`: it adds numbers up. `finds`:
+    the value is an element, that at a place. `backward`: the last element comes first.
 
     >>> SUM.each, SUM.known, KEPT.each
     ('n += 1; total += x', 'n > 0', '')
@@ -27,6 +29,8 @@ class Walk:
     value: str = "n"
     known: str = "True"
     adds: bool = False
+    finds: bool = False
+    backward: bool = False
 
 
 KEPT = Walk("unless false")
@@ -38,6 +42,11 @@ SUM = Walk("if a number", "n += 1; total += x", "total", "n > 0", adds=True)
 MEAN = Walk("if a number", SUM.each, "mean(total, n)", "n > 0", adds=True)
 LEAST = Walk("if a number", "total = x if n == 0 or x < total else total; n += 1", "total", "n > 0")
 GREATEST = Walk("if a number", "total = x if n == 0 or x > total else total; n += 1", "total", "n > 0")
+FIRST = Walk("unless false", "found = j; break", "found", "found >= 0", finds=True)
+LAST = Walk("unless false", FIRST.each, FIRST.value, FIRST.known, finds=True, backward=True)
+_BETTER = "if found < 0 or x {} total: total, found = x, j"
+LEAST_BY = Walk("if a number", _BETTER.format("<"), FIRST.value, FIRST.known, finds=True)
+GREATEST_BY = Walk("if a number", _BETTER.format(">"), FIRST.value, FIRST.known, finds=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +54,18 @@ class Enumerating(Operator):
     """A function of a list, and of a function of its elements: null of a list that is null."""
 
     walk: Walk
+
+
+Way = Literal[
+    "take", "take last", "reverse", "order", "order down", "distinct", "take while", "take last while", "map", "map all"
+]
+"""How a list is made of another: of the first or the last elements, so many or as long as a function is not false; of all in another
+order, or once each; of what a function makes of each, if that is not null or be it null.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arranging(Operator):
+    """A function of a list, and of a number or of a function of its elements, that gives a list: null of a list that is null."""
+
+    way: Way

@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from rollup.engine.row import comparable, listed
+from rollup.engine.row import Row, comparable, listed
 from rollup.engine.types import Kind
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -196,6 +196,8 @@ NOT = Operator("not", "(not {0})", numpy="(~{0})")
 BETWEEN = Operator("between", "({1} <= {0} <= {2})")
 MEMBER = Operator("in", lambda value, *choices: None if value is None else member(value, *choices), strict=False)
 
+ROW = Operator("row", lambda *values: Row(0, values), strict=False)
+"""A row of some values."""
 AS_KEY = Operator("as a key", comparable)
 OF_KEY = Operator("of a key", listed)
 LIKE = Operator("like", like)

@@ -51,6 +51,17 @@ def listed(value: Any) -> Any:
     return [listed(each) for each in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 
+def nested(value: Any) -> Any:
+    """A value as columns are made of it: rows, in lists too, as tuples.
+
+    >>> nested([Row(7, (1, Row(8, (2,))))])
+    [(1, (2,))]
+    """
+    if isinstance(value, Row):
+        return tuple(map(nested, value.values))
+    return [nested(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 Rows = tuple[Row | None, ...]
 """One row an input, None where an outer join has none or a pattern's tag is not bound."""
 

@@ -487,6 +487,21 @@ COVERED = {
     "from S#time(25 msec) where price > 3 group by symbol output last every 20 msec",
     "elements of a total": "select window(*).average(x => x.volume) as a from S#time(30 msec) output snapshot every 15 msec",
     "elements into U": "insert into U select symbol, window(price).average() as a from S#length(2)",
+    "whole rows": "select irstream window(*) as w, maxby(price) as m, first(*) as f, nth(*, 1) as n from S#length(3)",
+    "whole rows of groups": "select symbol, last(*) as l, window(*).orderBy(x => x.price) as w from S#length(3) group by symbol "
+    "output all every 15 msec",
+    "whole rows of each": "context C select window(*).take(2) as w, minby(volume, price desc) as m from S#length(3)",
+    "whole rows of levels": "select symbol, first(*) as f, maxby(price) as m from S#time(20 msec) group by rollup(symbol, volume)",
+    "whole events": "select irstream s as r, new {p = s.price, a = s.symbol} as n from S#length(2) as s",
+    "whole partners": "select a, b.price as p, b from S#length(2) as a, R#length(3) as b where a.symbol = b.symbol",
+    "whole matches": "select b, a.price as p, a from pattern [every a=S(price > 20) -> b=S(symbol = a.symbol)]",
+    "made of lists": "select window(*).where(x => x.price > 20).orderBy(x => x.volume).take(2).selectFrom(x => x.symbol) as a, "
+    "window(*).orderByDesc(x => x.symbol) as b, window(*).takeLast(2).reverse() as c, window(*).distinctOf(x => x.price) as d, "
+    "window(*).takeWhile(x => x.price > 1).countOf() as e, window(volume).takeWhileLast(x => x > 1) as f, window(*).distinctOf() as g, "
+    "window(price).arrayOf() as h, window(*).selectFrom(x => new {p = x.price}).where(x => x.p > 20) as i from S#length(4)",
+    "found in lists": "select window(*).firstOf(x => x.price > 20) as a, window(*).lastOf().symbol as b, window(*).minBy(x => x.symbol) as c, "
+    "window(*).maxBy(x => x.price).volume as d, window(price).firstOf() as e, window(*).firstOf(x => x.price > 50) is null as f "
+    "from S#time(20 msec)",
     "elements of each": "context C select window(*).allOf(x => x.price > 20) as e, window(price).sumOf() as s from S#length(2)",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
     "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
@@ -655,7 +670,7 @@ COVERED = {
 }
 UNCOVERED = {
     "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
-    "T at last": "select window(v).take(1) as v from T#length(2)",
+    "T at last": "select window(v).union(window(v)) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
     "last": "select leaving() as m, last(symbol) as v from S#length(2)",
     "ever in batch": "select symbol, maxever(price) as m from S#length_batch(2) group by symbol",
@@ -826,6 +841,9 @@ SEVERAL = [
     ["lists in rows", "lists in outputs"],
     ["elements", "elements of groups", "elements of a total", "removed"],
     ["elements into U", "of U", "elements of each"],
+    ["whole rows", "whole rows of groups", "made of lists", "removed"],
+    ["whole rows of each", "whole rows of levels", "found in lists"],
+    ["whole events", "whole partners", "whole matches", "removed"],
     ["texts of levels", "texts beside", "texts of keys"],
     ["median of each"],
     ["snapshots", "keys at last", "keyed"],
@@ -1224,7 +1242,7 @@ CHAINS = {
     "update istream S set price = (select max(price) from R#length(2))": "look-ups in a change of events",
     "context C update istream S set price = 1.0": "a change of events in a context",
     "update istream S set price = 1.0; context C select * from S": "a context that hears it",
-    "update istream S set price = 1.0; select window(price).take(1) as p from S#length(2)": "the operator take",
+    "update istream S set price = 1.0; select window(price).union({1.0}) as p from S#length(2)": "the operator union",
 }
 
 

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
+from rollup.engine.columns.elements import Elements, columns_of
 from rollup.engine.columns.loops import loop
-from rollup.engine.enumerations import Enumerating, Walk
-from rollup.engine.expressions import Ask, Call, Closure, Expr, Field, Local, Now, RowOf, Slot, Variable, inside, walk
+from rollup.engine.columns.numbering import ranked, told_apart, valid
+from rollup.engine.enumerations import Arranging, Enumerating, Walk
+from rollup.engine.expressions import (
+    Ask,
+    Call,
+    Closure,
+    Const,
+    Expr,
+    Field,
+    Local,
+    Now,
+    RowOf,
+    Slot,
+    Variable,
+    inside,
+    walk,
+)
 from rollup.engine.operators import Operator
-from rollup.engine.types import Kind
+from rollup.engine.types import ANY, DataType, Kind
 
 Evaluate = Callable[[Expr, Sequence[pa.Array], int], pa.Array]
 _OUTSIDE = (Field, RowOf, Slot, Variable, Now, Ask)
@@ -23,8 +39,8 @@ def core(begin, size, there, counts, numbers, values, known):
     for i in range(len(begin)):
         if not there[i]:
             continue
-        n, total = 0, {zero}
-        for j in range(begin[i], begin[i] + size[i]):
+        n, total, found = 0, {zero}, -1
+        for j in range({order}):
             if counts[j]:
                 x = numbers[j]
                 {each}
@@ -32,23 +48,6 @@ def core(begin, size, there, counts, numbers, values, known):
         if known[i]:
             values[i] = {value}
 """
-
-
-@dataclass(frozen=True)
-class Elements:
-    """Lists as parts of one list: its `columns`, those of rows or one of values; which of its elements `count`."""
-
-    lists: pa.ListViewArray
-    columns: Sequence[pa.Array]
-    count: np.ndarray
-
-    @classmethod
-    def of(cls, lists: pa.ListViewArray) -> Elements:
-        """Those of lists all of whose elements count."""
-        values = lists.values
-        rows = pa.types.is_struct(values.type)
-        columns = [values.field(place) for place in range(values.type.num_fields)] if rows else [values]
-        return cls(lists, columns, np.ones(len(values), bool))
 
 
 def over_element(function: Expr) -> Expr | None:
@@ -72,23 +71,40 @@ def _over_columns(expr: Expr, parameter: str) -> Expr:
 
 def enumerated(call: Call, columns: Sequence[pa.Array], evaluate: Evaluate) -> pa.Array:
     """The values of such a function for each list."""
-    found, steps, kind = _elements(call.args[0], columns, evaluate), _walk(call), call.type.kind
+    steps, kind = _walk(call), call.type.kind
+    found = _elements(call.args[0], columns, evaluate)
     counts, numbers = _counting(call, found, evaluate)
-    lists, rows = found.lists, len(found.lists)
-    values = np.zeros(rows, {Kind.BOOL: bool, Kind.DOUBLE: np.float64}.get(kind, np.int64))
-    known = np.zeros(rows, bool)
-    there = lists.is_valid().to_numpy(zero_copy_only=False)
+    dtype = np.int64 if steps.finds else {Kind.BOOL: bool, Kind.DOUBLE: np.float64}.get(kind, np.int64)
+    values, known = np.zeros(len(found.begin), dtype), np.zeros(len(found.begin), bool)
     loop(_text(steps, numbers.dtype.kind == "f"))(
-        lists.offsets.to_numpy(), lists.sizes.to_numpy(), there, found.count & counts, numbers, values, known
+        found.begin, found.size, found.there, found.count & counts, numbers, values, known
     )
-    return pa.array(values, mask=None if known.all() else ~known)
+    made = pa.array(values, mask=None if known.all() else ~known)
+    return _of_row(found.columns, made, call.type) if steps.finds else made
+
+
+def arranged(call: Call, columns: Sequence[pa.Array], evaluate: Evaluate) -> pa.ListViewArray:
+    """The lists that a function makes of lists."""
+    assert call.type.element is not None
+    row = call.type.element.row
+    return _elements(call, columns, evaluate).lists(None if row is None else list(row.fields))
+
+
+def _of_row(columns: Sequence[pa.Array], places: pa.Array, kind: DataType) -> pa.Array:
+    """The elements at some places, rows or values."""
+    taken = [column.take(places) for column in columns]
+    if kind.row is None:
+        return taken[0]
+    return pa.StructArray.from_arrays(taken, list(kind.row.fields), mask=places.is_null())
 
 
 @cache
 def _text(steps: Walk, doubles: bool) -> str:
     mean = "total / n" if doubles else "mean_of_whole(total, n)"
     value = steps.value.replace("mean(total, n)", mean)
-    return _TEMPLATE.format(zero="0.0" if doubles else "0", each=steps.each, known=steps.known, value=value)
+    order = "begin[i] + size[i] - 1, begin[i] - 1, -1" if steps.backward else "begin[i], begin[i] + size[i]"
+    zero = "0.0" if doubles else "0"
+    return _TEMPLATE.format(zero=zero, order=order, each=steps.each, known=steps.known, value=value)
 
 
 def _walk(call: Call) -> Walk:
@@ -97,24 +113,58 @@ def _walk(call: Call) -> Walk:
 
 
 def _elements(expr: Expr, columns: Sequence[pa.Array], evaluate: Evaluate) -> Elements:
-    """The elements of what a function is called of: of lists that a column is, or of those that are kept of such."""
+    """The elements of what a function is called of: of lists that a column is, or of those that are made of such."""
     if isinstance(expr, Field):
         return Elements.of(columns[expr.index])
     assert isinstance(expr, Call)
     found = _elements(expr.args[0], columns, evaluate)
-    return replace(found, count=found.count & _counting(expr, found, evaluate)[0])
+    if isinstance(expr.op, Arranging):
+        return _arranged(expr, expr.op, found, evaluate)
+    return found.counting(_counting(expr, found, evaluate)[0])
+
+
+def _arranged(call: Call, op: Arranging, found: Elements, evaluate: Evaluate) -> Elements:
+    """The elements as a function arranges them."""
+    given = call.args[1:]
+    if isinstance(count := given[0] if given else None, Const):
+        return found.arranged(op.way, limit=max(count.value, 0))
+    made = [] if count is None else [evaluate(_body(count), found.columns, len(found.count))]
+    values = made or [evaluate(Field(0, place, ANY), found.columns, 0) for place in range(len(found.columns))]
+    match op.way:
+        case "map" | "map all":
+            mapped = replace(found, columns=columns_of(made[0]) if made else found.columns)
+            return mapped.counting(valid(made[0])) if op.way == "map" else mapped
+        case "take while" | "take last while":
+            truth = pc.fill_null(made[0], True).to_numpy(zero_copy_only=False)
+            return found.arranged(op.way, truth.astype(np.int64))
+        case "distinct":
+            codes = told_apart(values, np.zeros(len(found.count), np.int64))
+            return found.arranged("distinct", codes, int(codes.max(initial=-1)) + 1)
+        case "order" | "order down":
+            (ranks,) = map(ranked, values)
+            return found.arranged("order", ~ranks if op.way == "order down" else ranks)
+        case way:
+            return found.arranged(way)
+
+
+def _body(function: Expr) -> Expr:
+    body = over_element(function)
+    assert body is not None
+    return body
 
 
 def _counting(call: Call, found: Elements, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
     """Which elements count, and the number of each, where that matters."""
-    rows, counts = len(found.count), _walk(call).counts
+    rows, steps = len(found.count), _walk(call)
     function = over_element(call.args[1]) if len(call.args) > 1 else None
-    if function is None and counts != "if a number":
+    if function is None and steps.counts != "if a number":
         return found.count, found.count
     read = evaluate(Field(0, 0, call.type) if function is None else function, found.columns, rows)
-    if counts != "if a number":
-        truth = pc.fill_null(read, counts == "unless false").to_numpy(zero_copy_only=False)
-        return ~truth if counts == "unless true" else truth, found.count
+    if steps.counts != "if a number":
+        truth = pc.fill_null(read, steps.counts == "unless false").to_numpy(zero_copy_only=False)
+        return ~truth if steps.counts == "unless true" else truth, found.count
+    if pa.types.is_string(read.type):
+        return valid(read), ranked(read)
     kind = np.float64 if pa.types.is_floating(read.type) else np.int64
     numbers = pc.fill_null(read, pa.scalar(0, read.type)).to_numpy(zero_copy_only=False).astype(kind, copy=False)
-    return read.is_valid().to_numpy(zero_copy_only=False), numbers
+    return valid(read), numbers

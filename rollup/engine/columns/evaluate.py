@@ -15,14 +15,16 @@ import pyarrow as pa
 
 from rollup.core.errors import PlanError
 from rollup.core.untyped import pc
+from rollup.engine import enumerations
 from rollup.engine import operators as op
-from rollup.engine.columns.enumerated import enumerated
+from rollup.engine.columns.enumerated import arranged, enumerated
+from rollup.engine.columns.numbering import as_double
 from rollup.engine.compiling import compiled
-from rollup.engine.enumerations import Enumerating
+from rollup.engine.enumerations import Arranging, Enumerating
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
-from rollup.engine.types import DataType, Kind
+from rollup.engine.types import DataType, Kind, RowType
 
 Columns = Sequence[pa.Array]
 
@@ -61,8 +63,12 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
             return pc.coalesce(*(evaluate(arg, columns, rows) for arg in expr.args))
         case Case():
             return _case(expr, columns, rows)
+        case Call(op=op.ROW, args=args, type=DataType(row=RowType(fields=names))):
+            return pa.StructArray.from_arrays([evaluate(arg, columns, rows) for arg in args], list(names))
+        case Call(op=Arranging() | Enumerating(walk=enumerations.KEPT)):
+            return plain(arranged(expr, columns, evaluate))
         case Call(op=Enumerating()):
-            found = enumerated(expr, columns, evaluate)
+            found = plain(enumerated(expr, columns, evaluate))
             return _narrowed(found) if expr.type.kind is Kind.INT else found
         case Call(op=Operator(field=int(place)), args=(row,)):
             return plain(pc.struct_field(evaluate(row, columns, rows), [place]))
@@ -108,15 +114,21 @@ def plain(column: pa.Array) -> pa.Array:
     """A column as values: codes of a dictionary are looked up, and parts of other lists are lists of their own."""
     if pa.types.is_list_view(column.type):
         return _listed(column)
+    if pa.types.is_struct(column.type):
+        fields = [plain(column.field(place)) for place in range(column.type.num_fields)]
+        missing = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(fields, [field.name for field in column.type], mask=missing)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _listed(views: pa.ListViewArray) -> pa.ListArray:
     sizes = np.where(views.is_null(), 0, views.sizes)
     ends = np.cumsum(sizes)
-    places = np.repeat(views.offsets.to_numpy() - ends + sizes, sizes) + np.arange(sizes.sum())
+    shifts, values = views.offsets.to_numpy() - ends + sizes, views.values
+    if (shifts[sizes > 0] != 0).any() or (ends[-1] if len(ends) else 0) != len(values):  # the lists share values
+        values = values.take(pa.array(np.repeat(shifts, sizes) + np.arange(sizes.sum())))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
-    return pa.ListArray.from_arrays(offsets, plain(views.values.take(pa.array(places))), mask=views.is_null())
+    return pa.ListArray.from_arrays(offsets, plain(values), mask=views.is_null())
 
 
 def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, rows: int) -> pa.Array:
@@ -197,11 +209,6 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
-
-
-def as_double(values: Any) -> Any:
-    """Floats as doubles: Arrow would round what it compares or adds them with; all else as it is."""
-    return values.cast(pa.float64()) if pa.types.is_float32(values.type) else values
 
 
 def _narrowed(values: pa.Array) -> pa.Array:

@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
-from rollup.engine.columns.cores.keys import codes_of, ordered
-from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers
-from rollup.engine.columns.evaluate import as_double
+from rollup.engine.columns.cores.rewriting import of_arrivals, of_numbers, of_rows
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.numbering import ranked, told_apart
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Call, Const, Expr, Field, walk
 from rollup.engine.row import comparable
@@ -41,7 +40,7 @@ def core(ranks, begins, places):
 
 def as_read(plan: Select, reads: Mapping[str, RowType]) -> Select:
     """A statement as cores read it: unfinished, and in the simplest form that says the same."""
-    return of_numbers(of_arrivals(unfinished(plan, reads)))
+    return of_numbers(of_rows(of_arrivals(unfinished(plan, reads))))
 
 
 def unfinished(plan: Select, reads: Mapping[str, RowType]) -> Select:
@@ -72,9 +71,9 @@ def against_finishing(plan: Select) -> str | None:
         isinstance(each, StreamInput) and isinstance(each.window, Grouped) and isinstance(each.window.inner, Time)
         for each in plan.inputs
     )
-    lists = any(kind.kind is Kind.LIST for kind in plan.type.fields.values())
+    lists = any(kind.kind in (Kind.LIST, Kind.ROW) for kind in plan.type.fields.values())
     reasons = (
-        (finish.distinct and lists, "distinct rows with lists"),
+        (finish.distinct and lists, "distinct rows with lists or rows"),
         (plan.into is not None or bool(plan.own_inputs), "order by, limit or distinct beside a sub-query"),
         (single, "order by, limit or distinct of rows that come one by one"),
         (pattern and not ordering, "limit or distinct of a pattern without order by"),
@@ -121,7 +120,8 @@ class Finishing:
         part = _parts(output)
         places, begins = np.arange(output.rows), np.flatnonzero(np.diff(part, prepend=-1))
         for column, down in reversed(list(zip(output.columns[width:], self.descending, strict=True))):
-            loop(_SORT)(_ranks(column, down), begins, places)
+            ranks = ranked(column)
+            loop(_SORT)(~ranks if down else ranks, begins, places)
         rank = places_in(begins, len(part))
         within = rank >= self.begin
         if self.count is not None:
@@ -160,19 +160,6 @@ def places_in(begins: Ints, rows: int) -> Ints:
     return np.arange(rows) - np.repeat(begins, np.diff(begins, append=rows))
 
 
-def _ranks(column: pa.Array, descending: bool) -> Ints:
-    values = as_double(column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column)
-    ranks = ordered(values)
-    return ~ranks if descending else ranks
-
-
 def _firsts(part: Ints, columns: Sequence[pa.Array]) -> Ints:
     """The places of the first of equal rows of a part, in order. Both zeros are one value, and so is what is no number."""
-    codes = part
-    for column in columns:
-        values = as_double(column)
-        if pa.types.is_floating(values.type):
-            values = pa.array(ordered(values))
-        more, different = codes_of(values)
-        codes = np.unique(codes * (different + 1) + more + 1, return_inverse=True)[1]
-    return np.sort(np.unique(codes, return_index=True)[1])
+    return np.sort(np.unique(told_apart(columns, part), return_index=True)[1])

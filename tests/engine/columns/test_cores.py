@@ -1231,7 +1231,7 @@ REFUSED = {
     "or of a key",
     "select prevwindow(price) as p from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, of "
     "all or of a key",
-    "select distinct prevwindow(price) as p from S#length(3)": "distinct rows with lists",
+    "select distinct prevwindow(price) as p from S#length(3)": "distinct rows with lists or rows",
     "select prevwindow(price).countOf() as p from S#length(3)": "a value of type double[]",
     "select prior(1, price) as p from S#unique(symbol)": "earlier events over the window Unique",
     "select prior(1, price) as p from S#length(3) output every 3 events": (

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from rollup.engine.columns.cores.covering import against, first
+from rollup.engine.columns.cores.covering import against, first, unshown
 from rollup.engine.columns.cores.folded import Folded, folded, shifted
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import moving
 from rollup.engine.columns.cores.projecting import Made
+from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import queued
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
@@ -39,7 +40,9 @@ def beside(plan: Select, stream: RowType) -> Beside | str:
     """The core of aggregates by several keys of their own over a stream, or the first reason against it."""
     if plan.total or plan.grouped or plan.projection.whole:
         return "aggregates with a grouping of their own, other than in a row for each row"
-    reason = first(map(against, (*plan.projection.columns, plan.projection.having)))
+    having, input = plan.projection.having, plan.inputs[0]
+    window = input.window if isinstance(input, StreamInput) else None
+    reason = first(map(unshown, plan.projection.columns)) or against(having) or unlisted(plan.projection, window)
     if reason is not None:
         return reason
     levels = list[Folded]()

@@ -25,6 +25,7 @@ from rollup.engine.columns.cores.looked_up import (
     looked_up,
     looked_up_in,
     nothing,
+    skipping,
     standing,
 )
 from rollup.engine.columns.cores.sharing import evaluated
@@ -90,7 +91,7 @@ def arguments_of(call: AggregateCall) -> tuple[Expr | Order, ...]:
     if not looked_up(call):
         return values_of(call)
     if standing(call):
-        return values_of(call) if call.aggregate.skips else ()
+        return values_of(call) if skipping(call) else ()
     order = foremost(call)
     return (replace(order, by=values_of(call)) if order.skips else order,)
 
@@ -140,7 +141,7 @@ class Lines:
         """What a loop holds for a call."""
         name, at = call.aggregate.name, self._at(call)
         if standing(call):
-            return Queue(at if call.aggregate.skips else None)
+            return Queue(at if skipping(call) else None)
         if at is None:
             return None
         if looked_up(call):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
+from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, unshown, wide
 from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import (
     BY_COUNT,
@@ -30,13 +30,14 @@ from rollup.engine.columns.cores.folding_loop import (
     Shape,
     text,
 )
-from rollup.engine.columns.cores.keys import KeyCodes, ordered, whole
+from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.marks import Order
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
-from rollup.engine.columns.cores.queueable import LONG_LISTS, batched, short, unheld
+from rollup.engine.columns.cores.queueable import batched, unheld, unlisted
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.numbering import ordered
 from rollup.engine.expressions import Expr, Field, Slot, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
@@ -367,18 +368,12 @@ def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, 
         (
             filtered(input.filter, plan.where),
             *(uncountable(call, held, emptied, whole) for call in calls),
-            LONG_LISTS if any(map(_list, projection.columns)) and not short(input.window, by_group) else None,
+            unlisted(projection, input.window, by_group),
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
-            *(None if whole and _list(each) else against(each) for each in used),
+            *map(unshown, used),
         )
     )
-
-
-def _list(expr: Expr) -> bool:
-    """Whether what is shown is an aggregate that is a list of values that columns hold."""
-    element = expr.type.element
-    return isinstance(expr, Slot) and element is not None and against(Slot(0, element)) is None
 
 
 def _unheld(window: WindowSpec | None) -> str | None:

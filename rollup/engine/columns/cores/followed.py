@@ -8,10 +8,10 @@ from itertools import accumulate
 
 from rollup.engine import operators as op
 from rollup.engine.columns.cores.alternatives import Alternatives
-from rollup.engine.columns.cores.covering import against, equated, filtered, first
+from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.links import OPERATORS, Compared, Guard, Link
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.rewriting import of_one_event
+from rollup.engine.columns.cores.rewriting import of_fields, of_one_event
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Call, Expr, Field, inside, walk
 from rollup.engine.rows.patterns.algebra import (
@@ -50,7 +50,9 @@ def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | Alternative
         return pattern
     found = of_events(plan, pattern.types)
     columns = None if plan.projection.whole else found.columns
-    reason = first(map(against, (*(columns or ()), found.having)))
+    if isinstance(pattern, Alternatives) and len(pattern.types) > 1 and any(each.type.row for each in columns or ()):
+        return "an event that may be none, beside other columns"
+    reason = first(map(unshown, columns or ())) or against(found.having)
     return reason or replace(pattern, columns=columns, test=found.having)
 
 
@@ -259,4 +261,6 @@ def flat(expr: Expr, begins: Sequence[int]) -> Expr:
     """A column of the result over the fields of all events, where those of each begin at a place."""
     if isinstance(expr, Call) and expr.op.name.startswith("field ") and isinstance(row := expr.args[0], Field):
         return Field(0, begins[row.index] + int(expr.op.name.removeprefix("field ")), expr.type)
+    if isinstance(expr, Field) and expr.type.row is not None:
+        return of_fields(expr.type, begins[expr.index])
     return inside(expr, lambda inner: flat(inner, begins))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.covering import against, equated, filtered, first
+from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.cores.pairing import Pairs, Rules, paired
 from rollup.engine.columns.cores.rewriting import of_one_event
@@ -274,7 +274,7 @@ def joined(plan: Select, reads: Mapping[str, RowType]) -> Joined | str:
         return found
     join, chosen, places = found
     columns = tuple(flat(each, places) for each in plan.projection.columns)
-    return first(map(against, columns)) or Joined(join, chosen, columns, plan.emitted)
+    return first(map(unshown, columns)) or Joined(join, chosen, columns, plan.emitted)
 
 
 Places = Mapping[tuple[int, int], int]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
-from rollup.engine.operators import LONG_MAX, LONG_MIN
+from rollup.engine.columns.numbering import codes_of
 
 _PAIRS = """
 def core(pairs, table, numbers, known, codes, fresh):
@@ -181,16 +181,6 @@ def _compact(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(inner.indices, column.dictionary.take(inner.dictionary))
 
 
-def codes_of(values: pa.Array) -> tuple[Ints, int]:
-    """Numbers that are equal where the values are, and how many there are; null is -1.
-
-    >>> [part if isinstance(part, int) else part.tolist() for part in codes_of(pa.array(["b", None, "a", "b"]))]
-    [[0, -1, 1, 0], 2]
-    """
-    encoded = values.dictionary_encode()
-    return encoded.indices.fill_null(-1).to_numpy().astype(np.int64), len(encoded.dictionary)
-
-
 def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, int]:
     """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below; `pairs`:
     the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1.
@@ -211,34 +201,6 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
             found, codes = np.unique(codes * values + more, return_inverse=True)
             codes[unknown], below = -1, len(found)
     return codes[:rows], codes[rows:], below
-
-
-def ordered(values: pa.Array) -> Ints:
-    """Whole numbers in the order of some values, equal where they are equal; null comes before all.
-
-    >>> (ordered(pa.array([1.5, -0.0, None, 0.0, -2.0])).argsort(kind="stable")).tolist()
-    [2, 4, 1, 3, 0]
-    """
-    kind, missing = values.type, values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    if pa.types.is_floating(kind):
-        numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # both zeros are one
-        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
-        ranks = np.where(bits < 0, bits ^ LONG_MAX, bits)  # the bits of doubles are ordered but for the negative ones
-    elif pa.types.is_integer(kind) and (missing is None or kind.bit_width < 64):
-        ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
-    elif pa.types.is_string(kind):
-        encoded = values.dictionary_encode()
-        places = pc.rank(encoded.dictionary, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
-        ranks = (
-            pa.array(places).take(encoded.indices.fill_null(0)).to_numpy().copy()
-            if len(places)
-            else np.zeros(len(values), np.int64)
-        )
-    else:
-        ranks = pc.rank(values, "ascending", tiebreaker="min").to_numpy().astype(np.int64)
-    if missing is not None:
-        ranks[missing] = LONG_MIN
-    return ranks
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import against, first
+from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded, shifted
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import Made
@@ -128,7 +128,7 @@ def leveled(plan: Select, stream: RowType) -> Leveled | str:
         return "a column that is neither a key nor an aggregate"
     if any(call.aggregate.listed for call in grouping.calls):
         return "lists of what a window holds in grouping sets"
-    reason = first(map(against, used))
+    reason = first(map(unshown, used))
     if reason is not None:
         return reason
     levels = list[Folded]()

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine import operators as op
-from rollup.engine.columns.cores.keys import codes_of, matching, ordered, whole
+from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.evaluate import Columns, carried, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.numbering import codes_of, ordered
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Filter
 from rollup.engine.types import RowType

@@ -61,6 +61,11 @@ def standing(call: AggregateCall) -> bool:
     return call.aggregate.at is not None or call.aggregate.listed
 
 
+def skipping(call: AggregateCall) -> bool:
+    """Whether rows of which a call's value is null have no place among those that stand; a row itself is no null."""
+    return call.aggregate.skips and not isinstance(call.args[-1], RowOf)
+
+
 def foremost(call: AggregateCall) -> Order:
     """The order in which the row stands first whose value a call has."""
     if call.aggregate.foremost is not None:
@@ -96,7 +101,9 @@ def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes:
         values = _lazily(taken, evaluate(call.args[-1], columns, rows))
     else:
         fields = [_lazily(taken, column) for column in columns[: len(row.fields)]]
-        values = pa.StructArray.from_arrays(fields, [str(place) for place in range(len(fields))])
+        values = pa.StructArray.from_arrays(
+            fields, list(row.fields), mask=taken.is_null() if taken.null_count else None
+        )
     return values if order is None else _lists(places, values, order)
 
 
@@ -123,14 +130,16 @@ def _held(kind: DataType) -> pa.DataType:
         return pa.list_view(_held(kind.element))
     if kind.row is None:
         return carried(kind)
-    fields = enumerate(kind.row.fields.values())
-    return pa.struct([pa.field(str(place), carried(each)) for place, each in fields])
+    return pa.struct([pa.field(name, carried(each)) for name, each in kind.row.fields.items()])
 
 
 def enter_rows(call: AggregateCall, begin: int, groups: Sequence[Group], rows: Iterator[tuple[int, Row]]) -> None:
-    """Rows enter groups of the row executor, each the one of its number, where the slots of a call begin at a place."""
+    """Rows enter groups of the row executor, each the one of its number, where the slots of a call begin at a place; in a partition
+    they have its number behind their fields.
+    """
     fold, end = Fold((call,)), begin + len(call.aggregate.slots)
+    width = None if (kind := call.args[-1].type.row) is None else len(kind.fields)
     for number, row in rows:
         own = groups[number][begin:end]
-        fold.enter(own, (row,), None)
+        fold.enter(own, (Row(row.id, row.values[:width]),), None)
         groups[number][begin:end] = own

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.keys import PairCodes, RowCodes, ordered
+from rollup.engine.columns.cores.keys import PairCodes, RowCodes
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.numbering import ordered
 
 Values = Callable[[int], Sequence[pa.Array]]
 """The values of each key, of the rows from one on."""

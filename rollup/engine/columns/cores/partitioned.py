@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import NUMBER, by_partition, recalled_first, recalls
-from rollup.engine.columns.cores.covering import against, first
+from rollup.engine.columns.cores.covering import against, first, unshown
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.followed import of_events, pattern_of
 from rollup.engine.columns.cores.joined import Joined
@@ -23,6 +23,7 @@ from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
+from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate, passing, plain
@@ -195,7 +196,7 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
     )
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(against(answered(each)) for each in used)
+    reason = first(unshown(answered(each)) for each in used) or unlisted(plan.projection, input.window)
     number = Field(0, 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields), LONG)
     return reason or Partitioned((found,), inner, wider, number, projection, properties(plan), plan.emitted)
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.covering import against, filtered, first
+from rollup.engine.columns.cores.covering import against, filtered, first, unshown
 from rollup.engine.columns.cores.sharing import evaluated
-from rollup.engine.columns.evaluate import Columns, as_double, flags, passing, plain
+from rollup.engine.columns.evaluate import Columns, flags, passing, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.numbering import as_double
 from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
@@ -56,7 +57,7 @@ def filter_project(plan: Select) -> FilterProject | str:
         return "aggregates, look-ups or an output rate"
     projection = plan.projection
     columns = () if projection.whole else projection.columns
-    reason = filtered(input.filter, plan.where) or first(map(against, (*columns, projection.having)))
+    reason = filtered(input.filter, plan.where) or first(map(unshown, columns)) or against(projection.having)
     return reason or FilterProject(input.filter, projection, plan.where)
 
 

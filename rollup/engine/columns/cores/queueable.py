@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rollup.engine.columns.cores.changes import IN_BATCHES
 from rollup.engine.columns.cores.conditions import condition_of
-from rollup.engine.columns.cores.covering import against
+from rollup.engine.columns.cores.covering import against, makes_lists
 from rollup.engine.expressions import Now
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
@@ -55,3 +56,9 @@ def short(window: WindowSpec | None, once: bool = False) -> bool:
     inner = window.inner if isinstance(window, Grouped) else window
     few = isinstance(inner, Length | LengthBatch) and inner.size <= _LONGEST
     return few or (once and isinstance(window, IN_BATCHES))
+
+
+def unlisted(projection: Projection, window: WindowSpec | None, by_group: bool = False) -> str | None:
+    """The reason against lists that are made of what a window holds, where these may be long."""
+    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
+    return LONG_LISTS if any(map(makes_lists, used)) and not short(window, by_group) else None

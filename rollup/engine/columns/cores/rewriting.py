@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
-from rollup.engine.expressions import All, Ask, Const, Expr, Field, inside
+from rollup.engine import operators as op
+from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, RowOf, inside
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
-from rollup.engine.types import BOOL
+from rollup.engine.types import BOOL, DataType
 
 _HELD = KeepAll, Length, Time
 
@@ -80,6 +81,24 @@ def of_sizes(plan: Select) -> Select | None:
     every = replace(plan, inputs=(replace(input, window=replace(input.window, quiet=False)),), emitted="new")
     found = of_numbers(every)
     return None if found is every else found
+
+
+def of_fields(kind: DataType, begin: int = 0, input: int = 0) -> Call:
+    """A row as one of the fields of an input from a place on."""
+    assert kind.row is not None
+    fields = enumerate(kind.row.fields.values(), begin)
+    return Call(op.ROW, tuple(Field(input, place, each) for place, each in fields), kind)
+
+
+def of_rows(plan: Select) -> Select:
+    """A statement that shows rows of its inputs as rows of their fields; where a join may have none of an input, as it was."""
+    if plan.join is not None and any(side.kind != "inner" for side in plan.join.sides):
+        return plan
+
+    def shown(expr: Expr) -> Expr:
+        return of_fields(expr.type, input=expr.input) if isinstance(expr, RowOf) and expr.type.row else expr
+
+    return replace(plan, projection=replace(plan.projection, columns=tuple(map(shown, plan.projection.columns))))
 
 
 def rewritten(plan: Select, change: Callable[[Expr], Expr]) -> Select:

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import KEYS, against, equated, filtered, first, wide
-from rollup.engine.columns.cores.keys import codes_of, matching
+from rollup.engine.columns.cores.keys import matching
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.evaluate import Columns, arrow, carried, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.numbering import codes_of
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Const, Expr, inputs_read
 from rollup.engine.rows.plans import StreamInput, Subquery

@@ -36,6 +36,7 @@ from rollup.engine.columns.rates.choosing import (
 )
 from rollup.engine.columns.rates.counts import Counts, Pacing
 from rollup.engine.columns.rates.intervals import moves_of
+from rollup.engine.row import nested
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.rows.windows.timed import Time
@@ -128,7 +129,7 @@ class Rated:
         """Rows that wait, of group, sign and values; without values, one that does not fulfil `having`."""
         nothing = (None,) * len(self._columns)
         values = [nothing if row is None else row for _, _, row in found]
-        columns = [pa.array([row[i] for row in values], kind) for i, kind in enumerate(self._columns)]
+        columns = [pa.array([nested(row[i]) for row in values], kind) for i, kind in enumerate(self._columns)]
         passes = np.array([row is not None for _, _, row in found], bool)
         units, signs = (
             np.array([unit for unit, _, _ in found], np.int64),

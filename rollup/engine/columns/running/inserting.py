@@ -53,7 +53,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
         if place is None:
             continue
         given = made[place].kind
-        if given is Kind.LIST:
+        if given in (Kind.LIST, Kind.ROW):
             return f"insert into, of {made[place]}"
         if given is not kind.kind and (given, kind.kind) != (Kind.INT, Kind.LONG):
             return f"insert into, of {made[place]} as {kind}"

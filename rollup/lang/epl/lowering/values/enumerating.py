@@ -15,8 +15,9 @@ from typing import Any
 
 from rollup.engine import decimals, enumerations
 from rollup.engine.aggregates import helpers
-from rollup.engine.enumerations import Walk
-from rollup.engine.row import Row
+from rollup.engine.enumerations import Walk, Way
+from rollup.engine.reals import orderable
+from rollup.engine.row import comparable
 
 Of = Callable[[Any], Any]
 
@@ -43,7 +44,7 @@ def _known(values: Any, of: Of | None = None) -> list[Any]:
 
 def _sorted(values: Any, of: Of | None, down: bool) -> list[Any]:
     keys = _mapped(values, of)
-    places = sorted(range(len(keys)), key=lambda n: (keys[n] is not None, keys[n]), reverse=down)
+    places = sorted(range(len(keys)), key=lambda n: (keys[n] is not None, orderable(keys[n])), reverse=down)
     return [values[place] for place in places]
 
 
@@ -53,14 +54,10 @@ def _folded(values: Any, start: Any, step: Callable[[Any, Any], Any]) -> Any:
     return start
 
 
-def _identity(value: Any) -> Any:
-    return value.values if isinstance(value, Row) else value
-
-
 def _distinct(values: Any, of: Of | None = None) -> list[Any]:
     seen: dict[Any, Any] = {}
     for value in values:
-        seen.setdefault(_identity(value) if of is None else of(value), value)
+        seen.setdefault(comparable(value if of is None else of(value)), value)
     return list(seen.values())
 
 
@@ -173,8 +170,27 @@ WALKS: Mapping[str, Walk] = {
     "average": enumerations.MEAN,
     "min": enumerations.LEAST,
     "max": enumerations.GREATEST,
+    "firstof": enumerations.FIRST,
+    "first": enumerations.FIRST,
+    "lastof": enumerations.LAST,
+    "last": enumerations.LAST,
+    "minby": enumerations.LEAST_BY,
+    "maxby": enumerations.GREATEST_BY,
 }
-"""The same for loops, of those that loops know."""
+"""The same for loops, of those that loops know: what is one value, and what is kept of a list."""
+WAYS: Mapping[str, Way] = {
+    "take": "take",
+    "takelast": "take last",
+    "takewhile": "take while",
+    "takewhilelast": "take last while",
+    "reverse": "reverse",
+    "orderby": "order",
+    "orderbydesc": "order down",
+    "distinctof": "distinct",
+    "selectfrom": "map",
+    "arrayof": "map all",
+}
+"""And how a list is made of another."""
 
 
 def placed(function: Callable[..., Any], more: Sequence[int]) -> Callable[..., Any]:

@@ -17,7 +17,6 @@ from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NU
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
 from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between
-from rollup.lang.epl.lowering.values.methods import ROW
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
@@ -195,7 +194,7 @@ class _Lowering(LowerNames):
             )
         row = branches[0][1].type.row
         if any(made) and node.otherwise is None and row is not None:  # nothing fits: a structure of nulls
-            otherwise = Call(ROW, tuple(Const(None, NULL) for _ in row.fields), row.data_type)
+            otherwise = Call(op.ROW, tuple(Const(None, NULL) for _ in row.fields), row.data_type)
         kinds = [value.type for _, value in branches] + [otherwise.type]
         kind = self._common(kinds, node)
         widened = tuple((test, _widened(value, kind)) for test, value in branches)

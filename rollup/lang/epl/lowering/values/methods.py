@@ -8,15 +8,14 @@ from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
-from rollup.engine.enumerations import Enumerating
+from rollup.engine.enumerations import Arranging, Enumerating
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
-from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
-from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, placed
+from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, WAYS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
@@ -139,9 +138,7 @@ class LowerMethods:
         fitting(node, wants, element, arguments)
         kind = self._result(result, value.type, element, arguments)
         found = placed(function, tuple(more)) if any(more) else function
-        walk = None if any(more) else WALKS.get(name)
-        plain = Operator(name, _nullable(found), strict=False)
-        operator = plain if walk is None else Enumerating(name, plain.python, strict=False, walk=walk)
+        operator = Operator(name, _nullable(found), strict=False) if any(more) else _for_loops(name, _nullable(found))
         return Call(operator, (value, *arguments), kind)
 
     def _ranked_method(self, node: ex.Call, value: Expr, criteria: Sequence[ex.Expression]) -> Expr:
@@ -258,10 +255,9 @@ class LowerMethods:
                 raise problem(f"`new` has `{name}` twice", value, "each name once")
         values = self._all([value for _, value in node.fields])
         kinds = RowType("new", {name: value.type for (name, _), value in zip(node.fields, values, strict=True)})
-        return Call(ROW, values, kinds.data_type)
+        return Call(op.ROW, values, kinds.data_type)
 
 
-ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 _SAME_EVENT = Operator("same event", "({0}.id == {1}.id)")
 _THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
 _NONE = Operator("no values", lambda: [], strict=False)
@@ -289,6 +285,15 @@ def _type_name(kind: DataType) -> str | None:
     if kind.kind is Kind.LIST:
         return f"{_type_name(kind.element or ANY) or 'Object'}[]"
     return kind.row.name if kind.row is not None else _NAMES.get(kind.kind)
+
+
+def _for_loops(name: str, function: Callable[..., Any]) -> Operator:
+    """A method of a list as an operator that says to loops what it does, of those that they know."""
+    if name in WALKS:
+        return Enumerating(name, function, strict=False, walk=WALKS[name])
+    if name in WAYS:
+        return Arranging(name, function, strict=False, way=WAYS[name])
+    return Operator(name, function, strict=False)
 
 
 def _nullable(function: Callable[..., Any]) -> Callable[..., Any]:
