@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rollup.engine.expressions import Expr
 from rollup.engine.operators import Operator
 
 Counts = Literal["unless false", "if true", "unless true", "if a number"]
@@ -56,8 +57,20 @@ class Enumerating(Operator):
     walk: Walk
 
 
+NO_VALUES = Operator("no values", lambda: [], strict=False)
+"""What stands in place of a list that is null, where that is one of no elements."""
 Way = Literal[
-    "take", "take last", "reverse", "order", "order down", "distinct", "take while", "take last while", "map", "map all"
+    "all",
+    "take",
+    "take last",
+    "reverse",
+    "order",
+    "order down",
+    "distinct",
+    "take while",
+    "take last while",
+    "map",
+    "map all",
 ]
 """How a list is made of another: of the first or the last elements, so many or as long as a function is not false; of all in another
 order, or once each; of what a function makes of each, if that is not null or be it null.
@@ -69,3 +82,23 @@ class Arranging(Operator):
     """A function of a list, and of a number or of a function of its elements, that gives a list: null of a list that is null."""
 
     way: Way
+
+
+Seek = Literal["first", "last", "lower", "floor", "ceiling", "higher", "get", "between", "all"]
+"""Which elements are sought: those under the first or the last key, under the nearest below or above one, or that one itself where it
+is there, under that one, from one to another, or all.
+"""
+Gives = Literal["event", "events", "key", "there", "count", "keys"]
+"""What is given of these: the first of them, all, their key, whether there are any, their number, or that of their keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(Operator):
+    """A question to rows that are in the order of their `key`, an expression over one, `down` or up. It names keys, and of a span of
+    keys whether its ends are within; it is null if one of these is.
+    """
+
+    seek: Seek
+    gives: Gives
+    key: Expr
+    down: bool

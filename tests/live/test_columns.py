@@ -502,6 +502,11 @@ COVERED = {
     "found in lists": "select window(*).firstOf(x => x.price > 20) as a, window(*).lastOf().symbol as b, window(*).minBy(x => x.symbol) as c, "
     "window(*).maxBy(x => x.price).volume as d, window(price).firstOf() as e, window(*).firstOf(x => x.price > 50) is null as f "
     "from S#time(20 msec)",
+    "sought in order": "select symbol, sorted(price) as l, sorted(price).lowerKey(45.0) as a, sorted(price).floorEvents(price) as b, "
+    "sorted(price desc).ceilingEvent(45.0) as c, sorted(volume).higherEvent(1).symbol as d, sorted(volume).getEvents(2) as e, "
+    "sorted(volume).eventsBetween(1, true, 3, false) as f, sorted(volume).countKeys() as g, sorted(symbol).containsKey('b') as h, "
+    "sorted(price).lastEvents().countOf() as i, sorted(price).where(x => x.volume > 1) as j from S#length(4) group by symbol",
+    "sought in each": "context C select irstream sorted(price, volume desc) as l, sorted(price).floorKey(price) as k from S#length(2)",
     "elements of each": "context C select window(*).allOf(x => x.price > 20) as e, window(price).sumOf() as s from S#length(2)",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
     "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
@@ -843,6 +848,7 @@ SEVERAL = [
     ["elements into U", "of U", "elements of each"],
     ["whole rows", "whole rows of groups", "made of lists", "removed"],
     ["whole rows of each", "whole rows of levels", "found in lists"],
+    ["sought in order", "sought in each"],
     ["whole events", "whole partners", "whole matches", "removed"],
     ["texts of levels", "texts beside", "texts of keys"],
     ["median of each"],

@@ -9,7 +9,7 @@ never leave (the *ever* functions); a window then refuses the aggregate, or keep
 0, from the last; the first argument says which row it is. `foremost`: the value is the third argument, a row, of the row that stands
 first by the values that the second argument, a call, is made of; by each downwards where `foremost` says so. Null is below all,
 and of equal rows the one that came first stands before. `listed`: the value is the list of the second argument's values of all that
-are in, as they came, null of none. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
+are in, as they came, null of none; where it is `foremost`, too, that of all rows in their order. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
 
 `kept` is the same function where rows of tables are merged, as SQL trees: a rollup keeps its partials. A test holds
 both forms equal (tests/aggregation/test_kept_laws.py).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,13 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.elements import Elements, columns_of
 from rollup.engine.columns.loops import loop
 from rollup.engine.columns.numbering import ranked, told_apart, valid
-from rollup.engine.enumerations import Arranging, Enumerating, Walk
+from rollup.engine.columns.seeking import parts, sought
+from rollup.engine.enumerations import Arranging, Enumerating, Ranking, Walk
 from rollup.engine.expressions import (
     Ask,
     Call,
     Closure,
+    Coalesce,
     Const,
     Expr,
     Field,
@@ -85,9 +88,39 @@ def enumerated(call: Call, columns: Sequence[pa.Array], evaluate: Evaluate) -> p
 
 def arranged(call: Call, columns: Sequence[pa.Array], evaluate: Evaluate) -> pa.ListViewArray:
     """The lists that a function makes of lists."""
+    return _listed(call, _elements(call, columns, evaluate))
+
+
+def _listed(call: Call, found: Elements) -> pa.ListViewArray:
     assert call.type.element is not None
     row = call.type.element.row
-    return _elements(call, columns, evaluate).lists(None if row is None else list(row.fields))
+    return found.lists(None if row is None else list(row.fields))
+
+
+def asked(call: Call, columns: Sequence[pa.Array], evaluate: Evaluate) -> pa.Array:
+    """The answers to a question to lists that are in an order."""
+    assert isinstance(call.op, Ranking)
+    found, keys, place, many, known = _sought(call, call.op, columns, evaluate)
+    missing = None if known.all() else ~known
+    match call.op.gives:
+        case "events":
+            return _listed(call, parts(call.op, found, place, many, known))
+        case "there":
+            return pa.array(many > 0, mask=missing)
+        case "count" | "keys":
+            return pa.array(many, pa.int32(), mask=missing)
+        case "key":
+            return keys.take(pa.array(place, mask=~(known & (many > 0))))
+        case _:
+            return _of_row(found.columns, pa.array(place, mask=~(known & (many > 0))), call.type)
+
+
+def _sought(call: Call, op: Ranking, columns: Sequence[pa.Array], evaluate: Evaluate) -> Any:
+    """The elements of the lists, their keys, and what is found of them."""
+    found = _elements(call.args[0], columns, evaluate)
+    keys = evaluate(op.key, found.columns, len(found.count))
+    given = [evaluate(each, columns, len(found.begin)) for each in call.args[1:]]
+    return found, keys, *sought(op, found, keys, given)
 
 
 def _of_row(columns: Sequence[pa.Array], places: pa.Array, kind: DataType) -> pa.Array:
@@ -116,7 +149,13 @@ def _elements(expr: Expr, columns: Sequence[pa.Array], evaluate: Evaluate) -> El
     """The elements of what a function is called of: of lists that a column is, or of those that are made of such."""
     if isinstance(expr, Field):
         return Elements.of(columns[expr.index])
+    if isinstance(expr, Coalesce):  # with a list of no elements
+        found = _elements(expr.args[0], columns, evaluate)
+        return replace(found, there=np.ones(len(found.there), bool))
     assert isinstance(expr, Call)
+    if isinstance(expr.op, Ranking):
+        found, _, *where = _sought(expr, expr.op, columns, evaluate)
+        return parts(expr.op, found, *where)
     found = _elements(expr.args[0], columns, evaluate)
     if isinstance(expr.op, Arranging):
         return _arranged(expr, expr.op, found, evaluate)
@@ -131,6 +170,8 @@ def _arranged(call: Call, op: Arranging, found: Elements, evaluate: Evaluate) ->
     made = [] if count is None else [evaluate(_body(count), found.columns, len(found.count))]
     values = made or [evaluate(Field(0, place, ANY), found.columns, 0) for place in range(len(found.columns))]
     match op.way:
+        case "all":
+            return found
         case "map" | "map all":
             mapped = replace(found, columns=columns_of(made[0]) if made else found.columns)
             return mapped.counting(valid(made[0])) if op.way == "map" else mapped

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rollup.engine.aggregates.declaration import Aggregate
+from rollup.engine.enumerations import Arranging
 from rollup.engine.operators import Operator
 from rollup.engine.types import BOOL, DataType, Kind
 from rollup.lang.epl.ranks import Ranks, in_order
@@ -20,7 +21,7 @@ IDENTITY = Operator(
 """The identity of a row, or of a combination of rows."""
 KEY = Operator("key", lambda *values: values, False)
 """Several values as one."""
-OF_RANKS = Operator("rows in order", lambda ranks: ranks.all())
+OF_RANKS = Arranging("rows in order", lambda ranks: ranks.all(), way="all")
 """The rows of `Ranks`, which go on changing, as they are now."""
 
 
@@ -124,10 +125,10 @@ def ranked(name: str, down: Sequence[bool], kept: bool = False) -> Aggregate:
         f"{{rows}} = {rows}; {{rows}}.leave({{x}})",
     )
     start = {"rows": f"ranks((), {order!r})"}
-    foremost = None if name == "sorted" else order
     return Aggregate(
-        name, start, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES, foremost=foremost
-    )
+        name, start, enter, leave, value, result, skips=False, arguments=(3, 3), objects=LINES, foremost=order,
+        listed=name == "sorted",
+    )  # fmt: skip
 
 
 def _third(types: Sequence[DataType]) -> DataType:

@@ -11,7 +11,7 @@ from rollup.engine import operators as op
 from rollup.engine.columns.enumerated import over_element
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
-from rollup.engine.enumerations import KEPT, Arranging, Enumerating, Walk, Way
+from rollup.engine.enumerations import KEPT, Arranging, Enumerating, Ranking, Walk, Way
 from rollup.engine.expressions import (
     All,
     Any_,
@@ -70,7 +70,11 @@ def against(expr: Expr | None) -> str | None:
             return first(against(child) for child in children(expr) if not _null(child))
         case Call(op=Enumerating(walk=walk), args=(values, *functions)) if walk != KEPT:
             return _elements(values) or _walked(walk, values, functions)
-        case Call(op=Operator(field=int()), args=(Slot() | Call(op=Enumerating()) as row,)):  # of a row that is found
+        case Call(op=Ranking() as asked, args=(values, *given)) if expr.type.kind is not Kind.LIST:
+            return _elements(values) or _asked(asked, given)
+        case Call(
+            op=Operator(field=int()), args=(Slot() | Call(op=Enumerating() | Ranking()) as row,)
+        ):  # of a row that is found
             return against(Slot(0, expr.type)) or (against(row) if isinstance(row, Call) else None)
         case Call() if constant(expr):
             return _constants(expr)
@@ -90,9 +94,9 @@ def unshown(expr: Expr) -> str | None:
             return first(unshown(each) or wide(each) for each in args) if args else "rows without columns"
         case Slot(type=DataType(row=RowType())):
             return _row(expr.type)
-        case Slot(type=DataType(kind=Kind.LIST)) | Call(op=Arranging() | Enumerating(walk=enumerations.KEPT)):
+        case Slot() | Call(op=Arranging() | Ranking() | Enumerating()) if expr.type.kind is Kind.LIST:
             return _elements(expr) or _row(expr.type.element)
-        case Call(op=Enumerating(), type=DataType(row=RowType())):
+        case Call(op=Enumerating() | Ranking(), type=DataType(row=RowType())):
             return against(expr) or _row(expr.type)
         case _:
             return against(expr)
@@ -101,7 +105,7 @@ def unshown(expr: Expr) -> str | None:
 def makes_lists(expr: Expr) -> bool:
     """Whether an expression makes lists whose elements are its own."""
     return expr.type.kind is Kind.LIST or any(
-        isinstance(each, Call) and isinstance(each.op, Arranging) for each in walk(expr)
+        isinstance(each, Call) and isinstance(each.op, Arranging | Ranking) for each in walk(expr)
     )
 
 
@@ -122,8 +126,20 @@ def _elements(expr: Expr) -> str | None:
             return _elements(values) or _walked(walk, values, functions)
         case Call(op=Arranging(way=way), args=(values, *given)):
             return _elements(values) or _arranged(way, values, given)
+        case Call(op=Ranking(gives="events") as asked, args=(values, *given)):
+            return _elements(values) or _asked(asked, given)
+        case Coalesce(args=(values, Call(op=enumerations.NO_VALUES))):
+            return _elements(values)
         case _:
             return f"a value of type {expr.type}"
+
+
+def _asked(asked: Ranking, given: Sequence[Expr]) -> str | None:
+    """The first reason against a question to rows in order, by what it names."""
+    kind = asked.key.type.kind
+    if kind not in _ORDERED or any(each.type.kind not in (kind, Kind.BOOL) for each in given):
+        return f"rows in the order of {asked.key.type}"
+    return first(against(each) or wide(each) for each in (asked.key, *given))
 
 
 def _arranged(way: Way, values: Expr, given: Sequence[Expr]) -> str | None:

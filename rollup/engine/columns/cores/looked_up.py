@@ -16,6 +16,7 @@ from rollup.core.untyped import pc
 from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.cores.marks import ranks
+from rollup.engine.columns.elements import Elements
 from rollup.engine.columns.evaluate import Columns, carried, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr, RowOf, children
@@ -81,7 +82,7 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
         return f"{name} of {call.args[-1].type}" if plain else f"the aggregate {name}"
     if call.where is not None and name not in EXTREMES:
         return f"the aggregate {name} with a filter"
-    by = () if end else foremost(call).by
+    by = () if end and call.aggregate.foremost is None else foremost(call).by
     value = call.args[-1]
     if isinstance(value, RowOf) and value.input:
         return f"the aggregate {name} of a row of several"
@@ -104,7 +105,13 @@ def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes:
         values = pa.StructArray.from_arrays(
             fields, list(row.fields), mask=taken.is_null() if taken.null_count else None
         )
-    return values if order is None else _lists(places, values, order)
+    if order is None:
+        return values
+    lists = _lists(places, values, order)
+    if call.aggregate.foremost is None:
+        return lists
+    ranks = foremost(call).arrays(columns, rows)[0][order]
+    return Elements.of(lists).arranged("order", ranks).lists([field.name for field in values.type])
 
 
 def _lists(places: pa.StructArray, values: pa.Array, order: Ints) -> pa.Array:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
-from rollup.engine.enumerations import Arranging, Enumerating
+from rollup.engine.enumerations import NO_VALUES, Arranging, Enumerating, Ranking
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
@@ -17,7 +17,7 @@ from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, WAYS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
-from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
+from rollup.lang.epl.lowering.values.ranking import RANKED, SOUGHT, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Sets, Source, end_of_sorted, property_of
 from rollup.lang.epl.semantics import TYPES
@@ -104,7 +104,7 @@ class LowerMethods:
         if isinstance(node.of, ex.Array):
             return Call(_THERE, (value,), value.type)
         if isinstance(node.of, ex.Call) and node.of.of is None and node.of.name.lower() == "sorted":
-            return Coalesce((value, Call(_NONE, (), value.type)), value.type)
+            return Coalesce((value, Call(NO_VALUES, (), value.type)), value.type)
         return value
 
     def _function(self, node: ex.Call, function: Function, values: tuple[Expr, ...]) -> Expr:
@@ -164,7 +164,11 @@ class LowerMethods:
                 raise problem(f"`{render(node.arguments[place])}` is {each.type}, the key is {wanted}", node, "cast it")
         down = isinstance(criteria[0], ex.Sorted) and criteria[0].descending
         kind = {"bool": BOOL, "int": INT, "key": lowered.type, "element": element, "list": value.type}[result]
-        return Call(Operator(name, ranked(name, key, down), strict=False), (value, *given), kind)
+        operator = Operator(name, ranked(name, key, down), strict=False)
+        if len(by) == 1:
+            seek, gives = SOUGHT[name]
+            operator = Ranking(name, operator.python, strict=False, seek=seek, gives=gives, key=lowered, down=down)
+        return Call(operator, (value, *given), kind)
 
     def _result(self, result: str, whole: DataType, element: DataType, arguments: Sequence[Expr]) -> DataType:
         inner = arguments[-1].type if arguments else element
@@ -260,7 +264,6 @@ class LowerMethods:
 
 _SAME_EVENT = Operator("same event", "({0}.id == {1}.id)")
 _THERE = Operator("values that are there", lambda values: [each for each in values if each is not None])
-_NONE = Operator("no values", lambda: [], strict=False)
 
 
 def _unlisted(value: Expr) -> Expr:
