@@ -1,8 +1,10 @@
-"""What users write beside the shapes of `benchmarks.shapes`: statements by topic, for `rollup.Engine` and for Esper."""
+"""What users write beside the shapes of `benchmarks.shapes`: statements by topic, for `rollup.Engine` and for "
+"Esper."""
 
 from __future__ import annotations
 
 _LAST_1000 = "create window W#length(1000) as S; insert into W select * from S; "
+_LAST_SECOND = "create window W#time(1 sec) as S; insert into W select * from S; "
 _LATEST = "create window W#unique(symbol) as S; insert into W select * from S(volume<10); "
 
 WRITTEN = {
@@ -191,5 +193,101 @@ WRITTEN = {
         "concat": "select symbol || '-' || cast(volume, string) as c from S",
         "method": "select symbol.toUpperCase() as c, Math.round(price) as r from S",
         "having total": "select avg(price) as a from S#time(1 sec) having avg(price) > 51",
+    },
+    "named windows": {
+        "named time": _LAST_SECOND + "select symbol, sum(price) as s from W group by symbol",
+        "named time total": _LAST_SECOND + "select sum(price) as s from W",
+        "named time irstream": _LAST_SECOND + "select irstream symbol, price from W",
+        "named time filter": _LAST_SECOND + "select symbol, sum(price) as s from W(volume > 50) group by symbol",
+        "named time having": _LAST_SECOND
+        + "select symbol, sum(price) as s from W group by symbol having sum(price) > 500",
+        "named time last": _LAST_SECOND
+        + "select symbol, sum(price) as s from W group by symbol output last every 1 sec",
+        "named time snapshot": _LAST_SECOND
+        + "select symbol, sum(price) as s from W group by symbol output snapshot every 1 sec",
+        "named time asked": _LAST_SECOND + "select symbol, (select sum(price) from W) as s from S",
+        "named time delete": _LAST_SECOND
+        + "on R as r delete from W where W.symbol = r.symbol; select symbol, sum(price) as s from W group by symbol",
+        "named time batch": "create window W#time_batch(1 sec) as S; insert into W select * from S; select symbol, "
+        "sum(price) as s from W group by symbol",
+        "named length batch": "create window W#length_batch(100) as S; insert into W select * from S; select "
+        "symbol, sum(price) as s from W group by symbol",
+        "named ext timed": "create window W#ext_timed(current_timestamp(), 1 sec) as S; insert into W select * "
+        "from S; select symbol, sum(price) as s from W group by symbol",
+        "named sort": "create window W#sort(100, price desc) as S; insert into W select * from S; select symbol, "
+        "sum(price) as s from W group by symbol",
+        "named unique": "create window W#unique(symbol) as S; insert into W select * from S; select symbol, "
+        "sum(price) as s from W group by symbol",
+        "named in a context": "create context X partition by symbol from S; context X create window W#length(10) "
+        "as S; context X insert into W select * from S; context X select sum(price) as s from W",
+        "named keepall": "create window W#keepall as S; insert into W select * from S(volume<50); on S(volume>=50) "
+        "delete from W where W.symbol = S.symbol; select count(*) as n from W",
+        "named asked on": "create window W#length(100) as S; insert into W select * from S; on S(volume>90) as e "
+        "select w.symbol as y, sum(w.price) as s from W as w group by w.symbol",
+        "named merge delete": "create window W#unique(symbol) as S; on S as e merge W as w where w.symbol = "
+        "e.symbol when matched and e.volume > 90 then delete when matched then update set price = w.price + "
+        "e.price when not matched then insert select *",
+    },
+    "in contexts": {
+        "keyed prior": "context C select price - prior(1, price) as d from S",
+        "keyed time batch": "context C select symbol, sum(price) as s from S#time_batch(1 sec)",
+        "keyed sort": "context C select symbol, sum(price) as s from S#sort(10, price desc)",
+        "keyed unique": "context C select symbol, sum(price) as s from S#unique(volume)",
+        "keyed join": "context C select a.price as x, b.price as y from S(volume<50)#length(10) as a, "
+        "S(volume>=50)#length(10) as b where a.volume = b.volume + 50",
+        "keyed sub-query": "context C select price from S where price > (select avg(price) from S#length(10))",
+        "keyed window rate": "context C select symbol, sum(price) as s from S#length(10) output last every 1 sec",
+        "keyed first": "context C select symbol, price from S output first every 100 msec",
+        "keyed table": "context C create table T(n count(*)); context C into table T select count(*) as n from S",
+        "when terminated": "create context X initiated by S(volume=0) as s terminated after 1 sec; context X "
+        "select symbol, count(*) as n from S group by symbol output snapshot when terminated",
+        "rate that ends": "create context X start @now end after 10 sec; context X select symbol, sum(price) as s "
+        "from S group by symbol output last every 1 sec",
+        "window that ends": "create context X start S(volume<10) as s end after 1 sec; context X select sum(price) "
+        "as s from S#length(10)",
+        "begun by pattern": "create context X initiated by pattern [every a=S(volume=0)] terminated after 1 sec; "
+        "context X select count(*) as n from S",
+    },
+    "shown": {
+        "window shown": "select window(*) as w from S#length(10)",
+        "maxby shown": "select maxby(price) as m from S#length(1000)",
+        "sorted shown": "select sorted(price) as l from S#length(20)",
+        "sorted asked": "select sorted(price).lowerKey(50.0) as k from S#length(100)",
+        "first of all shown": "select first(*) as f, last(*) as l from S#length(10)",
+        "where shown": "select window(*).where(x => x.price > 50) as w from S#length(10)",
+        "prev shown": "select prev(1, s) as p from S#length(10) as s",
+        "events shown": "select a, b from pattern [every a=S(price>90) -> b=S(symbol=a.symbol, price<10)]",
+    },
+    "variables": {
+        "constant": "create constant variable double most = 50; select symbol, sum(price) as s from S#length(1000) "
+        "group by symbol having sum(price) > most",
+        "variable having": "create variable double most = 50; select symbol, sum(price) as s from S#length(1000) "
+        "group by symbol having sum(price) > most",
+        "variable set": "create variable double most = 50; on S(volume>95) set most = price; select symbol, price "
+        "from S(price > most)",
+        "variable rate": "create variable int n = 0; on S(volume=0) set n = n + 1; select symbol, sum(price) as s "
+        "from S group by symbol output last when n > 5 then set n = 0",
+    },
+    "compared": {
+        "all of groups": "select symbol from S as s where price > all (select avg(price) from S#length(100) group "
+        "by symbol)",
+        "sub-query of another": "select symbol, (select avg(price) from R#length(100) as r where r.symbol = "
+        "s.symbol) as a from S as s",
+        "join three": "select a.symbol from S#unique(symbol) as a, R#unique(symbol) as b, S#lastevent as c where "
+        "a.symbol = b.symbol and b.symbol = c.symbol",
+        "and": "select a.price as x, b.price as y from pattern [every (a=S(price>98) and b=S(price<2))]",
+        "and not": "select a.price as x, b.price as y from pattern [every a=S(price>95) -> (b=S(symbol=a.symbol, "
+        "price<20) and not S(symbol=a.symbol, price>80))]",
+        "limited": "select a.price as x, b.price as y from pattern [every a=S(price>95) -[10]> "
+        "b=S(symbol=a.symbol, price<10)]",
+        "discarding": "select a.price as x, b.price as y from pattern @DiscardPartialsOnMatch [every a=S(price>95) "
+        "-> b=S(symbol=a.symbol, price<10)]",
+        "pattern joined": "select p.a.price as x, w.price as y from pattern [every a=S(price>98) -> "
+        "b=S(symbol=a.symbol, price<10)] as p unidirectional, S#length(10) as w",
+        "groupwin sort": "select symbol, max(price) as m from S#groupwin(symbol)#sort(3, price desc) group by symbol",
+        "rows snapshot": "select symbol, price from S#unique(symbol) output snapshot every 1 sec",
+        "rate of a second": "select rate(1) as r, count(*) as n from S#time(1 sec) output snapshot every 1 sec",
+        "average inserted": "insert into A select symbol, avg(price) as p from S#time(1 sec) group by symbol; "
+        "select symbol, p from A where p > 50; select max(p) as m from A#length(100)",
     },
 }
