@@ -670,11 +670,29 @@ COVERED = {
     "group by volume output snapshot when terminated",
     "sessions into U": "context L insert into U select context.s.symbol as symbol, sum(price) as a "
     "from S(symbol = context.s.symbol)",
+    "each at last": "context I select symbol, price, context.id as i from S output all when terminated",
+    "nothing at last": "context I select symbol, count(*) as n from S output snapshot when terminated",
+    "last of each life": "context B select symbol, price, sum(volume) as v from S output last when terminated",
+    "totals of several": "context I select count(*) as n, sum(price) as s from S having sum(price) > 50 "
+    "output every 2 events and when terminated",
+    "total of each life": "context D select sum(price) as s, context.endTime as e from S(symbol = context.s.symbol) "
+    "output last every 7 msec and when terminated",
+    "groups of lives": "context L select volume, sum(price) as s from S(symbol = context.s.symbol) group by volume "
+    "having count(*) > 1 output all every 10 msec and when terminated",
+    "best of lives": "context D select symbol, max(price) as s from S group by symbol output every 10 msec order by symbol limit 2",
+    "first of each life": "context B select symbol, price from S output first every 10 msec",
+    "three of each life": "context L insert into U select symbol, price as a from S output first every 3 events",
+    "last of length": "context C select symbol, sum(price) as p from S#length(2) output last every 10 msec",
+    "total every 2": "context C select count(*) as n, sum(price) as s from S having count(*) > 1 output all every 2 events",
+    "groups of hashes": "context H select symbol, sum(price) as s from S#length(3) group by symbol output last every 2 events",
+    "best of categories": "context G select symbol, price, context.label as l from S output every 3 events order by price desc "
+    "limit 2",
+    "groups there of each": "context N select volume, sum(price) as s from S group by volume output snapshot every 10 msec",
     "ended into U": "context L insert into U select context.s.symbol as symbol, sum(price) as a "
     "from S(symbol = context.s.symbol) output snapshot when terminated",
 }
 UNCOVERED = {
-    "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output last every 15 msec",
+    "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output first every 15 msec",
     "T at last": "select window(v).union(window(v)) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
     "last": "select leaving() as m, last(symbol) as v from S#length(2)",
@@ -692,6 +710,12 @@ SEVERAL = [
     ["several at once", "rows of several", "groups of several", "each of several"],
     ["several at once", "best of several", "removed"],
     ["one of each", "sessions", "removed"],
+    ["each at last", "several at once", "totals of several"],
+    ["nothing at last", "rows of several", "total of each life", "best of lives"],
+    ["last of each life", "first of each life", "groups of lives"],
+    ["last of length", "total every 2", "keyed"],
+    ["groups of hashes", "best of categories", "groups there of each"],
+    ["three of each life", "of U"],
     ["sessions into U", "ended into U", "of U", "groups of sessions"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],

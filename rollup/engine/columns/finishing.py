@@ -145,7 +145,7 @@ class Finishing:
 def _parts(output: Output) -> Ints:
     """The number of each row's delivery, counted apart for what comes and what leaves."""
     changed = np.zeros(output.rows, bool)
-    for marks in (output.at, output.event, output.sign, output.part):
+    for marks in (output.at, output.event, output.sign, output.part, output.early):
         if marks is not None:
             changed[1:] |= marks[1:] != marks[:-1]
     return np.cumsum(changed)

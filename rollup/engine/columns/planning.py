@@ -24,6 +24,7 @@ from rollup.engine.columns.cores.rewriting import of_sizes
 from rollup.engine.columns.cores.sized import sized
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.parting import rated_in_context
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
@@ -40,8 +41,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = against_finishing(plan) or _unending(plan)
     if reason is not None:
         return reason
-    if context is not None and plan.finish != Finish() and not plan.rate.at_end:
-        return "order by, limit or distinct in a context, but of what is shown when partitions end"
+    if context is not None and plan.finish != Finish() and not plan.rate.limited:
+        return "order by, limit or distinct in a context without an output rate"
     ordered = bool(plan.finish.descending)
     plan = as_read(plan, reads)
     if plan.rate != Rate() and not plan.rate.limited:
@@ -54,7 +55,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.own_inputs:
         return "a sub-query in a context" if context is not None else asking(plan, reads)
     if context is not None:
-        return in_context(plan, context, reads)
+        return (
+            rated_in_context(plan, context, reads, ordered) if plan.rate.limited else in_context(plan, context, reads)
+        )
     if plan.join is not None or len(plan.inputs) != 1:
         return _joining(plan, reads, ordered)
     if isinstance(input := plan.inputs[0], PatternInput):

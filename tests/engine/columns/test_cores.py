@@ -1162,7 +1162,7 @@ REFUSED = {
         "order by, limit or distinct of rows that come one by one"
     ),
     "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
-        "order by, limit or distinct in a context, but of what is shown when partitions end"
+        "order by, limit or distinct in a context without an output rate"
     ),
     "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
     "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
@@ -1299,22 +1299,36 @@ REFUSED = {
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
         "output first by groups with the remove stream"
     ),
-    "context C select count(*) as c from S output all every 1 sec": (
-        "a rate other than output last or snapshot every so often, in a context"
+    "context C select count(*) as c from S having count(*) > 1 output first every 1 sec": (
+        "output first by groups or with having, in a context"
     ),
-    "context C select count(*) as c from S having count(*) > 1 output last every 1 sec": (
-        "having, groups, a row a row, or the remove stream, with an output rate in a context"
+    "context C select count(*) as c from S output last when count_insert > 2": (
+        "output at, or when something holds, in a context"
+    ),
+    "context C select count(*) as c from S output after 1 sec last every 1 sec": "output after something, in a context",
+    "context C select irstream count(*) as c from S#length(2) output last every 1 sec": (
+        "the remove stream with an output rate in a context"
+    ),
+    "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
+        "output snapshot by groups or of one row a row over a window, in a context"
+    ),
+    "context C select volume, sum(price) as s from S#length(2) group by volume output every 3 events": (
+        "aggregates by groups over a window that an output works out, in a context"
+    ),
+    "context C select symbol from S#length(2) output snapshot every 1 sec": (
+        "an output rate over a pattern, previous rows or such a window, in a context"
+    ),
+    "context C select volume, sum(price) as s from S group by volume output first every 1 sec": (
+        "output first by groups or with having, in a context"
+    ),
+    "context C select sum(price) as s from S#time(1 sec) output last every 1 sec": (
+        "an output rate over a pattern, previous rows or such a window, in a context"
+    ),
+    "context Y select count(*) as n from S output last when terminated and count_insert > 1": (
+        "output when terminated under a condition, or that sets variables"
     ),
     "context I select sum(price) as s from S#length(3)": "a window, in a context whose partitions end",
     "context I select irstream count(*) as n from S": "the remove stream, in a context whose partitions end",
-    "context I select count(*) as n from S output last every 1 sec": (
-        "a rate other than output last or snapshot when terminated, in a context whose partitions end"
-    ),
-    "context Y select symbol, count(*) as n from S group by symbol having count(*) > 1 output last when terminated": (
-        "having with output last when terminated"
-    ),
-    "context I select symbol from S output snapshot when terminated": "rows that wait for the end of a partition",
-    "context I select symbol, count(*) as n from S output snapshot when terminated": "one row a row, when a partition ends",
     "context D select count(*) as n from S(volume = context.s.volume)": (
         "partitions by several keys, or by what is no plain field"
     ),
@@ -1324,7 +1338,6 @@ REFUSED = {
     "context X select count(*) as n from S": (
         "a context whose partitions end otherwise than by an event or after a span of time"
     ),
-    "context C select count(*) as c from S#length(2) output last every 1 sec": "an output rate over a window, in a context",
     "select irstream symbol, price from S#groupwin(symbol)#time(10 msec) order by price": (
         "order by behind a window of time for each key, which makes one change of what leaves"
     ),

@@ -90,7 +90,7 @@ class Output:
     is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
     instants and events of all deliveries, be they of no rows; None: rows make them. `part`: the partition of each row; the
     rows of several are as many deliveries; `begins`: the events with which partitions began; `early`: rows of partitions that
-    begin or end then, of which is told before others are told of the event. `ticks` then say which partition as well.
+    begin or end then, of which is told before others are told of the event. `ticks` then say which partition and that as well.
     """
 
     at: Ints
@@ -135,6 +135,18 @@ class Output:
         told = [] if self.part is None else self.part.tolist()
         return {*told, *(self.ticks[2].tolist() if self.ticks is not None and len(self.ticks) > 2 else ())}
 
+    @property
+    def in_turn(self) -> tuple[Output, Output | None]:
+        """What is told before others are told of the event, and what is told in turn; None: all is told before."""
+        if self.early is None:
+            return self, None
+        early, ticks = self.early, (None, None)
+        if self.ticks is not None:
+            ticks = tuple(tuple(each[self.ticks[3] == now] for each in self.ticks) for now in (True, False))
+        parts = (self.at_places(np.flatnonzero(early == now)) for now in (True, False))
+        before, later = (replace(each, ticks=own) for each, own in zip(parts, ticks, strict=True))
+        return before, later
+
     def of_part(self, part: int) -> Output:
         """What it tells of a partition."""
         assert self.part is not None
@@ -178,10 +190,11 @@ class Output:
         if self.ticks is None:
             yield from self._of_rows(apart)
             return
-        found = {place[:3]: (place, new, old) for place, new, old in self._of_rows(False)}
-        for at, event, *part in zip(*(each.tolist() for each in self.ticks), strict=True):
-            tick = (at, event, part[0] if part else 0)
-            yield found.get(tick, ((*tick, bool(part)), Values(), Values()))
+        found = {place: (place, new, old) for place, new, old in self._of_rows(False)}
+        for at, event, *of_part in zip(*(each.tolist() for each in self.ticks), strict=True):
+            part, early = of_part or (0, False)
+            tick = at, event, part, early and self.early is not None
+            yield found.get(tick, (tick, Values(), Values()))
 
     def _of_rows(self, apart: bool) -> Iterator[tuple[Place, Values, Values]]:
         rows = zip(*(column.to_pylist() for column in self.columns), strict=True)

@@ -20,6 +20,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
 from rollup.engine.columns.cores.moving import Going
+from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, accepted, projected
 from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -98,8 +99,39 @@ class Living:
         taken = self.inner.taken(inner, self._wider(batch, course, numbers))
         after, made = self._made(inner, taken, Going(state.scalars["now"], over))
         output = self._ended(after, course) if self.at_end else self._told(made, course)
+        return self._after(state, self._without(after, course)[0], course), output
+
+    def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
+        """The same, of which nothing is shown yet."""
+        batch = self._clocked(state, batch)
+        course, inner = self._course(state, batch), state.held()["core"]
+        after, made = self.inner.made(
+            inner, self.inner.taken(inner, self._wider(batch, course, self._named(course.known)))
+        )
+        left, regrouped = self._without(after, course)
+        pairs = made.taken.places
+        event, own = course.event[pairs], course.part[pairs]
+        arrivals = Arrivals(made.taken.times, event, own, course.came[own] == event)
+        part = own if made.event is None else own[made.event]
+        columns = [*made.columns, *self.of_partitions(course.known, part)]
+        group = None if self.one_group else made.group
+        fresh = np.arange(since, course.known.num_rows)
+        nothing = [*self._nothing(fresh), *self.of_partitions(course.known, fresh)] if self.one_group else []
+        arrival = np.arange(len(part)) if made.event is None else made.event
+        ended = Ended(course.over, course.until, course.by)
+        found = Parts(course.known.num_rows, arrivals, made.at, arrival, part, group, columns, nothing, ended)
+        return self._after(state, left, course), replace(found, regrouped=regrouped)
+
+    def _nothing(self, part: Ints) -> list[pa.Array]:
+        """What the projection sees of groups without rows that are partitions, without their properties."""
+        assert isinstance(self.inner, Folded)
+        values = (pa.repeat(each[0], len(part)) for each in self.inner.nothing())
+        return [pa.array(part), *values]
+
+    def _after(self, state: State, inner: State, course: Course) -> State:
+        """The state of the whole after a batch."""
         number = state.scalars["number"] + course.known.num_rows - state.tables["partitions"].num_rows
-        return self.state(self._without(after, course), course.left, number), output
+        return self.state(inner, course.left, number)
 
     def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
         """What windows let out late, at the instant of the batch, of those partitions that did not end before."""
@@ -144,6 +176,11 @@ class Living:
         return partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None
 
     @staticmethod
+    def dues(state: State) -> Ints:
+        """When the clock ends each partition."""
+        return state.tables["partitions"].column("due").to_numpy()
+
+    @staticmethod
     def late(state: State, now: int) -> State:
         """The state in which what the clock was to end before `now` ends then."""
         partitions = state.tables["partitions"]
@@ -179,7 +216,7 @@ class Living:
         columns, place = self.values(after, course.known, course.over)
         part, at, by = (each[place] for each in (course.over, course.until, course.by))
         output = self._output(at, by, columns, part, course.known, np.ones(len(place), bool))
-        return replace(output, ticks=(course.until, course.by, course.over))
+        return replace(output, ticks=(course.until, course.by, course.over, np.ones(len(course.over), bool)))
 
     def _output(
         self,
@@ -257,13 +294,15 @@ class Living:
         lines = self.inner.lines
         return _VALUES.format(value=block(lines.value(), 2), **lines.names)
 
-    def _without(self, inner: State, course: Course) -> State:
-        """The state without the windows and the groups of partitions that have ended."""
+    def _without(self, inner: State, course: Course) -> tuple[State, Ints | None]:
+        """The state without the windows and the groups of partitions that have ended; and, if it is another one, the new number
+        of each group without a window.
+        """
         if not isinstance(self.inner, Folded) or not len(course.over):
-            return inner
+            return inner, None
         if isinstance(self.inner, Apart):
             over = self._named(course.known)[course.over]
-            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None)
+            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None), None
         groups = inner.tables["groups"]
         if self.one_group:
             stay = np.ones(course.known.num_rows, bool)
@@ -271,8 +310,9 @@ class Living:
             groups = groups.filter(pa.array(stay[: groups.num_rows]))
             groups = groups.set_column(0, groups.schema.field(0), pa.array(np.arange(groups.num_rows)))
         else:
-            groups = groups.filter(pa.array(~np.isin(_numbers(groups), course.numbers[course.over])))
-        return State({**inner.tables, "groups": groups}, inner.scalars)
+            stay = ~np.isin(_numbers(groups), course.numbers[course.over])
+            groups = groups.filter(pa.array(stay))
+        return State({**inner.tables, "groups": groups}, inner.scalars), np.cumsum(stay) - 1
 
 
 def _numbers(groups: pa.Table) -> Ints:

@@ -22,6 +22,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
+from rollup.engine.columns.cores.parts import Arrivals, Parts
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import Queued, whole_columns
@@ -102,6 +103,31 @@ class Partitioned:
         after, made = self.inner.released(before, self.inner.taken(before, wider))
         return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
 
+    def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
+        """The same, of which nothing is shown yet."""
+        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
+        old = self.known(state)
+        wider, places, known = self.division.wider(old, taken, batch.stream)
+        after, made = self._made(state.held()["core"], wider)
+        after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
+        event = made.taken.places if places is None else places[made.taken.places]
+        own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
+        arrivals = Arrivals(made.taken.times, taken.places[event], own, np.zeros(len(own), bool))
+        part, arrival = self._numbers(made), np.arange(len(made.at)) if made.event is None else made.event
+        columns = [*made.columns, *self.division.of_partitions(self.properties, part, known)]
+        fresh = np.arange(since, self.division.count(known))
+        nothing = [*_nothing(self.inner, fresh), *self.division.of_partitions(self.properties, fresh, known)]
+        group = None if self._one_group else made.group
+        begins = taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
+        count = self.division.count(known)
+        found = Parts(count, arrivals, made.at, arrival, part, group, columns, nothing, begins=begins)
+        return self.state(after, known), replace(found, regrouped=regrouped)
+
+    @property
+    def _one_group(self) -> bool:
+        """Whether a partition is a group."""
+        return isinstance(self.inner, Folded) and self.inner.kept
+
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
         if not isinstance(self.inner, Recalling | Matched | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
@@ -155,6 +181,13 @@ class Partitioned:
         key = whole(inner.tables["groups"].column("key"))
         parts = key.field(0) if pa.types.is_struct(key.type) else key
         return parts.to_numpy(zero_copy_only=False)[content.column("group").to_numpy()]
+
+
+def _nothing(core: object, part: Ints) -> list[pa.Array]:
+    """What the projection sees of groups without rows that are partitions; elsewhere nobody asks."""
+    if not isinstance(core, Folded) or not core.kept:
+        return []
+    return [pa.array(part), *(pa.repeat(each[0], len(part)) for each in core.nothing())]
 
 
 def _among(places: Ints, event: Ints) -> Ints:

@@ -175,7 +175,7 @@ def _pacing(rate: Rate) -> Pacing | str:
         return Pacing(Clock(), condition=condition, after=after)
     if rate.events is None:
         return Pacing(Clock(rate.span or 0, rate.schedule), after=after)
-    events = _number(rate.events)
+    events = number_of(rate.events)
     if rate.span is not None or events is None:
         return "output every so many events, where that is not a number"
     if events <= 0:
@@ -185,13 +185,14 @@ def _pacing(rate: Rate) -> Pacing | str:
 
 def after_of(rate: Rate) -> After | str:
     """What must be over before anything counts, or the reason against it."""
-    events = _number(rate.after_events)
+    events = number_of(rate.after_events)
     if rate.after_events is not None and events is None:
         return "output after so many events, where that is not a number"
     return After(rate.after_span, events)
 
 
-def _number(expr: Expr | None) -> int | None:
+def number_of(expr: Expr | None) -> int | None:
+    """The number that an expression is, where it is a literal."""
     return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else None
 
 

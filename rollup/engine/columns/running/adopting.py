@@ -27,8 +27,10 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
+from rollup.engine.columns.running.adopting_each_part import each_part_state
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     RUNNING,
@@ -62,6 +64,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Delayed():
             inner, held = adopted(core.core, component, name, stream)
             return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
+        case EachPart():
+            return each_part_state(core, component, name), held
         case PartitionTotals():
             return totals_state(core, component, name), held
         case Living():

@@ -29,8 +29,8 @@ from rollup.engine.state import State
 _PENDING = -3
 
 
-def partitioned_state(core: Partitioned, component: Component, name: str) -> State:
-    """The partitions as they began, and what all of them have."""
+def partitioned_state(core: Partitioned, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
+    """The partitions as they began, and what all of them have; `wanted` as in `folded_state`."""
     plan, now = component.statements[name].plan, component.runner.now
     assert isinstance(plan, Select)
     keys, begun = _begun(component, name)
@@ -48,7 +48,7 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
     whole = [[[_window(core.inner.window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
         return core.state(queued_state(core.inner, whole, core.type, now), known)
-    return core.state(folded_state(core.inner, whole, core.type, now)[0], known)
+    return core.state(folded_state(core.inner, whole, core.type, now, wanted)[0], known)
 
 
 def totals_state(core: PartitionTotals, component: Component, name: str) -> State:

@@ -23,6 +23,7 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -37,6 +38,8 @@ def phase(core: Core) -> Phase:
         return phase(core.main)
     if isinstance(core, Living):
         return Phase.WINDOW if core.windowed and not core.at_end else Phase.CONTEXT
+    if isinstance(core, EachPart):
+        return Phase.OUTPUT
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -52,13 +55,15 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
             return {Phase.WINDOW: _due(core.inner, state.held()["core"]), Phase.CONTEXT: core.due(state)}
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
+        case EachPart():
+            return {**dues(core.core, inner_of(core, state)), Phase.OUTPUT: core.due(state)}
         case _:
             return {phase(core): _due(core, state)}
 
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed) else state
+    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed | EachPart) else state
 
 
 def _due(core: Core, state: State) -> int | None:
@@ -111,6 +116,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Firsts() if phase is Phase.OUTPUT:
             return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
+        case EachPart():
+            return core.late(state, nothing, phase is Phase.CONTEXT)
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):

@@ -24,6 +24,7 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
@@ -67,6 +68,9 @@ def _clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
+        case EachPart(core=inner, beats=beats, shows=shows):
+            ends = beats.at_end and isinstance(inner, Living) and inner.lives.span > 0
+            return (beats.span > 0 and shows != "first") or ends or _clocked(inner)
         case Living(at_end=True):
             return core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):

@@ -7,14 +7,12 @@ where a statement runs never changes what it says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rollup.core.packing import pack, unpack
-from rollup.core.untyped import pc
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
@@ -25,6 +23,7 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart, parted
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_lives import handed_back
@@ -48,7 +47,7 @@ _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
 
-_HEARING_ALL = PartitionTotals | Partitioned | Living | Asking
+_HEARING_ALL = PartitionTotals | Partitioned | Living | EachPart | Asking
 """What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
 
 
@@ -67,7 +66,7 @@ class Opening:
         (place,) = inputs
         if isinstance(self._core, Partitioned):
             batch = instance.batch(place, row)
-            if not self._core.opens(instance.state, batch):
+            if not self._core.opens(inner_of(instance.core, instance.state), batch):
                 return
             if not instance.roomy(batch):  # it has begun, be it that the event is refused
                 instance.state = self._core.opened(instance.state, batch)
@@ -136,9 +135,10 @@ class ColumnInstance(Instance):
         """Hear of single events."""
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
-        if isinstance(self.core, Living) or (isinstance(self.core, Partitioned) and not self.core.division.all_at_once):
+        core = parted(self.core)
+        if isinstance(core, Living) or (isinstance(core, Partitioned) and not core.division.all_at_once):
             for place, stream in enumerate(self._streams):
-                self._listening.add(stream, Entry(Opening(self, self.core), place))
+                self._listening.add(stream, Entry(Opening(self, core), place))
 
     @cached_property
     def _entries(self) -> list[tuple[str, Entry]]:
@@ -168,11 +168,7 @@ class ColumnInstance(Instance):
         """An event of a stream with which a partition may begin or end, before it comes to all others: what is to be told of it
         then.
         """
-        output = self.take(self.batch(place, row))
-        if output.early is not None:
-            early = pa.array(output.early)
-            self._later = replace(output.where(pc.invert(early)), ticks=None)
-            output = output.where(early)
+        output, self._later = self.take(self.batch(place, row)).in_turn
         self.told = row
         self.ask_timers()
         return output
@@ -198,20 +194,22 @@ class ColumnInstance(Instance):
     @property
     def beside(self) -> list[ColumnInstance]:
         """The statements whose partitions begin and end together: those of one context, in their order."""
-        if self._context is None or not isinstance(self.core, Living):
+        if self._context is None or not isinstance(parted(self.core), Living):
             return [self]
         alive = (each for each in self._context.elsewhere if isinstance(each, ColumnInstance) and each.alive)
         return sorted(alive, key=lambda each: each.order)
 
     def paths(self) -> Sequence[tuple[Any, ...]]:
         """Its partitions that never end, as the row executor tells them apart."""
-        if not isinstance(self.core, Partitioned | PartitionTotals):
+        core = parted(self.core)
+        if not isinstance(core, Partitioned | PartitionTotals):
             return ()
-        return self.core.division.paths(self.core.known(self.state))
+        return core.division.paths(core.known(inner_of(self.core, self.state)))
 
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
-        return handed_back(self.core, self.state) if isinstance(self.core, Living) else None
+        core = parted(self.core)
+        return handed_back(core, inner_of(self.core, self.state)) if isinstance(core, Living) else None
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
@@ -288,6 +286,8 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
 def context_of(core: Core) -> str | None:
     """The context whose partitions a core has."""
     match core:
+        case EachPart():
+            return context_of(core.core)
         case Partitioned() | PartitionTotals():
             return core.division.context
         case Living():

@@ -16,6 +16,7 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.expressions import Expr
@@ -39,6 +40,8 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return core.pattern.roomy(state.held()["pattern"], batch)
+    if isinstance(core, EachPart):
+        return roomy(core.core, state.held()["core"], batch)
     if isinstance(core, Living | Partitioned) and not core.roomy(state, batch):
         return False
     time = _time(core)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
+from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
@@ -48,10 +50,19 @@ def settled(core: Core, state: State) -> State:
 
 
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
-    """The same as `content`, of each partition that ends by itself."""
-    if isinstance(core, Living):
-        return _living(core, core.inner, plan, state) if isinstance(core.inner, Apart) else core.contents(state)
-    return [content(core, plan, state, held)]
+    """The same as `content`, of each partition."""
+    match core:
+        case EachPart():
+            found = core.contents(state)
+            return contents(core.core, plan, state.held()["core"], held) if found is None else found
+        case Living(inner=Apart() as inner):
+            return _living(core, inner, plan, state)
+        case Living():
+            return core.contents(state)
+        case Partitioned():
+            return _of_partitions(core, plan, state)
+        case _:
+            return [content(core, plan, state, held)]
 
 
 def _living(core: Living, inner: Apart, plan: Select, state: State) -> list[list[tuple[Any, ...]]]:
@@ -94,8 +105,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _reading(core, state)
         case PartitionTotals():
             return _totals(core, state)
-        case Partitioned():
-            return _of_partitions(core, plan, state)
         case Joined():
             return core.content(state)
         case Beside():
@@ -214,7 +223,7 @@ def _outside(core: Queued, now: State) -> State:
     return State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
 
 
-def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[Any, ...]]:
+def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[tuple[Any, ...]]]:
     """The rows of each partition, one of a total."""
     inner, now = core.inner, state.held()["core"]
     if isinstance(inner, Recalling):
@@ -228,7 +237,9 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[tuple[
     found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
     numbers = np.array([number for number, _ in found], np.int64)
     values = _with([row for _, row in found], core.division.of_partitions(core.properties, numbers, core.known(state)))
-    return _shown(core.projection.columns, core.projection.having, values)
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    parts = (values[begin:end] for begin, end in pairwise([*begins, len(values)]))
+    return [_shown(core.projection.columns, core.projection.having, part) for part in parts]
 
 
 def _folded(inner: Folded, every: Sequence[int] | None, plan: Select, now: State) -> list[tuple[Any, ...]]:

@@ -59,7 +59,7 @@ class Heap:
     def _place(self, times: Ints, at: int, event: int, order: int, of_context: Place = ()) -> Place:
         """Where a delivery stands; of a partition that begins or ends, the place of the context and of it among others."""
         if event < 0:
-            return *timer_place(times, at, self.phase), *of_context, order
+            return *timer_place(times, at, Phase.CONTEXT if of_context else self.phase), *of_context, order
         if of_context:
             return 2 * event + 1, at, *of_context, order
         if not self.path:

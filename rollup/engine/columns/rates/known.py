@@ -1,0 +1,179 @@
+"""The rows that outputs of partitions may show, and which of them are there at an output.
+
+They stand in this order: the latest of each group or total, those of totals of no rows of partitions that have begun, those
+that have waited since before the step, and those that the step makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.parts import Parts
+from rollup.engine.columns.cores.projecting import projected
+from rollup.engine.columns.evaluate import flags, passing, plain
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.beats import Outputs
+from rollup.engine.columns.rates.choosing import Chosen, Places, Rows
+from rollup.engine.rows.selects.projecting import Projection
+
+Choosing = Callable[[Rows, int], tuple[Chosen, Places]]
+At = Callable[[Ints], list[pa.Array]]
+"""The columns of the rows at some places."""
+
+
+def table_of(part: Ints, unit: Ints, passes: np.ndarray, columns: Sequence[pa.Array]) -> pa.Table:
+    """Rows of some partitions and groups."""
+    names = ["part", "unit", "passes", *(f"column{i}" for i in range(len(columns)))]
+    return pa.table([pa.array(part), pa.array(unit), pa.array(passes), *columns], names=names)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows of a step; `total`: the latest are a row for each partition that was there before."""
+
+    projection: Projection
+    parts: Parts
+    outputs: Outputs
+    latest: pa.Table
+    waiting: pa.Table
+    total: bool
+
+    @cached_property
+    def begun(self) -> int:
+        """How many partitions have begun of which there is a total of no rows."""
+        return self.parts.count - self.latest.num_rows if self.total else 0
+
+    @property
+    def since(self) -> int:
+        """Where those stand that outputs have not shown."""
+        return self.latest.num_rows + self.begun
+
+    @property
+    def made(self) -> int:
+        """Where those stand that the step makes."""
+        return self.since + self.waiting.num_rows
+
+    @cached_property
+    def part(self) -> Ints:
+        """The partition of each."""
+        begun = np.arange(self.latest.num_rows, self.since)
+        return np.concatenate([_ints(self.latest, "part"), begun, _ints(self.waiting, "part"), self.parts.part])
+
+    @cached_property
+    def _unit(self) -> Ints:
+        group = self.parts.group
+        if group is None:
+            return self.part
+        begun = np.empty(0, np.int64)
+        return np.concatenate([_ints(self.latest, "unit"), begun, _ints(self.waiting, "unit"), group])
+
+    @cached_property
+    def _passes(self) -> np.ndarray:
+        having, parts = self.projection.having, self.parts
+        begun, made = (
+            flags(passing(having, columns, rows), rows) if rows else np.empty(0, bool)
+            for columns, rows in ((parts.nothing, self.begun), (parts.columns, len(parts.at)))
+        )
+        held = (each["passes"].to_numpy() for each in (self.latest, self.waiting))
+        return np.concatenate([next(held), begun, next(held), made])
+
+    @cached_property
+    def _place(self) -> Ints:
+        """The place among outputs that shows each."""
+        found = self.outputs.first[self.part]
+        found[self.made :] = self.outputs.arrival[self.parts.arrival]
+        return found
+
+    @cached_property
+    def rows(self) -> Rows:
+        """What there is to choose from."""
+        interval = self.outputs.numbered(self.parts.alive)[self._place]
+        return Rows(interval, self._unit, np.ones(len(interval), np.int8), self._passes)
+
+    def waited(self, choose: Choosing) -> tuple[Chosen, Ints]:
+        """What outputs show of the rows since those before, and what waits on, of partitions that live on."""
+        order = self.since + np.argsort(self.rows.interval[self.since :], kind="stable")
+        chosen, stays = choose(self.rows.at(order), len(self.outputs.at))
+        return Chosen(order[chosen.place], chosen.output, chosen.sign), self._living(order[stays])
+
+    def touched(self) -> tuple[np.ndarray, Ints]:
+        """Which outputs come after a change, and the changes that wait on."""
+        interval, outputs = self.rows.interval, len(self.outputs.at)
+        found = np.zeros(outputs, bool)
+        found[interval[self.since :][interval[self.since :] < outputs]] = True
+        waits = np.flatnonzero(interval >= outputs)
+        return found, self._living(waits[waits >= self.since])
+
+    def _living(self, places: Ints) -> Ints:
+        return places[self.parts.alive[self.part[places]]]
+
+    def there(self, lazy: bool = False) -> tuple[tuple[Ints, Ints], Ints]:
+        """The row of each group of its partition at each output, with the output; and the latest of each then, or (`lazy`) at
+        the last output.
+        """
+        outputs, base = self.outputs, self._unit * self._most
+        held = np.arange(len(base)) < self.since
+        key = base + 2 * self._place + np.where(held, 0, 1)
+        order = np.argsort(key, kind="stable")
+        key, unit = key[order], self._unit[order]
+        ends = np.flatnonzero(np.diff(unit, append=-1)) if len(unit) else np.empty(0, np.int64)
+        units, parts = unit[ends], self.part[order[ends]]
+        which, output = _groups_of(parts, units, outputs.part)
+        at = np.searchsorted(key, units[which] * self._most + 2 * outputs.place[output] + 1, "right") - 1
+        known = (at >= 0) & (unit[at] == units[which]) if len(unit) else np.zeros(0, bool)
+        until = units * self._most + 2 * outputs.waits[parts] + (0 if lazy else 1)
+        latest = order[np.searchsorted(key, until, "right") - 1]
+        return (order[at[known]], output[known]), self._living(latest)
+
+    @cached_property
+    def _most(self) -> int:
+        return 2 * int(self.outputs.waits[-1] + 1) + 2 if len(self.outputs.waits) else 2
+
+    def columns(self, used: Sequence[Ints]) -> At:
+        """The columns of those rows that are used."""
+        parts, made = self.parts, self.made
+        marks = np.zeros(len(self.part), bool)
+        marks[:made] = True
+        for places in used:
+            marks[places] = True
+        fresh, numbers = np.flatnonzero(marks[made:]), np.cumsum(marks) - 1
+        new = parts.columns
+        if len(fresh) < len(parts.at):
+            new = [column.take(pa.array(fresh)) for column in new]
+        begun = projected(self.projection, parts.nothing, self.begun) if self.begun else ()
+        of_step = projected(self.projection, new, len(fresh))
+        found = list[pa.Array]()
+        for i, column in enumerate(of_step):
+            held = [whole(each.column(3 + i)) for each in (self.latest, self.waiting)]
+            several = [held[0], *([plain(begun[i])] if self.begun else []), held[1], plain(column)]
+            found.append(pa.concat_arrays(several))
+        return lambda places: [column.take(pa.array(numbers[places])) for column in found]
+
+    def table(self, places: Ints, columns: At) -> pa.Table:
+        """Some rows, with their partitions and groups as they are numbered after the step."""
+        part = (np.cumsum(self.parts.alive) - 1)[self.part[places]]
+        unit, regrouped = self._unit[places], self.parts.regrouped
+        if self.parts.group is None:
+            unit = part
+        elif regrouped is not None:
+            unit = regrouped[unit]
+        return table_of(part, unit, self._passes[places], columns(places))
+
+
+def _groups_of(parts: Ints, units: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """The groups of each of the partitions `wanted`, in order, where groups are of those parts; and which of these each is of."""
+    order = np.lexsort((units, parts))
+    begins, ends = (np.searchsorted(parts[order], wanted, side) for side in ("left", "right"))
+    counts = ends - begins
+    of = np.repeat(np.arange(len(wanted)), counts)
+    return order[np.arange(len(of)) + (begins - np.cumsum(counts) + counts)[of]], of
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    return table[name].to_numpy()

@@ -1,0 +1,112 @@
+"""Which output rates of statements in contexts run over columns, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rollup.engine.columns.cores.contexts import in_context
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.evaluate import carried
+from rollup.engine.columns.rates.beats import Beats
+from rollup.engine.columns.rates.each_part import EachPart, Showing
+from rollup.engine.columns.rates.rating import number_of
+from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import RowType
+
+
+def rated_in_context(
+    plan: Select, context: Context, reads: Mapping[str, RowType], ordered: bool
+) -> EachPart | Living | PartitionTotals | str:
+    """The core of a statement with a rate in a context, or the first reason against it; `ordered`: the rows of an output are put
+    in order, for which changes wait until then as they are.
+    """
+    by_itself = in_context(plan, context, reads)
+    if isinstance(by_itself, Living | PartitionTotals):
+        return by_itself
+    if plan.join is not None:
+        return "an output rate over a join in a context"
+    beats = _beats(plan.rate)
+    if isinstance(beats, str):
+        return beats
+    if plan.emitted != "new":
+        return "the remove stream with an output rate in a context"
+    core = in_context(replace(plan, rate=Rate()), context, reads)
+    if isinstance(core, str):
+        return core
+    if isinstance(core, PartitionTotals) or not _simple(core.inner):
+        return "an output rate over a pattern, previous rows or such a window, in a context"
+    lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
+    reason = _against(plan, core.inner, lazy)
+    if reason is not None:
+        return reason
+    by_group = isinstance(core.inner, Folded) and core.inner.by_group
+    total, of_groups = plan.total and plan.rate.mode != "first", by_group and not plan.total
+    seen = (total and lazy) or (of_groups and plan.rate.mode == "snapshot")
+    (stream,) = reads.values()
+    kinds = tuple(map(carried, stream.fields.values()))
+    return EachPart(core, kinds, _shows(plan, by_group), beats, total, of_groups, lazy, seen)
+
+
+def _simple(inner: object) -> bool:
+    """Whether a core makes rows of what comes alone, one after the other."""
+    return isinstance(inner, FilterProject) or (type(inner) is Folded and not isinstance(inner.window, Time))
+
+
+def _against(plan: Select, inner: object, lazy: bool) -> str | None:
+    """The first reason against what outputs show."""
+    mode, windowed = plan.rate.mode, isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
+    if mode == "first" and (plan.grouped or plan.grouping is not None or plan.projection.having is not None):
+        return "output first by groups or with having, in a context"
+    if not isinstance(inner, Folded):
+        return "output snapshot of one row a row, in a context" if mode == "snapshot" and windowed else None
+    own = len(inner.keys) > 1 and not inner.by_group
+    if own and not plan.grouped:
+        return "aggregates by groups of their own, with an output rate"
+    if mode == "all" and own:
+        return "output all of one row a row by groups"
+    if windowed and inner.window is not None and not plan.total:
+        if mode == "snapshot" or (mode == "all" and inner.by_group):
+            return f"output {mode} by groups or of one row a row over a window, in a context"
+        if lazy and inner.calls:
+            return "aggregates by groups over a window that an output works out, in a context"
+        if inner.forgets and inner.lines.ever:
+            return "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    return None
+
+
+def _shows(plan: Select, by_group: bool) -> Showing:
+    """What an output shows."""
+    match plan.rate.mode:
+        case "first":
+            return "first"
+        case "last":
+            return "last"
+        case "snapshot":
+            return "there" if by_group else "nothing"
+        case "all" if by_group and not plan.total:
+            return "there"
+        case _:
+            return "everything"
+
+
+def _beats(rate: Rate) -> Beats | str:
+    """When partitions are shown, or the first reason against it."""
+    if rate.when is not None or rate.schedule is not None or rate.then:
+        return "output at, or when something holds, in a context"
+    if rate.after_span is not None or rate.after_events is not None or rate.starts_at_once:
+        return "output after something, in a context"
+    if rate.end_when is not None or rate.end_then:
+        return "output when terminated under a condition, or that sets variables"
+    if rate.events is None:
+        return Beats(rate.span or 0, 0, rate.at_end)
+    events = number_of(rate.events)
+    if rate.span is not None or events is None or events <= 0:
+        return "output every so many events, where that is not a number above 0"
+    return Beats(0, events, rate.at_end)

@@ -1,0 +1,112 @@
+"""The state of a statement in a context whose partitions are shown each by itself, read from the row executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.rates.beats import REST, Clocks
+from rollup.engine.columns.rates.each_part import EachPart
+from rollup.engine.columns.running.adopting_folds import KEPT
+from rollup.engine.columns.running.adopting_lives import living_state
+from rollup.engine.columns.running.adopting_partitions import partitioned_state
+from rollup.engine.rows.component import Component
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.pergroup import PerGroup
+from rollup.engine.rows.selects.projecting import Out
+from rollup.engine.rows.selects.rates import INSERTED
+from rollup.engine.state import State
+
+_COLLECTED, _COUNTS, _OPEN, _DUE = 0, 1, 2, 10
+Key = tuple[Any, ...]
+Found = tuple[int, Key | None, Out | None]
+"""A row of a partition and a group (None: that is the partition); None is one that does not fulfil `having`."""
+
+
+def each_part_state(core: EachPart, component: Component, name: str) -> State:
+    """The partitions with their clocks, what waits for their outputs, and what is there."""
+    context = component.contexts[component.statements[name].context or ""]
+    numbers = sorted(context.partitions)
+    instances = [
+        each for number in numbers if isinstance(each := context.partitions[number].instances[name], SelectInstance)
+    ]
+    shown = [each.kind.current(None) for each in instances] if core.total else []
+    for each in instances:
+        each.outputs.settle()
+    if core.total and not core.lazy:
+        shown = [each.kind.current(None) for each in instances]
+    outputs = [each.snapshot()[KEPT][1] for each in instances]
+    waiting = [found for place, each in enumerate(instances) for found in _waiting(core, place, each, outputs[place])]
+    latest = [(place, None, out) for place, out in enumerate(shown)]
+    if core.of_groups and core.shows == "there":
+        latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
+    wanted = [(numbers[place], *key) for place, key, _ in waiting if key is not None]
+    inner = _inner(core, component, name, wanted)
+    units = _units(core, inner)
+    clocks = [(_due(core, each), _come(core, each)) for each in outputs]
+    due, come = (np.array([each[place] for each in clocks], np.int64) for place in range(2))
+    tables = (_table(core, found, numbers, units) for found in (waiting, latest))
+    return core.state(inner, Clocks(due, come), *tables)
+
+
+def _inner(core: EachPart, component: Component, name: str, wanted: Sequence[Key]) -> State:
+    if isinstance(core.core, Living):
+        return living_state(core.core, component, name)
+    return partitioned_state(core.core, component, name, wanted)
+
+
+def _units(core: EachPart, state: State) -> dict[Key, int]:
+    """The numbers of groups by their partitions and keys, where they are not the partitions."""
+    inner = core.core.inner
+    if not isinstance(inner, Folded) or len(inner.keys) == 1:
+        return {}
+    keys = whole(state.held()["core"].tables["groups"].column("key")).to_pylist()
+    return {tuple(key.values()): place for place, key in enumerate(keys)}
+
+
+def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units: dict[Key, int]) -> Any:
+    places = [(place, place if key is None else units[numbers[place], *key]) for place, key, _ in found]
+    return core.rows(places, [None if out is None else (*out.row.values, *out.order) for *_, out in found])
+
+
+def _due(core: EachPart, outputs: Any) -> int:
+    """When a partition is shown next."""
+    return outputs[_DUE] if core.beats.span and outputs[_DUE] is not None else REST
+
+
+def _come(core: EachPart, outputs: Any) -> int:
+    """How many events have come to a partition since its last output; by the clock whether some have."""
+    return outputs[_COUNTS][INSERTED] if core.beats.limit else int(not outputs[_OPEN])
+
+
+def _waiting(core: EachPart, place: int, instance: SelectInstance, outputs: Any) -> Iterator[Found]:
+    """The rows of a partition that its next output may show."""
+    collected = outputs[_COLLECTED]
+    match core.shows:
+        case "everything":
+            come, _, touched = collected
+            if core.total and touched:  # be it that nothing passed
+                yield place, None, None
+            for out in come:
+                yield place, None, out
+        case "last" if core.of_groups:
+            for unit, _ in collected:
+                yield place, unit[1], instance.kind.current(unit)
+        case "last" if not core.total:
+            for key, out in collected[0]:
+                yield place, key or None, out
+        case _:
+            return
+
+
+def _groups(place: int, instance: SelectInstance) -> Iterator[Found]:
+    """The row of each group of a partition."""
+    kind = instance.kind
+    assert isinstance(kind, PerGroup)
+    for unit in kind.groups():
+        yield place, unit[1], kind.current(unit)
