@@ -58,7 +58,7 @@ COVERED = {
     "rows of pairs of each": "context C select irstream a.price as p, b.volume as v, sum(a.volume) as n "
     "from S#unique(volume) as a, S(price < 50)#time(15 msec) as b where a.volume = b.volume group by b.symbol",
     "pairs of categories": "context G select irstream a.price as p, b.volume as v, context.label as l "
-    "from S#length(2) as a, S#time(20 msec) as b where a.symbol = b.symbol",
+    "from S#firstunique(volume) as a, S#time(20 msec) as b where a.symbol = b.symbol",
     "events with those of each": "context J select s.price as p, r.price as q, context.id as i "
     "from S as s unidirectional left outer join R#length(2) as r on s.volume = r.volume",
     "pairs of hashes": "context E select irstream s.price as p, r.symbol as q, r.volume as v, context.id as i "
@@ -67,6 +67,22 @@ COVERED = {
     "from S#length(3) as a, S#time(10 msec) as b where a.price < b.price",
     "pairs of a key": "select irstream s.symbol as s, r.price as p from S#groupwin(symbol)#length(2) as s, "
     "R#groupwin(volume)#length(1) as r where s.volume = r.volume",
+    "pairs of batches": "select irstream s.symbol as s, r.price as p, r.volume as v from S#time_batch(20 msec) as s, "
+    "R#length_batch(3) as r where s.symbol = r.symbol",
+    "batches with themselves": "select irstream a.price as p, b.volume as v from S#length_batch(2) as a full outer join "
+    "S#time_batch(15 msec) as b on a.symbol = b.symbol where a.price is null or b.price is null or a.price >= b.price",
+    "first pairs of all": "select irstream s.price as p, r.price as q from S#firstunique(symbol) as s full outer join "
+    "R#firstlength(4) as r on s.volume = r.volume",
+    "best pairs": "select irstream s.price as p, r.volume as v from S#sort(3, price desc) as s, R#rank(symbol, 2, price) as r "
+    "where s.symbol = r.symbol or r.volume > 2",
+    "totals of pairs while": "select irstream count(*) as n, sum(r.price) as s from "
+    "S#time_order(current_timestamp(), 15 msec) as s, R#expr(current_count < 3) as r where s.volume = r.volume",
+    "pairs of a clock": "select s.symbol as s, r.price as p from S#ext_timed(current_timestamp(), 20 msec) as s "
+    "left outer join R#firsttime(30 msec) as r on s.symbol = r.symbol",
+    "pairs of batches every": "select irstream s.symbol as s, r.price as p from S#length_batch(2) as s, R#time(20 msec) as r "
+    "where s.symbol = r.symbol output every 15 msec",
+    "totals of pairs of batches": "select r.symbol as s, count(*) as n, sum(s.price) as a from S#time_batch(20 msec) as s, "
+    "R#unique(symbol) as r where s.symbol = r.symbol group by r.symbol output last every 25 msec",
     "pairs of each into U": "context C insert into U select a.symbol as symbol, b.price as a from S#lastevent as a, S#length(2) as b",
     "filter": "select symbol, price * volume as n from S(price > 40)",
     "a": "select * from S(symbol = 'a')",
@@ -902,6 +918,9 @@ SEVERAL = [
     ["pairs of each", "latest of each", "pairs of each in time", "removed"],
     ["totals of pairs of each", "groups of pairs of each", "rows of pairs of each", "events of each"],
     ["pairs of categories", "events with those of each", "pairs of each into U", "of U"],
+    ["pairs of batches", "batches with themselves", "first pairs of all"],
+    ["best pairs", "totals of pairs while", "pairs of a clock"],
+    ["pairs of batches every", "totals of pairs of batches"],
     ["pairs of hashes", "totals of pairs within", "pairs of a key", "categories of keys"],
 ]
 

@@ -85,8 +85,8 @@ class FoldedJoin(Queued):
 
     def start(self, now: int) -> State:
         """Two empty windows."""
-        state = super().start(now)
-        return State({**state.tables, **self.join.start(now).tables}, {"now": now})
+        windows = self.join.start(now)
+        return State({**super().start(now).tables, **windows.tables}, windows.scalars)
 
     def taken(self, state: State, batch: Batch) -> Taken:
         """Every event."""

@@ -17,16 +17,14 @@ from rollup.engine.columns.cores.covering import against, equated, filtered, fir
 from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.cores.pairing import Pairs, Rules, paired
 from rollup.engine.columns.cores.rewriting import of_one_event
-from rollup.engine.columns.cores.sides import Moments, Side, unheld
+from rollup.engine.columns.cores.sides import Moved, Moves, Side
+from rollup.engine.columns.cores.windowed_sides import side_of
 from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, inside, walk
 from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
-from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -78,92 +76,73 @@ class Join:
 
     def start(self, now: int) -> State:
         """Two empty windows."""
-        return self.holding([side.schema.empty_table() for side in self.sides], now)
+        return self.holding([side.start(now) for side in self.sides], now)
 
     @staticmethod
-    def holding(tables: Sequence[pa.Table], now: int) -> State:
-        """The state with the rows of both windows."""
-        return State(dict(zip(SIDES, tables, strict=True)), {"now": now})
+    def holding(parts: Sequence[State], now: int) -> State:
+        """The state, from that of each window."""
+        tables, scalars = dict[str, pa.Table](), dict[str, Any]()
+        for name, part in zip(SIDES, parts, strict=True):
+            tables |= {f"{name}{key}": table for key, table in part.tables.items()}
+            scalars |= {f"{name}{key}": value for key, value in part.scalars.items()}
+        return State(tables, {"now": now, **scalars})
+
+    @staticmethod
+    def parts(state: State) -> list[State]:
+        """The states of the windows."""
+        return [
+            State(
+                {key.removeprefix(name): table for key, table in state.tables.items() if key.startswith(name)},
+                {key.removeprefix(name): value for key, value in state.scalars.items() if key.startswith(name)},
+            )
+            for name in SIDES
+        ]
 
     def due(self, state: State) -> int | None:
-        """When the next row leaves by itself."""
-        dues = (side.due(state.tables[name]) for name, side in zip(SIDES, self.sides, strict=True))
+        """When the next row comes or leaves by itself."""
+        dues = (side.due(own) for side, own in zip(self.sides, self.parts(state), strict=True))
         return min((at for at in dues if at is not None), default=None)
 
     def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
-        """What is due leaves at the instant the clock has now, and no event comes."""
-        return self.step(self.together(state, nothing.now), nothing)
+        """What is due comes and leaves at the instant the clock has now, and no event comes."""
+        return self.step(self.together(state, nothing.now), nothing, True)
 
     def together(self, state: State, now: int) -> State:
-        """The state with the rows that are due by `now` leaving then."""
-        held = zip(SIDES, self.sides, strict=True)
-        return State(
-            {**state.tables, **{name: side.together(state.tables[name], now) for name, side in held}}, state.scalars
-        )
+        """The state in which the rows that are due by `now` leave then."""
+        parts = [side.together(own, now) for side, own in zip(self.sides, self.parts(state), strict=True)]
+        together = self.holding(parts, state.scalars["now"])
+        return State({**state.tables, **together.tables}, together.scalars)
 
     def first_due(self, state: State) -> dict[Any, int]:
         """When the oldest row of each value of the first key leaves by itself."""
         found = dict[Any, int]()
-        for name, side in zip(SIDES, self.sides, strict=True):
-            for key, due in side.dues(state.tables[name]):
+        for side, own in zip(self.sides, self.parts(state), strict=True):
+            for key, due in side.dues(own):
                 found[key] = min(due, found.get(key, due))
         return found
 
-    def step(self, state: State, batch: Batch) -> tuple[State, Found]:
-        """The pairs that a batch of one of the streams makes."""
+    def step(self, state: State, batch: Batch, late: bool = False) -> tuple[State, Found]:
+        """The pairs that a batch of one of the streams makes, or (`late`) what had been due."""
         before: int = state.scalars["now"]
-        now = max(before, batch.now)
-        taken = [side.taken(batch) for side in self.sides]
-        places = np.flatnonzero(taken[0] | taken[1])
-        held = [state.tables[name] for name in SIDES]
-        tables = self._arrived(held, batch, taken, before)
-        at, event, moments = self._moments(
-            tables, np.maximum(batch.times[places], before), [mask[places] for mask in taken], now
-        )
+        sides = list(zip(self.sides, self.parts(state), strict=True))
+        arrived = [side.arrived(own, batch, before, late) for side, own in sides]
+        tables = [each.table for each in arrived]
         codes, keys = self._numbered(tables)
-        olds = [table.num_rows for table in held]
-        sides = list(zip(self.sides, tables, strict=True))
-        given = zip(sides, olds, codes, moments, strict=True)
-        moves = [side.moves(table, old, own, moment) for (side, table), old, own, moment in given]
+        moved = [side.moved(rows, own) for side, rows, own in zip(self.sides, arrived, codes, strict=True)]
+        at, event, moves = _merged(np.maximum(batch.times, before), [each for each, _ in moved])
         most = _MOST if batch.rows > 1 else _EVER
-        pairs = paired(keys, olds, codes, moves, self.rules, most)
+        pairs = paired(keys, [rows.old for rows in arrived], codes, moves, self.rules, most)
         if pairs is None:
             return self._in_halves(state, batch)
-        left = [side.left(table, move.gone) for (side, table), move in zip(sides, moves, strict=True)]
         pairs, columns = self._passing(tables, pairs)
-        event = np.where(event == TIMER, TIMER, places[event]) if len(places) else event
-        return self.holding(left, now), Found(at, event, pairs.change, pairs.sign, columns)
+        after = self.holding([own for _, own in moved], max(before, batch.now))
+        return after, Found(at, event, pairs.change, pairs.sign, columns)
 
     def _in_halves(self, state: State, batch: Batch) -> tuple[State, Found]:
         middle = batch.rows // 2
         state, begun = self.step(state, batch.part(0, middle))
         state, rest = self.step(state, batch.part(middle, batch.rows))
         return state, begun.followed(rest, middle)
-
-    def _arrived(
-        self, held: Sequence[pa.Table], batch: Batch, taken: Sequence[np.ndarray], before: int
-    ) -> list[pa.Table]:
-        """The rows of both sides with those that a batch brings."""
-        tables = list(held)
-        for place, side in enumerate(self.sides):
-            if taken[place].any():
-                came = np.flatnonzero(taken[place])
-                arrived = side.rows(batch.columns, np.maximum(batch.times[came], before), came)
-                tables[place] = pa.concat_tables([held[place], arrived]).combine_chunks()
-        return tables
-
-    def _moments(
-        self, tables: Sequence[pa.Table], at: Ints, taken: Sequence[np.ndarray], now: int
-    ) -> tuple[Ints, Ints, list[Moments]]:
-        """The changes: instant of each, and the place among the events at `at` of that which brings it, or TIMER."""
-        found = [side.instants(table, now) for side, table in zip(self.sides, tables, strict=True)]
-        instants = np.sort(np.concatenate(found), kind="stable")
-        instants = instants[np.flatnonzero(np.diff(instants, prepend=instants[:1] - 1))]  # each once
-        fired = np.arange(len(instants)) + np.searchsorted(at, instants)  # at one instant what leaves is first
-        arrived = np.arange(len(at)) + np.searchsorted(instants, at, "right")
-        instant, event = (np.empty(len(instants) + len(at), np.int64) for _ in range(2))
-        instant[fired], event[fired], instant[arrived], event[arrived] = instants, TIMER, at, np.arange(len(at))
-        return instant, event, [Moments(len(instant), arrived[mask], instants, fired) for mask in taken]
 
     def _numbered(self, tables: Sequence[pa.Table]) -> tuple[list[Ints], int]:
         """The keys of all rows of both sides as codes that hold for this batch; null is -1 and equals nothing."""
@@ -198,7 +177,7 @@ class Join:
 
     def held(self, state: State) -> tuple[Columns, int]:
         """The fields of the pairs that the windows hold now, and how many there are; nothing here is hot."""
-        tables = [state.tables[name] for name in SIDES]
+        tables = [side.held(own) for side, own in zip(self.sides, self.parts(state), strict=True)]
         codes, _ = self._numbered(tables)
         one, other = _equal(*codes)
         passed = passing(self.test, self.fields(tables, one, other), len(one))
@@ -213,6 +192,34 @@ class Join:
         order = np.argsort(one, kind="stable")
         one, other = np.concatenate([one[order], np.full(len(left), -1)]), np.concatenate([other[order], left])
         return self.fields(tables, one, other), len(one)
+
+
+def _merged(times: Ints, moved: Sequence[Moved]) -> tuple[Ints, Ints, list[Moves]]:
+    """The changes of both sides in order, each an event of the batch (at these `times`) or an instant of the clock, or both sides':
+    when, the event or TIMER, and what each side does with it.
+    """
+    one, other = moved
+    for each, still in ((one, other), (other, one)):
+        if not len(still.at):
+            nothing = still.among(still.at, len(each.at))
+            return each.at, each.event, [each, nothing] if each is one else [nothing, each]
+    clocks = [each.event == TIMER for each in moved]
+    instants = np.unique(np.concatenate([each.at[clock] for each, clock in zip(moved, clocks, strict=True)]))
+    mask = np.zeros(len(times), bool)
+    mask[one.event[~clocks[0]]] = mask[other.event[~clocks[1]]] = True
+    places = np.flatnonzero(mask)
+    came = times[places]
+    fired = np.arange(len(instants)) + np.searchsorted(came, instants)  # at one instant what leaves is first
+    arrived = np.arange(len(came)) + np.searchsorted(instants, came, "right")
+    at, event = (np.empty(len(instants) + len(came), np.int64) for _ in range(2))
+    at[fired], event[fired], at[arrived], event[arrived] = instants, TIMER, came, places
+    moves, rank = list[Moves](), np.cumsum(mask) - 1
+    for each, clock in zip(moved, clocks, strict=True):
+        numbers = np.empty(len(each.at), np.int64)
+        numbers[clock] = fired[np.searchsorted(instants, each.at[clock])]
+        numbers[~clock] = arrived[rank[each.event[~clock]]]
+        moves.append(each.among(numbers, len(at)))
+    return at, event, moves
 
 
 def _equal(codes: Ints, others: Ints) -> tuple[Ints, Ints]:
@@ -290,7 +297,7 @@ def join_of(
     spec = plan.join
     if spec is None or len(plan.inputs) != 2:
         return "a join of more than two"
-    reason = first(_unheld(input, place, spec) for place, input in enumerate(plan.inputs))
+    reason = first(_unplain(input, place, spec) for place, input in enumerate(plan.inputs))
     if reason is not None:
         return reason
     (side,) = spec.sides
@@ -303,12 +310,14 @@ def join_of(
         (each.input, each.index) for expr in (*rest, *chosen, *shown) for each in walk(expr) if isinstance(each, Field)
     }
     places = {field: place for place, field in enumerate(sorted(used))}
-    sides = [
-        _side(
-            input, [of_one_event(pair[number]) for pair in keys], [at for place, at in places if place == number], reads
-        )
-        for number, input in enumerate(plan.inputs)
-    ]
+    sides = list[Side]()
+    for number, input in enumerate(plan.inputs):
+        assert isinstance(input, StreamInput)
+        own = [of_one_event(pair[number]) for pair in keys]
+        made = side_of(input, own, [at for place, at in places if place == number], reads[input.filter.stream])
+        if isinstance(made, str):
+            return made
+        sides.append(made)
     test, choice = (_all([flat(each, places) for each in parts]) for parts in (rest, chosen))
     reason = first(filtered(each.filter) for each in sides) or first(map(against, (test, choice)))
     moving = [spec.only in (None, place) for place in range(2)]
@@ -318,20 +327,13 @@ def join_of(
     return reason or (Join(sides[0], sides[1], test, rules), choice, places)
 
 
-def _unheld(input: Input, place: int, spec: JoinSpec) -> str | None:
-    """The first reason against an input."""
+def _unplain(input: Input, place: int, spec: JoinSpec) -> str | None:
+    """The first reason against an input, whatever its window."""
     if not isinstance(input, StreamInput) or input.unnest or input.prior:
         return "a join with what is not a plain stream"
     if place == spec.only:
         return None if input.window is None else "a unidirectional join of a window"
-    return unheld(input.window)
-
-
-def _side(input: Input, keys: Sequence[Expr], fields: Sequence[int], reads: Mapping[str, RowType]) -> Side:
-    assert isinstance(input, StreamInput)
-    window = input.window
-    assert window is None or isinstance(window, Length | Time | KeepAll | Unique | Grouped)
-    return Side(input.filter, window, tuple(keys), tuple(fields), reads[input.filter.stream])
+    return "a join of a stream without a window" if input.window is None else None
 
 
 def _key(part: Expr) -> tuple[Expr, Expr] | None:

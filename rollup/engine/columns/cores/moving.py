@@ -23,7 +23,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.marks import Marks, Order, ranks
 from rollup.engine.columns.cores.moving_loop import NEVER, Part, Parts
 from rollup.engine.columns.cores.moving_windows import parts_of
-from rollup.engine.columns.cores.projecting import Made, Pace, Taken
+from rollup.engine.columns.cores.projecting import Made, Taken
 from rollup.engine.columns.cores.queued import Queued, aggregates, whole_columns
 from rollup.engine.columns.evaluate import arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
@@ -155,16 +155,15 @@ class Moving(Queued):
         """The table of when each row leaves, where that is by a time of its own."""
         return {} if self.parts.stamp is None else {"leaves": pa.table({"at": leaves})}
 
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
-        """The rows before they are projected."""
-        return self.moved(state, taken, Going(state.scalars["now"]))
-
-    def released(self, state: State, taken: Taken) -> tuple[State, Made]:
-        """What is due leaves, late, and no event comes."""
-        return self.moved(state, taken, Going(taken.now))
-
     def moved(self, state: State, taken: Taken, going: Going) -> tuple[State, Made]:
-        """A step."""
+        """The rows before they are projected."""
+        return self._stepped(state, taken, going)[:2]
+
+    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made, Step, Changes]:
+        """The same; of what had been due before the step, or `late` before its end, all leaves then."""
+        return self._stepped(state, taken, Going(taken.now if late else state.scalars["now"]))
+
+    def _stepped(self, state: State, taken: Taken, going: Going) -> tuple[State, Made, Step, Changes]:
         step = self.given(state, taken)
         kept = np.full(len(step.times), self.parts.bits, np.uint16)
         if "parts" in state.tables:
@@ -184,7 +183,7 @@ class Moving(Queued):
             marks.keep(content, each.numbers[moves.staying])
             if each.part.by:
                 order.keep(content, each.placed, moves.staying, bits >> p & 1)
-        return after, made
+        return after, made, step, moves
 
     def due(self, state: State) -> int | None:
         """When a row leaves next by itself."""

@@ -22,17 +22,17 @@ PAIR, AGAIN, ALONE = range(3)
 _SIDES = ("a", "b")
 _TEMPLATE = """
 def core(
-    keys, old_a, codes_a, came_a, gone_a, ends_a, old_b, codes_b, came_b, gone_b, ends_b,
+    keys, old_a, codes_a, came_a, tos_a, gone_a, ends_a, old_b, codes_b, came_b, tos_b, gone_b, ends_b,
     one, other, change, sign, kind, owner,
 ):
-    n, room, begin_a, begin_b = 0, len(one), 0, 0
+    n, room, from_a, begin_a, from_b, begin_b = 0, len(one), 0, 0, 0, 0
 {begin}
-    for c in range(len(came_a)):
-        row_a, row_b, end_a, end_b = came_a[c], came_b[c], ends_a[c], ends_b[c]
+    for c in range(len(ends_a)):
+        to_a, end_a, to_b, end_b = tos_a[c], ends_a[c], tos_b[c], ends_b[c]
 {moves}
 {come}
 {left}
-        begin_a, begin_b = end_a, end_b
+        from_a, begin_a, from_b, begin_b = to_a, end_a, to_b, end_b
     return n
 """
 """The pairs in order, as many as there is room for, and their number."""
@@ -40,7 +40,9 @@ _LISTS = """
 firsts_{s}, lasts_{s} = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
 before_{s}, after_{s} = np.full(len(codes_{s}), -1, np.int64), np.full(len(codes_{s}), -1, np.int64)
 left_firsts_{s}, left_lasts_{s} = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
+born_{s} = np.full(len(codes_{s}), -1, np.int64)
 """
+"""The rows of each key, and the change with which each row came."""
 _ENTER = """
 k = codes_{s}[{row}]
 if k >= 0:
@@ -139,8 +141,8 @@ def paired(
     """
     given = [keys]
     for old, code, move in zip(olds, codes, moves, strict=True):
-        given += [old, code, move.came, move.gone, move.ends]
-    made = _room(16 * len(moves[0].came) + 1024, rules)  # what is not written costs nothing
+        given += [old, code, move.came, move.tos, move.gone, move.ends]
+    made = _room(16 * len(moves[0].ends) + 1024, rules)  # what is not written costs nothing
     n = loop(_text(rules))(*given, *made)
     if n > most:
         return None
@@ -168,7 +170,8 @@ def _text(rules: Rules) -> str:
     for place in looked:
         s = _SIDES[place]
         begin += [*_plain(_LISTS, s=s), f"for row in range(old_{s}):", *_in(_plain(_ENTER, s=s, row="row", lists=""))]
-        moves += [f"if row_{s} >= 0:", *_in(_plain(_ENTER, s=s, row=f"row_{s}", lists=""))]
+        entered = [f"row = came_{s}[i]", f"born_{s}[row] = c", *_plain(_ENTER, s=s, row="row", lists="")]
+        moves += [f"for i in range(from_{s}, to_{s}):", *_in(entered)]
     for place in looked:
         s = _SIDES[place]
         out = [f"row = gone_{s}[i]", *_plain(_LEAVE, s=s)]
@@ -217,12 +220,12 @@ def _alone(rules: Rules, place: int, sign: int) -> list[str]:
 
 
 def _come(rules: Rules, place: int) -> list[str]:
-    """The pairs of the row that has come; the left side's come first."""
+    """The pairs of the rows that have come; the left side's come first."""
     s, o = _SIDES[place], _SIDES[1 - place]
-    met = _met(rules, place, 1, f"p == row_{o}" if place == 1 and rules.moving[0] else None)
-    found = [f"row, k, first, lone = row_{s}, codes_{s}[row_{s}], n, True", "if k >= 0:"]
+    met = _met(rules, place, 1, f"born_{o}[p] == c" if place == 1 and rules.moving[0] else None)
+    found = [f"row, first, lone = came_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
     found += _in([f"p = firsts_{o}[k]", "while p >= 0:", *_in([*met, f"p = after_{o}[p]"])])
-    return [f"if row_{s} >= 0:", *_in([*found, *_alone(rules, place, 1)])]
+    return [f"for i in range(from_{s}, to_{s}):", *_in([*found, *_alone(rules, place, 1)])]
 
 
 def _left(rules: Rules) -> list[str]:
@@ -239,5 +242,5 @@ def _gone(rules: Rules, place: int) -> list[str]:
     s, o = _SIDES[place], _SIDES[1 - place]
     met = _met(rules, place, -1, "gone" if place == 1 else None)
     found = [f"row, first, lone = gone_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
-    found += _in([*_plain(_BEFORE, o=o), *_in([f"if p != row_{o}:", *_in(met)])])
+    found += _in([*_plain(_BEFORE, o=o), *_in([f"if born_{o}[p] != c:", *_in(met)])])
     return [f"for i in range(begin_{s}, end_{s}):", *_in([*found, *_alone(rules, place, -1)])]

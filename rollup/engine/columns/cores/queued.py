@@ -153,14 +153,20 @@ class Queued(Folded):
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        step, condition = self.given(state, taken), self.condition
-        moved = changes_of(self.window, step) if condition is None else condition.changes(step, state.tables)
-        return self.through(state, step, moved)
+        return self.stepped(state, taken)[:2]
 
     def released(self, state: State, taken: Taken) -> tuple[State, Made]:
-        """A batch that is due is let out, late, and no event comes."""
-        step = self.given(state, taken)
-        return self.through(state, step, released_of(self.window, step))
+        """What is due is let out, late, and no event comes."""
+        return self.stepped(state, taken, True)[:2]
+
+    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made, Step, Changes]:
+        """The state and the rows, with what the window was given and its changes."""
+        step, condition = self.given(state, taken), self.condition
+        if late:
+            moved = released_of(self.window, step)
+        else:
+            moved = changes_of(self.window, step) if condition is None else condition.changes(step, state.tables)
+        return *self.through(state, step, moved), step, moved.changes
 
     def given(self, state: State, taken: Taken) -> Step:
         """What the window is given with a step."""

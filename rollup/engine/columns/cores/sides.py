@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.batches import TIMER, Batch
+from rollup.engine.columns.cores.changes import by_time
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import accepted
@@ -26,10 +27,9 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
+from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-Held = Length | Time | KeepAll | Unique | Grouped | None
-"""The windows of a join, of several keys those by length; None: the events of a stream, of which nothing is kept."""
 _BY_KEY = """
 def core(size, marks, held, first, last, follows, gone, by):
     n = 0
@@ -54,34 +54,56 @@ _SPARSE = 4
 
 
 @dataclass(frozen=True)
-class Moments:
-    """The changes of a join in order: when, and how many; that of each arrival of a side; of each instant at which the clock
-    lets rows out.
-    """
-
-    number: int
-    arrivals: Ints
-    instants: Ints
-    fired: Ints
-
-
-@dataclass(frozen=True)
 class Moves:
-    """What a side does with the changes: the row that comes with each or -1; rows that leave, in order, and how many of them
-    have left after each.
+    """What the changes of a join bring of a side: the rows that come, in order, and how many have come after each change; the rows
+    that leave, and how many have left.
     """
 
     came: Ints
+    tos: Ints
     gone: Ints
     ends: Ints
 
 
 @dataclass(frozen=True)
+class Moved(Moves):
+    """The same of the changes of a side alone, which are those `at` some instants that events of a batch bring, or TIMER."""
+
+    at: Ints
+    event: Ints
+
+    def among(self, numbers: Ints, changes: int) -> Moves:
+        """The same of more changes, among which these have such numbers."""
+        if len(numbers) == changes:
+            return self
+        tos, ends = np.zeros(changes, np.int64), np.zeros(changes, np.int64)
+        tos[numbers], ends[numbers] = self.tos, self.ends
+        return Moves(self.came, np.maximum.accumulate(tos), self.gone, np.maximum.accumulate(ends))
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """The rows of a side, of which `old` have been there, with those that events at some `places` of a batch brought."""
+
+    table: pa.Table
+    old: int
+    places: Ints
+    now: int
+
+    @property
+    def times(self) -> Ints:
+        """When those came."""
+        return self.table.column("time").to_numpy()[self.table.num_rows - len(self.places) :]
+
+
+@dataclass(frozen=True)
 class Side:
-    """An input of the join: `keys` over the fields of its events, and the places of the fields that the statement reads."""
+    """An input of the join: `keys` over the fields of its events, and the places of the fields that the statement reads. Without a
+    window nothing is kept of the events.
+    """
 
     filter: Filter
-    window: Held
+    window: WindowSpec | None
     keys: tuple[Expr, ...]
     fields: tuple[int, ...]
     type: RowType
@@ -103,11 +125,33 @@ class Side:
         names += [(f"mark{i}", arrow(mark.type)) for i, mark in enumerate(self.marks)]
         return pa.schema([*names, *((f"field{place}", arrow(kinds[place])) for place in self.fields)])
 
+    def start(self, now: int) -> State:
+        """No rows."""
+        return State({"": self.schema.empty_table()})
+
+    @staticmethod
+    def holding(table: pa.Table) -> State:
+        """The state with some rows."""
+        return State({"": table})
+
+    def held(self, own: State) -> pa.Table:
+        """The rows that the window holds."""
+        return own.tables[""]
+
+    def arrived(self, own: State, batch: Batch, before: int, late: bool) -> Arrived:
+        """These with those that a batch brings, at the instant `before` or later."""
+        table, taken = own.tables[""], self._taken(batch)
+        places = np.flatnonzero(taken)
+        if len(places):
+            rows = self.rows(batch.columns, np.maximum(batch.times[places], before), places)
+            table = pa.concat_tables([table, rows]).combine_chunks()
+        return Arrived(table, own.tables[""].num_rows, places, max(before, batch.now))
+
     def kept(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The fields among what is kept."""
         return table.columns[1 + len(self.keys) + len(self.marks) :]
 
-    def taken(self, batch: Batch) -> np.ndarray:
+    def _taken(self, batch: Batch) -> np.ndarray:
         """Which events of a batch come in."""
         if batch.stream != self.filter.stream:
             return np.zeros(batch.rows, bool)
@@ -126,64 +170,68 @@ class Side:
         """Whether the clock lets rows out."""
         return isinstance(self.window, Time)
 
-    def due(self, table: pa.Table) -> int | None:
+    @property
+    def brings(self) -> bool:
+        """Whether the clock brings rows."""
+        return False
+
+    def due(self, own: State) -> int | None:
         """When the oldest row leaves by itself."""
+        table = own.tables[""]
         if not isinstance(self.window, Time) or not table.num_rows:
             return None
         return table.column("time")[0].as_py() + self.window.span
 
-    def dues(self, table: pa.Table) -> Iterator[tuple[Any, int]]:
+    def dues(self, own: State) -> Iterator[tuple[Any, int]]:
         """The first key of each row that leaves by itself, and when that is."""
         if isinstance(self.window, Time):
+            table = own.tables[""]
             for key, came in zip(table.column(1).to_pylist(), table.column(0).to_pylist(), strict=True):
                 yield key, came + self.window.span
 
-    def together(self, table: pa.Table, now: int) -> pa.Table:
-        """The rows, of which those that are due by `now` leave at `now`."""
+    def together(self, own: State, now: int) -> State:
+        """The state in which rows that are due by `now` leave at `now`."""
         if not isinstance(self.window, Time):
-            return table
+            return own
+        table = own.tables[""]
         times = np.maximum(table.column("time").to_numpy(), now - self.window.span)
-        return table.set_column(0, table.schema.field(0), pa.array(times))
+        return State({"": table.set_column(0, table.schema.field(0), pa.array(times))})
 
-    def instants(self, table: pa.Table, now: int) -> Ints:
-        """When the clock lets rows out, up to `now`."""
-        if not isinstance(self.window, Time):
-            return np.empty(0, np.int64)
-        times = table.column("time").to_numpy()
-        return times[: np.searchsorted(times, now - self.window.span, "right")] + self.window.span
+    def moved(self, rows: Arrived, codes: Ints) -> tuple[Moved, State]:
+        """The changes of the window, and the state after them; `codes`: the numbers of the rows' keys."""
+        moved = self._moved(rows, codes)
+        return moved, State({"": self._left(rows.table, moved.gone)})
 
-    def moves(self, table: pa.Table, old: int, codes: Ints, moments: Moments) -> Moves:
-        """The changes of the window, whose rows are the `old` ones and the arrivals; `codes`: the numbers of their keys."""
-        came = np.full(moments.number, -1, np.int64)
-        came[moments.arrivals] = old + np.arange(len(moments.arrivals))
-        gone, change = self._gone(table, old, codes, moments)
-        return Moves(came, gone, np.cumsum(np.bincount(change, minlength=moments.number)))
-
-    def _gone(self, table: pa.Table, old: int, codes: Ints, moments: Moments) -> tuple[Ints, Ints]:
-        """The rows that leave, and with which change, in order."""
+    def _moved(self, rows: Arrived, codes: Ints) -> Moved:
+        arrivals = np.arange(len(rows.places))
+        came = rows.old + arrivals
         match self.window:
-            case Time():
-                left = self.instants(table, moments.instants[-1]) if len(moments.instants) else moments.instants
-                return np.arange(len(left)), moments.fired[np.searchsorted(moments.instants, left)]
+            case Time(span):
+                times = rows.table.column("time").to_numpy()
+                found = by_time(rows.times, times, span, rows.now)
+                event = np.where(found.event >= 0, rows.places[found.event], TIMER) if len(came) else found.event
+                gone = np.arange(int(found.gone[-1]) if len(found.gone) else 0)
+                return Moved(came, found.come - rows.old, gone, found.gone, found.at, event)
             case Length(size):
-                gone = np.arange(max(table.num_rows - size, 0))
-                return gone, moments.arrivals[gone + size - old]
+                ends = np.maximum(came + 1 - size, 0)
+                gone = np.arange(int(ends[-1]) if len(ends) else 0)
             case Unique():
-                return self._gone_by_key(1, table, old, codes, moments)
+                gone, ends = self._gone_by_key(1, rows, codes)
             case Grouped(inner=Length(size)):
-                return self._gone_by_key(size, table, old, codes, moments)
+                gone, ends = self._gone_by_key(size, rows, codes)
             case None:
-                return np.arange(table.num_rows), moments.arrivals
+                gone, ends = came, arrivals + 1
             case _:
-                return np.empty(0, np.int64), np.empty(0, np.int64)
+                gone, ends = np.empty(0, np.int64), np.zeros(len(came), np.int64)
+        return Moved(came, arrivals + 1, gone, ends, rows.times, rows.places)
 
-    def _gone_by_key(self, size: int, table: pa.Table, old: int, codes: Ints, moments: Moments) -> tuple[Ints, Ints]:
-        """The same of windows of the last rows of each key."""
-        marks = self._marked(table, codes)
+    def _gone_by_key(self, size: int, rows: Arrived, codes: Ints) -> tuple[Ints, Ints]:
+        """What leaves windows of the last rows of each key, and how many rows have left with each arrival."""
+        marks = self._marked(rows.table, codes)
         held, first, last = (np.zeros(marks.max(initial=-1) + 1, np.int64) for _ in range(3))
         follows, gone, by = (np.empty(len(marks), np.int64) for _ in range(3))
         n = loop(_BY_KEY)(size, marks, held, first, last, follows, gone, by)
-        return gone[:n], moments.arrivals[by[:n] - old]
+        return gone[:n], np.searchsorted(by[:n], rows.old + np.arange(len(rows.places)), "right")
 
     def _marked(self, table: pa.Table, codes: Ints) -> Ints:
         """What a window by key goes by, as numbers; null is a value."""
@@ -198,7 +246,7 @@ class Side:
                 below = len(values)
         return found
 
-    def left(self, table: pa.Table, gone: Ints) -> pa.Table:
+    def _left(self, table: pa.Table, gone: Ints) -> pa.Table:
         """The rows that are still there."""
         if not isinstance(self.window, Unique | Grouped):
             return table.slice(len(gone))
@@ -216,8 +264,6 @@ def unheld(window: WindowSpec | None) -> str | None:
             return None
         case Unique(key=keys, first=False) | Grouped(key=keys, inner=Length()):
             return first(against(key) or wide(key) or _unmarked(key) for key in keys)
-        case None:
-            return "a join of a stream without a window"
         case _:
             return f"a join over the window {type(window).__name__}"
 

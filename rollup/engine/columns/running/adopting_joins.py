@@ -6,25 +6,35 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Join
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, columns_of, groups_of, groups_table
+from rollup.engine.columns.cores.windowed_sides import WindowedSide
+from rollup.engine.columns.running.adopting_folds import (
+    INPUTS,
+    KEPT,
+    columns_of,
+    groups_of,
+    groups_table,
+    queued_state,
+)
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 
 
 def joined_state(core: Join, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
-    tables = list[pa.Table]()
+    parts = list[State]()
     for side, input in zip(core.sides, kept[INPUTS], strict=True):
+        if isinstance(side, WindowedSide):
+            parts.append(queued_state(side.core, [[input]], side.type, now))
+            continue
         held = input[0] or ()
         if isinstance(side.window, Grouped):
             held = [row for _, inner in held for row in inner]
         columns, times = columns_of(held, side.timed, side.type, now)
-        tables.append(side.rows(columns, times, np.arange(len(times))))
-    return core.holding(tables, now)
+        parts.append(side.holding(side.rows(columns, times, np.arange(len(times)))))
+    return core.holding(parts, now)
 
 
 def folded_join_state(core: FoldedJoin, kept: Any, now: int, wanted: Sequence[Any] = ()) -> State:
@@ -32,4 +42,4 @@ def folded_join_state(core: FoldedJoin, kept: Any, now: int, wanted: Sequence[An
     start, windows = core.start(now), joined_state(core.join, kept, now)
     found = groups_of(core, kept[KEPT][0], wanted) if core.calls else []
     groups = groups_table(core, found, start.tables["groups"].schema)
-    return State({**start.tables, **windows.tables, "groups": groups}, start.scalars)
+    return State({**start.tables, **windows.tables, "groups": groups}, windows.scalars)

@@ -78,7 +78,8 @@ def _clocked(core: Core) -> bool:
         case Levels():
             inner = core.levels[0]
         case (Joined() as joined) | Partitioned(inner=Joined() as joined):
-            return joined.emitted != "new" and any(side.timed for side in joined.join.sides)
+            sides = joined.join.sides
+            return any(side.brings or (joined.emitted != "new" and side.timed) for side in sides)
         case Partitioned() | Living():
             inner = core.inner
         case Rated() | Firsts():
@@ -89,6 +90,8 @@ def _clocked(core: Core) -> bool:
         return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
     if isinstance(inner, FoldedJoin):
+        if any(side.brings for side in inner.join.sides):
+            return True
         timed = any(side.timed for side in inner.join.sides)
     else:
         timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
