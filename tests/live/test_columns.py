@@ -248,6 +248,10 @@ COVERED = {
     "carried batch in each": "context C select * from S#ext_timed_batch(current_timestamp, 15 msec)",
     "ranked in each": "context C select irstream symbol, price from S#rank(volume, 3, price)",
     "newest in time in each": "context G select irstream context.label as l, sum(price) as s from S#unique(volume)#sort(3, price)#time(15 msec)",
+    "some of length in each": "context C select irstream symbol, price, sum(price) as s from S#length(3) where volume > 1",
+    "some of batch in each": "context G select context.label as l, volume, max(price) as m, count(*) as n "
+    "from S#time_batch(15 msec) where price > 20 group by volume",
+    "some sorted until its end": "context B select irstream sum(price) as s from S#sort(3, price) where volume > 0",
     "either in each": "context C select irstream volume, price from S#length(3)#unique(volume) retain-union",
     "numbers in each": "context G select context.label as l, average as a, datapoints as n from S(volume > 0)#length(2)#uni(price)",
     "newest in each": "context C select irstream volume, max(price) as m from S#unique(volume) group by volume",
@@ -907,6 +911,7 @@ SEVERAL = [
     ["time batches in each", "full or late in each", "accumulated in each", "removed"],
     ["first of each", "ranked in each", "living in each"],
     ["clock as time in each", "carried batch in each"],
+    ["some of length in each", "some of batch in each", "some sorted until its end"],
     ["newest in time in each", "either in each", "removed"],
     ["earlier in time in each", "earlier and previous", "previous of all in each"],
     ["groups of batches in each", "batches by volume in each", "newest in each"],

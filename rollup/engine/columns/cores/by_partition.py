@@ -77,7 +77,8 @@ def by_partition(
     them.
     """
     number = Field(0, len(wider.fields) - 1, LONG)
-    window = of_each(input.window, number, ends)
+    alone = ends or (plan.where is not None and not isinstance(input.window, KeepAll | Time))
+    window = of_each(input.window, number, alone)
     if recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)
     inner = of_numbered(plan, number)
@@ -85,7 +86,7 @@ def by_partition(
         return inner
     inner = replace(inner, inputs=(replace(input, window=window),))
     each_in_time = inner.grouping is None and isinstance(window, Time)
-    if isinstance(window, Grouped) and (ends or not _together(window)):
+    if isinstance(window, Grouped) and (alone or not _together(window)):
         core = apart(inner, wider)
     else:
         core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
@@ -113,12 +114,12 @@ def of_numbered(plan: Select, number: Expr) -> Select | str:
     )  # fmt: skip
 
 
-def of_each(window: WindowSpec | None, number: Expr, ends: bool = False) -> WindowSpec | None:
-    """The window of each partition as one of all, be it `Grouped` by their numbers; so it is where it `ends` with them."""
+def of_each(window: WindowSpec | None, number: Expr, alone: bool = False) -> WindowSpec | None:
+    """The window of each partition as one of all, be it `Grouped` by their numbers; so it is where each is `alone`."""
     match window:
         case None:
             return None
-        case _ if ends:
+        case _ if alone:
             return Grouped((number,), window)
         case KeepAll() | Time(size=None):
             return window

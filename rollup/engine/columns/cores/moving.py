@@ -58,6 +58,16 @@ class Moves(Changes):
         """Which rows come and which leave."""
         return self.entering, self.leaving
 
+    def of(self, old: int, passes: np.ndarray) -> Moves:
+        """Those by which any of some rows comes or leaves, and these alone."""
+        come, gone = (passes[each] for each in self.listed)
+        ends = (np.concatenate([[0], np.cumsum(each)]) for each in (come, gone))
+        after = [each[until] for each, until in zip(ends, (self.come, self.gone), strict=True)]
+        some = np.flatnonzero(np.logical_or(*(np.diff(each, prepend=0) > 0 for each in after)))
+        comes, leaves = (each[some] for each in after)
+        listed = self.entering[come], self.leaving[gone]
+        return Moves(self.at[some], self.event[some], comes, leaves, *listed, self.staying, self.inside)
+
     def counts(self, old: int, passes: np.ndarray | None = None) -> tuple[Ints, Ints]:
         """How many rows come with each change and how many leave."""
         return np.diff(self.come, prepend=0), np.diff(self.gone, prepend=0)
@@ -284,15 +294,15 @@ def moving(plan: Select, type: RowType) -> Moving | str:
     if not isinstance(input, StreamInput) or input.unnest or input.prior or plan.lookups:
         return "an input that is not a plain stream"
     parts = parts_of(input.window)
-    return f"the window {input.window.__class__.__name__}" if parts is None else over_parts(plan, type, parts, Moving)
+    if parts is None:
+        return f"the window {input.window.__class__.__name__}"
+    return "where behind a window of keys" if plan.where is not None else over_parts(plan, type, parts, Moving)
 
 
 def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]) -> M | str:
     """The core `made` of a statement over the parts of its window, or the first reason against it."""
     input = plan.inputs[0]
     assert isinstance(input, StreamInput)
-    if plan.where is not None:
-        return "where behind a window of keys"
     shape = shape_of(plan) if aggregates(plan) else ((), (), False)
     if isinstance(shape, str):
         return shape
@@ -303,7 +313,9 @@ def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]
         return reason
     shown = shifted(whole_columns(plan.projection, type), 0 if by_group else len(type.fields))
     window, width = input.window, len(type.fields)
-    return made(input.filter, None, window, keys, calls, by_group, shown, width, plan.emitted, type=type, parts=parts)
+    return made(
+        input.filter, plan.where, window, keys, calls, by_group, shown, width, plan.emitted, type=type, parts=parts
+    )
 
 
 def _against(part: Part) -> str | None:
