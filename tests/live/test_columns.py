@@ -526,6 +526,8 @@ COVERED = {
     "sorted(price desc).ceilingEvent(45.0) as c, sorted(volume).higherEvent(1).symbol as d, sorted(volume).getEvents(2) as e, "
     "sorted(volume).eventsBetween(1, true, 3, false) as f, sorted(volume).countKeys() as g, sorted(symbol).containsKey('b') as h, "
     "sorted(price).lastEvents().countOf() as i, sorted(price).where(x => x.volume > 1) as j from S#length(4) group by symbol",
+    "rows by a filter": "select irstream first(*, filter: volume > 1) as f, last(symbol, filter: price > 20) as l, "
+    "nth(symbol, 1, filter: volume > 0) as n, maxby(price, filter: volume > 1) as m, first(price) as p from S#length(4)",
     "sought in each": "context C select irstream sorted(price, volume desc) as l, sorted(price).floorKey(price) as k from S#length(2)",
     "elements of each": "context C select window(*).allOf(x => x.price > 20) as e, window(price).sumOf() as s from S#length(2)",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
@@ -892,7 +894,7 @@ SEVERAL = [
     ["elements into U", "of U", "elements of each"],
     ["whole rows", "whole rows of groups", "made of lists", "removed"],
     ["whole rows of each", "whole rows of levels", "found in lists"],
-    ["sought in order", "sought in each"],
+    ["sought in order", "sought in each", "rows by a filter"],
     ["whole events", "whole partners", "whole matches", "removed"],
     ["texts of levels", "texts beside", "texts of keys"],
     ["median of each"],

@@ -1127,7 +1127,7 @@ REFUSED = {
     "select max(symbol) as m from S#unique(id)": "max of string",
     "select max(flag) as m from S#length(3)": "max by bool",
     "select maxby(price).id as i from S#sort(3, id)": "the aggregate maxby",
-    "select maxby(price, filter: volume > 1).id as i from S#length(3)": "the aggregate maxby with a filter",
+    "select sorted(price, filter: volume > 1) as i from S#length(3)": "the aggregate sorted with a filter",
     "select sorted(price).lowerKey(3.0) as m from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, "
     "of all or of a key",
     "select sorted(price, id).firstEvent() as m from S#unique(id)": "the aggregate minby",

@@ -91,6 +91,8 @@ def arguments_of(call: AggregateCall) -> tuple[Expr | Order, ...]:
     if not looked_up(call):
         return values_of(call)
     if standing(call):
+        if call.where is not None and not skipping(call):  # of a row that stands the value may be null
+            return (Case(((call.where, Const(1, INT)),), Const(None, NULL), INT),)
         return values_of(call) if skipping(call) else ()
     order = foremost(call)
     return (replace(order, by=values_of(call)) if order.skips else order,)
@@ -141,7 +143,7 @@ class Lines:
         """What a loop holds for a call."""
         name, at = call.aggregate.name, self._at(call)
         if standing(call):
-            return Queue(at if skipping(call) else None)
+            return Queue(at if skipping(call) or looked_up(call) else None)
         if at is None:
             return None
         if looked_up(call):

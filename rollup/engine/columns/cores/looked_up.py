@@ -17,7 +17,7 @@ from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.cores.marks import ranks
 from rollup.engine.columns.elements import Elements
-from rollup.engine.columns.evaluate import Columns, carried, evaluate
+from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr, RowOf, children
 from rollup.engine.folding import AggregateCall, Fold, Group
@@ -34,17 +34,18 @@ _ORDERED = (*NUMBERS, Kind.STRING)
 class Order:
     """By what rows are put in order, as an argument of a call: the loop is given numbers, the least of which stands first.
 
-    `skips`: a row whose value is null does not stand in it; else null is below all.
+    `skips`: a row whose value is null does not stand in it; else null is below all. `where` says which rows stand in it.
     """
 
     by: tuple[Expr, ...]
     descending: tuple[bool, ...]
     skips: bool = False
+    where: Expr | None = None
 
     def arrays(self, columns: Columns, rows: int) -> tuple[Ints, np.ndarray]:
         """The numbers, equal where the values are, and which rows stand in the order."""
         values = [evaluate(each, columns, rows) for each in self.by]
-        found, there = ranks(values, self.descending), np.ones(rows, bool)
+        found, there = ranks(values, self.descending), flags(passing(self.where, columns, rows), rows)
         if self.skips and values[0].null_count:
             there = pc.is_valid(values[0]).to_numpy(zero_copy_only=False)
         together = found[:, 0] if len(values) == 1 else np.unique(found, axis=0, return_inverse=True)[1]
@@ -70,7 +71,7 @@ def skipping(call: AggregateCall) -> bool:
 def foremost(call: AggregateCall) -> Order:
     """The order in which the row stands first whose value a call has."""
     if call.aggregate.foremost is not None:
-        return Order(children(call.args[1]), call.aggregate.foremost)
+        return Order(children(call.args[1]), call.aggregate.foremost, where=call.where)
     return Order(call.args, (call.aggregate.name == known.MAX.name,), True)
 
 
@@ -80,7 +81,7 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
     if not whole or call.distinct or not (call.aggregate.at is not None or in_order):
         plain = call.aggregate.foremost is None and not call.aggregate.listed
         return f"{name} of {call.args[-1].type}" if plain else f"the aggregate {name}"
-    if call.where is not None and name not in EXTREMES:
+    if call.where is not None and call.aggregate.listed:
         return f"the aggregate {name} with a filter"
     by = () if end and call.aggregate.foremost is None else foremost(call).by
     value = call.args[-1]
@@ -88,7 +89,7 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
         return f"the aggregate {name} of a row of several"
     unknown = (None if each.type.kind in _ORDERED else f"{name} by {each.type}" for each in by)
     read = by if isinstance(value, RowOf) else (*by, value)
-    return first((*unknown, *(against(each) or wide(each) for each in read)))
+    return against(call.where) or first((*unknown, *(against(each) or wide(each) for each in read)))
 
 
 def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes: Ints) -> pa.Array:
