@@ -27,7 +27,7 @@ def told_apart(columns: Sequence[pa.Array], codes: Ints) -> Ints:
     """Numbers that are equal where some numbers are and all values are: both zeros are one value, and so is what is no number.
 
     >>> told_apart([pa.array([0.0, -0.0, None]), pa.array(["a", "a", "a"])], np.zeros(3, np.int64)).tolist()
-    [1, 1, 0]
+    [0, 0, 1]
     """
     for column in columns:
         values = as_double(column)
