@@ -187,6 +187,15 @@ _TWO = (
     "@name('W') create window W#time(20 msec) as S; @name('in') insert into W select * from S(v < 90); "
     "@name('V') create window V#groupwin(k)#length_batch(2) as S; @name('in V') insert into V select * from S(n = 1 or v > 30); "
 )
+GOING_ON = {
+    "what follows a window goes on": _TWO
+    + "@name('w v') insert into V select * from W(n = 0); @name('W2') select irstream v from W; "
+    "@name('x') insert into X select k, sum(v) as s from W group by k; @name('sums') select k, s from X; "
+    "@name('y') insert into Y select k, n, v from V; @name('U') create window U#unique(k) as S; "
+    "@name('merge') on Y as y merge U as u where u.k = y.k when matched then update set v = u.v + y.v "
+    "when not matched then insert select *; @name('U2') select irstream v from U; @name('asks') select (select count(*) from U) as c from Y; "
+    "@name('split') on Y insert into A select k where n = 1 insert into B select v; @name('a') select k from A; @name('b') select v from B",
+}
 WHOLE = {
     "who waits for events": _TWO + "@name('last') select k, v from W output last every 3 events; "
     "@name('groups') select irstream k, sum(v) as s from V group by k output every 4 events; "
@@ -214,6 +223,7 @@ MODULES = {
     **JOINING,
     **LEAVING,
     **WHOLE,
+    **GOING_ON,
     "length": "@name('W') create window W#length(3) as S; @name('in') insert into W select * from S; " + FOLLOWED,
     "keepall": "@name('W') create window W#keepall as S; @name('in') insert into W select k, n, v * 2 as v from S(v > 3); "
     + FOLLOWED,
@@ -496,6 +506,8 @@ APART = {
     "what says that there is nothing": "create window W#time_batch(10 msec, 'FORCE_UPDATE') as S; insert into W select * from S",
     "who waits for a variable over the window": "create variable int x; create window W#length(3) as S; insert into W select * from S; "
     "select k from W output when x > 2 then set x = 0; select v from S",
+    "a circle through a window": "create window W#length(3) as S; insert into W select * from S; "
+    "insert into X select k, n, v from W(v < 2); insert into W select k, n, v + 3 as v from X; select v from W",
     "a circle": "insert into A select k, n, v from S(v > 3); insert into S select k, n, v - 30 as v from A",
     "a batch that goes on": "insert into A select v from S#length_batch(3); select v from A",
     "an update on the way": "insert into A select k, v from S; update istream A set v = 1.5 where v > 3; select v from A",

@@ -4,7 +4,7 @@ itself, so that such a one says something where it hears the event, and again wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
@@ -62,6 +62,8 @@ class Apart:
         self._times = times
         self._tapes: dict[Instance, Tape] = {}
         self._whole: dict[Instance, Whole] = {}
+        self.routed: Callable[[SelectInstance, Follow], Follow | None] = lambda instance, change: None
+        """A select that follows a window and inserts what it shows; None where it cannot be told so."""
         self.followed: set[Instance] = set()
         """Those that have followed a window before it was known whether they hear events."""
 

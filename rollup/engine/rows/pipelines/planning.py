@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -52,6 +52,8 @@ class Planned:
     conditions: Collection[int] = ()
     clocked: bool = False
     timed: tuple[Told | Whole, ...] = ()
+    caused: Callable[[int], None] = lambda place: None
+    """What rows that have left by the clock, at a place, have put on its way."""
 
 
 def timed(some: Iterable[Told | Whole]) -> tuple[Told | Whole, ...]:
@@ -186,7 +188,7 @@ def window(
         numbers = [number for _, number in places if not idle(consumer, number)]
         if not numbers:
             continue
-        change = _following(consumer, tapes)
+        change = _following(consumer, tapes, apart)
         if change is None and apart is not None:
             change, parted = apart.following(consumer, numbers, tapes), True
         if change is None:
@@ -196,14 +198,18 @@ def window(
     return Told(store, tapes[0], consumers, times, clocked), tapes
 
 
-def _following(consumer: SelectInstance, tapes: list[Tape]) -> Follow | None:
+def _following(consumer: SelectInstance, tapes: list[Tape], apart: Apart | None) -> Follow | None:
     """What one who follows a named window does, with a tape where that says something; None where it is no such select."""
     plan = consumer.plan
-    if len(plan.inputs) != 1 or plan.target is not None:
+    if len(plan.inputs) != 1 or (plan.target is not None and (apart is None or not straight(consumer))):
         return None
     if straight(consumer):
         tapes.append(Tape(consumer.name))
         change = follow(consumer, tapes[-1])
+        if plan.target is not None and apart is not None:
+            change = apart.routed(consumer, change)
+            if change is None:
+                return None
     elif _gathers(consumer):
         change = gather(consumer)
     else:

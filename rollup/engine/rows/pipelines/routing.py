@@ -4,7 +4,6 @@ order. All who hear the event come first; then row by row what they have inserte
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from rollup.engine.rows.pipelines.acting import (
     setting,
     taking,
 )
+from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
 from rollup.engine.rows.pipelines.choosing import to_those_concerned
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining
 from rollup.engine.rows.pipelines.merging import merging, of_table
@@ -52,8 +52,6 @@ _MOST = 64
 _CAUSED = 1000
 """So many rows an event may cause at most: what may cause more is counted by the runner."""
 
-Waiting = deque[tuple[Take, Row]]
-"""Rows on their way, and what is done with each."""
 Put = Callable[[Row], None]
 """A row is on its way."""
 Branch = tuple[Callable[..., Any], Callable[..., Sequence[Any]], Put | None]
@@ -84,8 +82,10 @@ class _Routes:
         self._times = list[int]()
         self._telling = Telling(self._times)
         self._apart = Apart(self._times)
+        self._apart.routed = self._from_window
         self._tapes: list[Tape] = []
-        self._windows: dict[str, tuple[Told, Take]] = {}
+        self._windows: dict[str, tuple[Told, Take] | None] = {}
+        """Each with how a row comes into it; None while it is looked at."""
         self._stores: dict[str, Store] = {}
         self._variables: dict[str, Tape] = {}
         self._hearers: list[Instance] = []
@@ -98,10 +98,11 @@ class _Routes:
         if take is None or most > _CAUSED:
             raise _Apart
         self._telling.read = any(map(_reads, self._hearers))
-        whole = _with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
+        whole = with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
         stores = tuple(self._stores.values())
         conditions = self._component.hearing_variables if self._variables else ()
-        windows = [told for told, _ in self._windows.values()]
+        windows = [each[0] for each in self._windows.values() if each is not None]
+        self._apart.routed = lambda instance, change: None  # where rows go is known by now
         found = Planned(
             whole,
             False,
@@ -112,6 +113,7 @@ class _Routes:
             conditions,
             any(told.clocked for told in windows),
             timed(windows),
+            draining(self._inserts, self._waiting, self._telling, self._times),
         )
         return with_others(found, self._component, self._apart)
 
@@ -245,6 +247,15 @@ class _Routes:
             instance, change
         ), most
 
+    def _from_window(self, instance: SelectInstance, change: Follow) -> Follow | None:
+        """One who follows a named window and inserts what it shows of rows that come."""
+        plan, target = instance.plan, instance.plan.target
+        single = plan.grouping is None or len(plan.grouping.sets) == 1
+        if target is None or not (single and plan.emitted == "new" and target.arriving and not target.leaving):
+            return None
+        put, _ = self._into(target.name)
+        return change if put is None else _routed(instance, change, put)
+
     def _split(self, instance: SplitInstance, tape: Tape) -> tuple[Take, int]:
         plan = instance.plan
         if not plain(plan.trigger) or plan.lookups or plan.own_inputs or plan.same:
@@ -273,8 +284,12 @@ class _Routes:
 
     def _window(self, name: str) -> tuple[Told, Take]:
         """A named window with all who follow it, and how a row comes into it."""
-        known = self._windows.get(name)
-        if known is None:
+        if name in self._windows:
+            known = self._windows[name]
+            if known is None:
+                raise _Apart  # a circle
+        else:
+            self._windows[name] = None
             found = window(self._component, name, self._times, self._apart)
             if found is None:
                 raise _Apart
@@ -311,33 +326,6 @@ def _putting(waiting: Waiting, take: Take) -> Put:
 def _in_turn(entries: Sequence[Entry]) -> Sequence[Entry]:
     """As an event is told to them: their receivers as they stand, and of one receiver what its sub-queries keep first."""
     return sorted(entries, key=lambda each: (each.receiver.order, -each.input))
-
-
-def _with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:
-    """An event, then what it has put on its way until nothing more is; each row has a place, for its deliveries are its own."""
-    changed, unheard, tell = telling.waiting, telling.unheard, telling.now
-
-    def whole(place: int, row: Row) -> bool:
-        try:
-            take(place, row)
-            if changed and not inserts:
-                tell()
-            while queue := inserts or waiting:
-                work, each = queue.popleft()
-                times.append(times[place])
-                work(len(times) - 1, each)
-                if changed:
-                    tell()
-            if unheard:
-                unheard.clear()
-        except BaseException:  # what still waits when something was refused is dropped
-            telling.refused()
-            inserts.clear()
-            waiting.clear()
-            raise
-        return True
-
-    return whole
 
 
 def _routed(instance: SelectInstance, change: Follow, put: Put) -> Follow:

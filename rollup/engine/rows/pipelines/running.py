@@ -117,6 +117,7 @@ class Pipeline:
     def _let_out(self, at: int) -> bool:
         """Named windows let out what is due up to an instant; False: something else is due as well."""
         timers, clock = self._runner.timers, self._runner.environment.clock
+        times, caused = self.times, self._plan.caused
         if at < clock.now or not self._plan.timed:
             return False
         while True:
@@ -130,6 +131,7 @@ class Pipeline:
             clock.now = now
             for _, _, each in sorted(each for each in due if each[0] <= now):
                 each.fire(now)
+                caused(len(times) - 1)
 
     def _advanced(self, at: int, tell: Callable[[], None]) -> bool:
         """Go on to an instant as without a pipeline, after those are told who have to be; False: there is none any more."""
