@@ -61,7 +61,7 @@ bench-smoke: setup ## quick benchmarks for a moment, to prove that they run
 soak: setup ## one hour of micro-batches in a row, memory watched
 	$(PY) -m benchmarks.soak
 
-crash: setup ## the long tests: kills at every point and at random moments, every case on Spark and PostgreSQL, load
+crash: setup ## the long tests: kills at every point and at random moments, every case on Spark and PostgreSQL, random statements, load
 	$(PY) -m pytest -q -m "slow and not superset"
 
 docs: setup ## write the generated pages under docs/
