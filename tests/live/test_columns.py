@@ -147,6 +147,14 @@ COVERED = {
     "matches by time": "select a.price as p, b.volume as v from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(15 msec)",
     "each or each": "select a.price as p, b.volume as v from pattern [every (a=S(price > 50) or b=R(volume > 1) or S(symbol = 'a'))]",
     "either match": "select * from pattern [every (a=S or b=S(volume > 1))]",
+    "tries": "select a.price as p, b.price as q, c.volume as v from pattern [every (a=S(price>20) -> (b=S(symbol=a.symbol) or "
+    "c=R(volume=a.volume)) where timer:within(30 msec))]",
+    "tries of both": "select * from pattern [every (a=S(volume > 0) -> (b=R(volume > 0) and c=S(price < a.price) and not S(volume = 3)))]",
+    "tries until": "select a[0].price as p, a[1].volume as v, b.symbol as s from pattern [every ([1:] a=S(price > 1) until b=R)]",
+    "sums of tries": "select a.symbol as k, sum(b[1].price) as s from pattern [every (a=S -> [2] b=S(volume > 0))]#time(30 msec) "
+    "group by a.symbol",
+    "tries of each": "context C select context.key1 as k, a[1].price as p, b.price as q from pattern [every ([2] a=S(volume > 0) -> "
+    "b=S(price > 1))]",
     "third": "select a.price as p, c.volume as v from pattern [every a=S(price>30) -> b=R(symbol=a.symbol, price<60) -> "
     "c=S(symbol=b.symbol, volume > a.volume)]",
     "third in time": "select * from pattern [every a=S(price>30) -> (b=S(symbol=a.symbol) -> c=R(symbol=a.symbol) "
@@ -773,6 +781,8 @@ SEVERAL = [
     ["matches into U", "of U", "U in time"],
     ["third", "third in time", "sums of thirds"],
     ["each or each", "either match", "removed"],
+    ["tries", "tries of both", "tries until", "removed"],
+    ["sums of tries", "tries of each", "pattern"],
     ["matches of each", "thirds of each", "members", "removed"],
     ["asking all", "asking for one", "asking among", "asking whether"],
     ["asking all", "asking for one", "into T", "of T"],

@@ -13,10 +13,10 @@ from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin, over_join
-from rollup.engine.columns.cores.followed import matched
 from rollup.engine.columns.cores.leveled import Leveled, leveled
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.patterns import matched
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
 from rollup.engine.columns.cores.recalling import Recalling, recalling

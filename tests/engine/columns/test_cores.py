@@ -299,6 +299,13 @@ PATTERNS = [
     "select a.id as i, a.price * a.volume as x from pattern [every a=S(price > 40)] where a.flag",
     "select a.id as i, b.id as j, coalesce(a.symbol, b.symbol) as s from pattern [every (a=S(volume > 1) or S(id = 1) or b=S(flag))]",
     "select * from pattern [every (a=S or b=S(price < 50))]",
+    "select * from pattern [every (a=S(volume > 0) -> (b=S(symbol=a.symbol, price != a.price) or c=S(flag)))] where coalesce(b.id, 0) < 3",
+    "select a.id as i, c.price as p from pattern [every (a=S -> (b=S(volume > 0) and c=S(symbol=a.symbol) and not S(price > a.price)) "
+    "where timer:within(60 msec) -> S(flag))]",
+    "select a[0].id as i, a[2].price as p, b.id as j from pattern [every ([1:3] a=S(volume > 0) until b=S(flag))] where a[1].id > 0",
+    "select b[1].symbol as s, a.id as i from pattern [every (a=S(price > 20) -> [2] b=S(id=a.id))]",
+    "select 1 as x from pattern [every (S(volume > 1) and not S)]",
+    "select a.symbol as k, max(b[0].price) as m from pattern [every (b=S(volume > 1) until a=S(price > 40))]#length(3) group by a.symbol",
     "select a.symbol as k, count(*) as n, sum(c.price - a.price) as s from pattern [every a=S -> b=S(symbol=a.symbol) -> "
     "S(volume = b.volume) -> c=S(symbol=a.symbol)]#length(4) group by a.symbol",
 ]
@@ -306,6 +313,8 @@ KEYED = [
     "context C select context.key1 as k, a.price as p, b.price as q from pattern [every a=S(price > 40) -> b=S(price < 40)]",
     "context K select a.id as i, c.price as p, context.id as n from pattern [every a=S -> (b=S(id > a.id) -> c=S(id=b.id)) "
     "where timer:within(60 msec)] where a.flag having c.price > 0",
+    "context K select a[1].price as p, b.id as j, context.id as n from pattern [every ([2:] a=S until b=S(flag))]",
+    "context G select a.id as i, b.id as j, context.label as l from pattern [every (a=S(volume > 0) -> b=S(price > a.price))]",
     "context N select a.id as i, context.B.label as l from pattern [every a=S(volume > 0) -> S(flag) where timer:within(30 msec)]",
     "context C select symbol, count(*) as c, avg(price) as p from S output last every 50 msec",
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
@@ -1252,7 +1261,15 @@ REFUSED = {
     ),
     "select * from pattern [every a=S -> b=S(price=a.price)]": "a key of type double",
     "select * from pattern [every a=S -> b=S where timer:within(9223372036854775000 msec)]": "a span of more than 62 bits",
-    "select 1 as x from pattern [every S]": "a pattern other than every a -> b -> …, within a time or not",
+    "select * from pattern [every ([2] a=S -> b=S)]": "whole rows of a pattern in which a tag is several events or none",
+    "select a[0] as e from pattern [every ([2] a=S -> b=S)]": "the operator element",
+    "select b.id as i from pattern [every ([2] a=S -> b=S(id=a[0].id))]": "a filter with a value that is not a literal",
+    "select b.id as i from pattern [every (a=S -> (b=S and c=S(id=b.id)))]": "a condition of an event on another that need not have come",
+    "select c.id as i from pattern [every (a=S -> b=S -> c=S(price > a.price + b.price))]": "a condition of an event on several earlier "
+    "ones at once",
+    "select a.id as i from pattern [every (a=S -> b=S) where timer:within(1 sec)]": (
+        "a pattern other than every a -> b -> …, within a time or not"
+    ),
     "select * from pattern [every a=S -> (b=S and c=S)]": "a pattern other than every a -> b -> …, within a time or not",
     "select * from pattern [every a=S -> every b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
     "context C select * from pattern [every a=S -> b=S]": "whole rows or look-ups over a pattern in a context",

@@ -37,6 +37,11 @@ class Alternatives:
     columns: tuple[Expr, ...] | None = None
     test: Expr | None = None
 
+    @property
+    def events(self) -> list[tuple[int, int | None]]:
+        """By which tags the events are, and the how manieth of them: the only one."""
+        return [(tag, None) for tag in range(len(self.types))]
+
     def start(self, now: int) -> State:
         """The clock."""
         return State(scalars={"now": now})

@@ -82,10 +82,10 @@ class Compared:
     one: Expr
     other: Expr
 
-    def line(self, number: int) -> str:
-        """The condition on row `p` and event `i`, in a loop; null is neither equal nor unequal to anything."""
-        x, y = f"x{number}[p]", f"y{number}[i]"
-        return f"v{number}[p] and w{number}[i] and {x} {OPERATORS[self.operator]} {y}"
+    def line(self, number: int, row: str = "p") -> str:
+        """The condition on a row and event `i`, in a loop; null is neither equal nor unequal to anything."""
+        x, y = f"x{number}[{row}]", f"y{number}[i]"
+        return f"v{number}[{row}] and w{number}[i] and {x} {OPERATORS[self.operator]} {y}"
 
     def given(self, before: Columns, waiting: int, columns: Columns, rows: int) -> list[np.ndarray]:
         """Values and validity of one side for each of some partial matches, and of the other for each of some events."""

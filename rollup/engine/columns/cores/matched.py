@@ -118,6 +118,11 @@ class Matched:
     def _streams(self) -> set[str]:
         return {self.begin.stream, *(link.filter.stream for link in self.links)}
 
+    @property
+    def events(self) -> list[tuple[int, int | None]]:
+        """By which tags the events are, and the how manieth of them: the only one."""
+        return [(tag, None) for tag in range(len(self.types))]
+
     def start(self, now: int) -> State:
         """Nothing waits."""
         return self.state([link.schema.empty_table() for link in self.links], now)

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.followed import flat, pattern_of, places_of
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.patterns import flat, pattern_of, places_in
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.expressions import Field
@@ -35,7 +36,7 @@ _WINDOWS = (Length, LengthBatch, Time, TimeBatch)
 class OfMatches:
     """The statement; `plan`: as one over the stream of matches, whose fields are of `type`."""
 
-    pattern: Matched
+    pattern: Matched | Renewing
     main: Folded
     plan: Select
     type: RowType
@@ -78,13 +79,13 @@ def of_matches(plan: Select, reads: Mapping[str, RowType]) -> OfMatches | str:
         isinstance(input.window, _WINDOWS) and may_hold(input.window)
     ):
         return f"a pattern with the window {type(input.window).__name__}"
-    pattern = pattern_of(input.pattern, reads)
+    pattern = pattern_of(plan, input.pattern, reads)
     if isinstance(pattern, str):
         return pattern
-    begins = places_of(pattern.types)
+    places = places_in(pattern)
     kinds = [kind for each in pattern.types for kind in each.fields.values()]
     flattened = RowType(_MATCHES, {str(place): kind for place, kind in enumerate(kinds)})
-    over = rewritten(plan, lambda expr: flat(expr, begins))
+    over = rewritten(plan, lambda expr: flat(expr, places))
     over = replace(over, inputs=(StreamInput(Filter(_MATCHES), input.window),))
     main = over_stream(over, flattened)
     if not isinstance(main, Folded):

@@ -16,17 +16,18 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import NUMBER, by_partition, recalled_first, recalls
 from rollup.engine.columns.cores.covering import against, first, unshown
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.followed import of_events, pattern_of
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.parts import Arrivals, Parts
+from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
@@ -41,13 +42,13 @@ from rollup.engine.types import LONG, RowType
 class Partitioned:
     """`inner`: the other statement, over a stream of `type` or the pairs of two, or the pattern, which has the number in its keys;
     each stream is divided. The projection sees what its projection would, then the `properties` of the partition; `number`:
-    that of the partition, over the same.
+    that of the partition, over the same (None: that of the event that brings a row).
     """
 
     divisions: tuple[Division, ...]
-    inner: FilterProject | Folded | Recalling | Matched | Joined
+    inner: FilterProject | Folded | Recalling | Matched | Renewing | Joined
     type: RowType
-    number: Expr
+    number: Expr | None
     projection: Projection
     properties: tuple[str, ...]
     emitted: Emitted
@@ -129,7 +130,7 @@ class Partitioned:
         return isinstance(self.inner, Folded) and self.inner.kept
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Recalling | Matched | Joined):
+        if not isinstance(self.inner, Recalling | Matched | Renewing | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -171,6 +172,8 @@ class Partitioned:
 
     def _numbers(self, made: Made) -> Ints:
         """The partition of each row."""
+        if self.number is None:
+            return made.taken.columns[-1].to_numpy()[made.places]
         return plain(evaluate(self.number, made.columns, len(made.at))).to_numpy(zero_copy_only=False)
 
     def parts_held(self, inner: State) -> Ints:
@@ -257,15 +260,14 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     if plan.projection.whole or recalls(plan) or not known(plan, found):
         return "whole rows or look-ups over a pattern in a context"
     wider = RowType(type.name, {**type.fields, NUMBER: LONG})
-    inner = pattern_of(input.pattern, {stream: wider}, len(type.fields))
+    inner = pattern_of(plan, input.pattern, {stream: wider}, len(type.fields))
     if isinstance(inner, str):
         return inner
     kinds = [kind for each in inner.types for kind in each.fields.values()]
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
-    seen = _beside(of_events(plan, inner.types), len(kinds))
+    seen = _beside(of_events(plan, places_in(inner)), len(kinds))
     reason = first(map(against, shown(seen)))
-    number = Field(0, len(type.fields), LONG)
-    return reason or Partitioned((found,), every, wider, number, seen, properties(plan), plan.emitted)
+    return reason or Partitioned((found,), every, wider, None, seen, properties(plan), plan.emitted)
 
 
 def _beside(projection: Projection, width: int) -> Projection:

@@ -6,7 +6,6 @@ The slots of a group are the same declared slots in both executors, so sums go o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
 from rollup.engine.columns.rates.delayed import Delayed
@@ -45,7 +45,7 @@ from rollup.engine.columns.running.adopting_folds import (
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
-from rollup.engine.columns.running.adopting_patterns import matched_state
+from rollup.engine.columns.running.adopting_patterns import event_of, matched_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
@@ -93,7 +93,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             plan = component.statements[name].plan
             assert isinstance(plan, Select)
             return _asking(core, plan.lookups, component.root.instances[name].snapshot(), now), held
-        case Matched():
+        case Matched() | Renewing():
             return matched_state(core, component.root.instances[name].snapshot(), now), held
         case OfMatches():
             return _of_matches(core, component.root.instances[name].snapshot(), now), held
@@ -122,8 +122,8 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
 
 def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
     """The pattern, and the window and aggregates of its matches."""
-    (input, *others), widths = kept[INPUTS], [len(each.fields) for each in core.pattern.types]
-    alone = [[[_flattened(input[0], widths), *input[1:]], *others], *kept[1:]]
+    (input, *others) = kept[INPUTS]
+    alone = [[[_flattened(input[0], core.pattern), *input[1:]], *others], *kept[1:]]
     if isinstance(core.main, Queued):
         main = queued_state(core.main, alone, core.type, now)
     else:
@@ -131,12 +131,15 @@ def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
     return core.holding(matched_state(core.pattern, kept, now), main, now)
 
 
-def _flattened(kept: Any, widths: Sequence[int]) -> Any:
+def _flattened(kept: Any, pattern: Matched | Renewing) -> Any:
     """What a window keeps, each match in it with the fields of its events; those of one without a name are not kept."""
     if isinstance(kept, Row):
-        tags = [None if tag is None else tag.values for tag in kept.values]
-        parts = [tag or (None,) * width for tag, width in zip_longest(tags, widths)]
+        found = [event_of(kept.values[tag], nth) for tag, nth in pattern.events]
+        parts = [
+            (None,) * len(kind.fields) if each is None else each.values
+            for each, kind in zip(found, pattern.types, strict=True)
+        ]
         return Row(kept.id, tuple(value for part in parts for value in part))
     if isinstance(kept, list | tuple):
-        return type(kept)(_flattened(each, widths) for each in kept)
+        return type(kept)(_flattened(each, pattern) for each in kept)
     return kept

@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import of_numbers
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, of_totals, queued_state
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
@@ -38,7 +39,7 @@ def partitioned_state(core: Partitioned, component: Component, name: str, wanted
     if isinstance(core.inner, Recalling):
         inputs = [wider(each[INPUTS][0], number) for number, each in enumerate(kept)]
         return core.state(recalling_in_partitions(core.inner, inputs, now), known)
-    if isinstance(core.inner, Matched):
+    if isinstance(core.inner, Matched | Renewing):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
     if isinstance(core.inner, Joined | FoldedJoin):
         return core.state(_joined(core.inner, plan, kept, now), known)

@@ -1,4 +1,4 @@
-"""The partial matches of a pattern, read from the row executor's tree of states."""
+"""The partial matches of a pattern, and the tries of one that begins anew, read from the row executor's tree of states."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.links import Link
 from rollup.engine.columns.cores.matched import Matched
+from rollup.engine.columns.cores.renewing import Renewing
+from rollup.engine.columns.cores.renewing_loop import Stage
+from rollup.engine.columns.evaluate import field as column
 from rollup.engine.columns.running.adopting_folds import MATCHERS, table_of
 from rollup.engine.row import Row
 from rollup.engine.state import State
 
 
-def matched_state(core: Matched, kept: Any, now: int) -> State:
+def matched_state(core: Matched | Renewing, kept: Any, now: int) -> State:
     """What waits, from the snapshot of the statement."""
+    if isinstance(core, Renewing):
+        return core.state(_tries(core, [_Try.of(core, kept)], [()]), now)
     return core.state(_tables(core, [_Waiting.of(core, kept)], now), now)
 
 
-def matched_in_partitions(core: Matched, kept: Sequence[Any], now: int) -> State:
+def matched_in_partitions(core: Matched | Renewing, kept: Sequence[Any], now: int) -> State:
     """What waits in each partition, from the snapshots of the statement in them."""
+    if isinstance(core, Renewing):
+        found = [_Try.of(core, each) for each in kept]
+        return core.state(_tries(core, found, [(number,) for number in range(len(kept))]), now)
     return core.state(_tables(core, [_Waiting.of(core, each, (number,)) for number, each in enumerate(kept)], now), now)
 
 
@@ -56,6 +64,82 @@ class _Waiting:
                 self.found[place].append((number, times, rows))
         for each in below:
             self.read(each, times)
+
+
+@dataclass
+class _Try:
+    """Where a try stands: its stage, what that has got, when the stages before were over, and its events by tag."""
+
+    core: Renewing
+    stage: int = 0
+    got: int = 0
+    ended: dict[int, int] = field(default_factory=dict[int, int])
+    events: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    @staticmethod
+    def of(core: Renewing, kept: Any) -> _Try:
+        """From the snapshot of a statement."""
+        found = _Try(core)
+        _, root = kept[MATCHERS][0][1]
+        found.read(root)
+        return found
+
+    def read(self, saved: Any) -> None:
+        """A state and what is below it."""
+        _, node, begin, own, below = saved
+        self.take(begin)
+        guards = (guard for stage in self.core.stages for guard in stage.guards if guard.node == node)
+        self.ended.update({guard.since: own[0] - guard.span for guard in guards})
+        for place, stage in enumerate(self.core.stages):
+            if stage.node == node:
+                self.stage = place
+                self.at(stage, own)
+                return
+        for each in below:
+            self.read(each)
+
+    def at(self, stage: Stage, own: Any) -> None:
+        """What the stage has got at which it stands."""
+        if stage.kind in ("times", "until"):
+            self.got, lists, *_ = own
+            self.events.update(lists)
+        elif stage.kind == "all" and own is not None:
+            takings = (each for each in stage.takings if not each.fails)
+            for bit, taking in enumerate(takings):
+                for match in own[1][taking.child]:
+                    self.got |= 1 << bit
+                    self.take(match)
+
+    def take(self, match: Sequence[Any]) -> None:
+        """The events that a match has."""
+        self.events.update({tag: value for tag, value in enumerate(match) if value is not None})
+
+
+def _tries(core: Renewing, found: Sequence[_Try], more: Sequence[tuple[int, ...]]) -> pa.Table:
+    """Those that have any event, each of whose events has some `more` fields; the last of these says of which partition."""
+    parts = [number for number, each in enumerate(found) if each.stage or each.got]
+    held = [found[number] for number in parts]
+    ended = [[each.ended.get(place, 0) for each in held] for place in range(len(core.stages) - 1)]
+    numbers = ([each.stage for each in held], [each.got for each in held], *ended)
+    columns = [pa.array(each, pa.int64()) for each in (parts, *numbers)]
+    for slot in core.slots:
+        events = [event_of(each.events.get(slot.tag), slot.nth) for each in held]
+        columns.append(pa.array([each is not None for each in events], pa.bool_()))
+        values = [
+            (None,) * len(slot.type.fields) if each is None else (*each.values, *more[number])
+            for number, each in zip(parts, events, strict=True)
+        ]
+        columns += [
+            column([each[place] for each in values], kind) for place, kind in enumerate(slot.type.fields.values())
+        ]
+    return pa.table(columns, schema=core.schema)
+
+
+def event_of(value: Any, nth: int | None) -> Row | None:
+    """The event of a slot, out of what its tag has."""
+    if nth is None:
+        return value
+    return value[nth] if value is not None and nth < len(value) else None
 
 
 def _tables(core: Matched, parts: Sequence[_Waiting], now: int) -> list[pa.Table]:

@@ -14,6 +14,7 @@ from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.each_part import EachPart
@@ -25,8 +26,8 @@ from rollup.engine.state import State
 
 def against_refusing(core: Core | str) -> str | None:
     """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
-    if isinstance(core, Matched | Alternatives | OfMatches) or (
-        isinstance(core, Partitioned) and isinstance(core.inner, Matched)
+    if isinstance(core, Matched | Renewing | Alternatives | OfMatches) or (
+        isinstance(core, Partitioned) and isinstance(core.inner, Matched | Renewing)
     ):
         return "a pattern over what is inserted"
     return None if isinstance(core, str) or _time(core) is None else "a window by a time over what is inserted"
@@ -39,7 +40,7 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
     if isinstance(core, Matched):
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
-        return core.pattern.roomy(state.held()["pattern"], batch)
+        return roomy(core.pattern, state.held()["pattern"], batch)
     if isinstance(core, EachPart):
         return roomy(core.core, state.held()["core"], batch)
     if isinstance(core, Living | Partitioned) and not core.roomy(state, batch):

@@ -225,6 +225,8 @@ def _outside(core: Queued, now: State) -> State:
 
 def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[tuple[Any, ...]]]:
     """The rows of each partition, one of a total."""
+    if core.number is None:  # matches of a pattern are not kept
+        return []
     inner, now = core.inner, state.held()["core"]
     if isinstance(inner, Recalling):
         rows = [] if inner.window is None else _reading(inner, now)
