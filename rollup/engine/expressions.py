@@ -7,12 +7,13 @@ aggregates, sub-query answers) and the environment (`e`: the time, variables, lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rollup.core.descriptions import exchanged
 from rollup.engine.operators import Operator
-from rollup.engine.types import BOOL, LONG, DataType
+from rollup.engine.types import BOOL, LONG, DataType, RowType
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,21 @@ def constant(call: Call) -> bool:
 def lasting(exprs: Iterable[Expr]) -> bool:
     """Whether the values of expressions hang on rows alone: not on the time, on variables, nor on look-ups."""
     return not any(isinstance(each, Ask | Now | Variable) for expr in exprs for each in walk(expr))
+
+
+def with_values(tree: Any, values: Mapping[str, Any]) -> Any:
+    """A plan, or whatever else holds expressions, in which some variables are the constants that they are worth."""
+
+    def worth(each: Any) -> Any:
+        known = isinstance(each, Variable) and each.name in values
+        return Const(values[each.name], each.type) if known else each
+
+    return exchanged(tree, worth, (DataType, RowType, Operator)) if values else tree
+
+
+def unchanging(expr: Expr) -> bool:
+    """Whether an expression of the same rows has the same value whenever it is asked for, and as often as it is."""
+    return lasting([expr]) and all(each.op.pure for each in walk(expr) if isinstance(each, Call))
 
 
 def inputs_read(exprs: Iterable[Expr | None]) -> set[int]:

@@ -165,8 +165,7 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
     if expr.op is op.FIT_LONG and isinstance(expr.args[0], Call):
         return _fitting(expr, expr.args[0], columns, rows)
     if constant(expr):
-        value = compiled(expr)((), (), None)
-        return pa.repeat(pa.scalar(value, arrow(expr.type)), rows)
+        return pa.repeat(_worked_out(expr), rows)
     args = [_operand(arg, columns, rows) for arg in expr.args]
     if expr.op.name in _ARITHMETIC and expr.type.kind is Kind.INT:
         return _narrowed(_ARITHMETIC[expr.op.name](*(arg.cast(pa.int64()) for arg in args)))
@@ -185,6 +184,15 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
     if expr.op.doubles is not None and all(pa.types.is_float64(array.type) for array in arrays):
         return _numpy_form(expr.op.doubles, arrays, arrow(expr.type))
     return _row_by_row(expr, arrays)
+
+
+def _worked_out(expr: Call) -> pa.Scalar:
+    """The value of a call of constants; arithmetic of what variables are worth may leave its type."""
+    value: Any = compiled(expr)((), (), None)
+    try:
+        return pa.scalar(value, arrow(expr.type))
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.scalar(value)
 
 
 def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:

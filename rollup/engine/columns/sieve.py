@@ -16,7 +16,7 @@ from rollup.engine import operators as op
 from rollup.engine.columns.cores.covering import against
 from rollup.engine.columns.evaluate import passing, takes
 from rollup.engine.conjunctions import conjunction, conjuncts
-from rollup.engine.expressions import Call, Expr, Field, constant, walk
+from rollup.engine.expressions import Call, Expr, Field, Variable, constant, walk
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.patterns.algebra import FilterNode, Pattern, nodes
 from rollup.engine.rows.plans import Filter
@@ -79,5 +79,7 @@ def _condition(filter: Filter | FilterNode, own: int, kinds: RowType) -> Conditi
 def _alone(part: Expr, own: int) -> bool:
     """Whether a condition is about the event alone, and none of its operators is called row by row."""
     each = list(walk(part))
+    if any(isinstance(inner, Variable) for inner in each):
+        return False
     inside = all(inner.input == own for inner in each if isinstance(inner, Field))
     return inside and all(takes(call.op) for call in each if isinstance(call, Call) and not constant(call))

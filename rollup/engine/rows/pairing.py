@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rollup.engine.compiling import Evaluate, compiled_row, predicate
 from rollup.engine.conjunctions import conjuncts
-from rollup.engine.expressions import Call, Expr, inputs_read, lasting, walk
+from rollup.engine.expressions import Expr, inputs_read, unchanging
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.keyed import EXACT
 from rollup.engine.rows.plans import Input, StoreInput, StreamInput
@@ -82,7 +82,7 @@ def pairs(
 
 def _keeps(input: Input) -> bool:
     if isinstance(input, StoreInput):
-        return input.follow and not input.prior and (input.condition is None or _lasting(input.condition))
+        return input.follow and not input.prior and (input.condition is None or unchanging(input.condition))
     if not isinstance(input, StreamInput):
         return False
     return isinstance(input.window, _IN_BATCHES) or _row_by_row(input.window)
@@ -98,18 +98,13 @@ def _bare(input: Input) -> bool:
 
 def _equal(part: Expr, inputs: int) -> Equal | None:
     """What is equal of two inputs, where a part of the condition says that and no more."""
-    if not _lasting(part):
+    if not unchanging(part):
         return None
     for place in range(1, inputs):
         sides = equality(part, place)
         if sides is not None and len(known := inputs_read([sides[0]])) == 1:
             return {known.pop(): sides[0], place: sides[1]}
     return None
-
-
-def _lasting(part: Expr) -> bool:
-    """Whether a row's values stay what they were when it came: variables and the time change, and it is kept by its values."""
-    return lasting([part]) and all(each.op.pure for each in walk(part) if isinstance(each, Call))
 
 
 def _order(start: int, inputs: int, equals: Sequence[Equal]) -> list[int] | None:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from rollup.core.errors import PlanError
+from rollup.engine.expressions import with_values
 from rollup.engine.rows.runner import Environment
 from rollup.engine.types import ANY, DataType, Kind, RowType
 from rollup.lang.epl.lookups import Name, Noted
@@ -43,13 +44,14 @@ class ContextInfo:
 
 @dataclass(frozen=True)
 class VariableInfo:
-    """A variable: its type, whether it may be set, and the context whose partitions have each their own, which begins
-    with the value `first`."""
+    """A variable: its type, whether it may be set, the context whose partitions have each their own, and the value `first`
+    with which it begins; `literal`: it is that one for good, whenever it is asked."""
 
     type: DataType
     constant: bool
     context: str | None = None
     first: Any = None
+    literal: bool = False
 
 
 class Catalog:
@@ -84,6 +86,10 @@ class Catalog:
         seen.expressions = Noted("expression", self.expressions, found)
         seen.indexes = Noted("index", self.indexes, found)
         return seen
+
+    def with_literals(self, plan: Any) -> Any:
+        """A plan in which constants are the literals that they are as good as."""
+        return with_values(plan, {name: info.first for name, info in self.variables.items() if info.literal})
 
     def beginning(self) -> Environment:
         """The values of variables that a statement begins with: those of a context begin anew in every partition."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from rollup.core.errors import PlanError, QueryError
 from rollup.core.nesting import nests
-from rollup.engine.expressions import Field
+from rollup.engine.expressions import Field, unchanging
 from rollup.engine.rows.actions import Split, SplitBranch
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Filter, StreamInput
@@ -178,6 +178,7 @@ class Deployer:
                 raise problem(f"`{type(body).__name__}` is not supported yet", statement)
         if insert is not None and not insert.table:
             plan = self._inserting(plan, insert, scope)
+        plan = self._catalog.with_literals(plan)
         self.component.deploy(name, plan, statement.context, start)
         made.undo.append(lambda: self.component.undeploy(name))
         return plan.type
@@ -277,7 +278,7 @@ class Deployer:
         self._catalog.stores[body.name] = StoreInfo("window", kinds, statement.context)
         made.gives("stream", body.name, lambda: self._catalog.stores.pop(body.name))
         seen = seen_as(self.component.context(statement.context), body.type, kinds, self._catalog)
-        spec = WindowStore(kinds, window, filled, where, seen)
+        spec = self._catalog.with_literals(WindowStore(kinds, window, filled, where, seen))
         self.component.create_store(body.name, name, spec, statement.context, start)
         made.undo.append(lambda: self.component.undeploy(name))
         return kinds
@@ -365,11 +366,12 @@ class Deployer:
         if body.name in self._catalog.variables:
             raise problem(f"variable `{body.name}` is declared already", body)
         kind = self._catalog.data_type(body.type)
-        value = constant(body.value, scope, "the first value") if body.value is not None else None
+        value = constant(body.value, scope, "the first value", kind) if body.value is not None else None
         if body.value is not None:
             check_fits(lower(body.value, scope).type, kind, body.name, body)
         context = scope.context.name if scope.context is not None else None
-        self._catalog.variables[body.name] = VariableInfo(kind, body.constant, context, value)
+        literal = body.constant and context is None and _is_literal(body.value, value, scope)
+        self._catalog.variables[body.name] = VariableInfo(kind, body.constant, context, value, literal)
         made.gives("variable", body.name, lambda: self._catalog.variables.pop(body.name))
         self.component.create_variable(body.name, name, value, context, start)
         made.undo.append(lambda: self.component.drop_variable(body.name))
@@ -377,6 +379,7 @@ class Deployer:
 
     def _context(self, body: cx.CreateContext, made: Deployment) -> None:
         context, info = lower_context(body, self._catalog)
+        context = self._catalog.with_literals(context)
         self._catalog.contexts[body.name] = info
         made.gives("context", body.name, lambda: self._catalog.contexts.pop(body.name))
         self.component.create_context(context)
@@ -390,6 +393,11 @@ class Deployer:
         self._catalog.expressions[found.name] = found
         made.gives("expression", found.name, lambda: self._catalog.expressions.pop(found.name))
         return None
+
+
+def _is_literal(node: ex.Expression | None, value: Any, scope: Scope) -> bool:
+    """Whether a constant is as good as a literal: it is worked out again where its module goes on from a snapshot."""
+    return node is not None and isinstance(value, (int, float, str)) and unchanging(lower(node, scope))
 
 
 _NOT_DECLARED: Any = object()

@@ -22,6 +22,7 @@ from rollup.engine.expressions import (
     Expr,
     Field,
     Slot,
+    Variable,
     children,
     constant,
     walk,
@@ -55,7 +56,7 @@ def against(expr: Expr | None) -> str | None:
     if expr is None:
         return None
     match expr:
-        case Field() | Slot() | Const():
+        case Field() | Slot() | Const() | Variable():
             known = expr.type.kind in _CARRIED and not _null(expr)
             return None if known else f"a value of type {expr.type}"
         case All() | Any_():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from rollup.engine import operators as op
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import All, Any_, Call, Const, Expr, Slot, walk
+from rollup.engine.expressions import All, Any_, Call, Const, Expr, Slot, Variable, walk
 from rollup.engine.rows.selects.rates import INSERTED, INSERTED_EVER, LAST_OUTPUT, REMOVED, REMOVED_EVER, Schedule
 from rollup.engine.state import State
 from rollup.engine.timers import edge
@@ -101,7 +101,9 @@ class After:
 
 @dataclass(frozen=True)
 class Counts:
-    """When the clock is due; rows that have come and left since the last output and ever; when that was; what is waited for."""
+    """When the clock is due; rows that have come and left since the last output and ever; when that was; what is waited for;
+    how many rows brought an output, as was known last.
+    """
 
     due: int | None = None
     inserted: int = 0
@@ -110,6 +112,7 @@ class Counts:
     removed_ever: int = 0
     last: int = 0
     waits: int | None = None
+    limit: int = 0
 
     @classmethod
     def of(cls, state: State) -> Counts:
@@ -150,17 +153,24 @@ class Condition:
         n, inserted, inserted_ever, removed, removed_ever, last = map(
             int, run(at, come, left, *before, *self.given, ends)
         )
-        return ends[:n], Counts(counts.due, inserted, removed, inserted_ever, removed_ever, last, counts.waits)
+        known = counts.due, inserted, removed, inserted_ever, removed_ever, last, counts.waits, counts.limit
+        return ends[:n], Counts(*known)
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """What brings outputs, once `after` is over: the clock, `limit` rows as a condition, or another condition."""
+    """What brings outputs, once `after` is over: the clock, so many `rows`, or a condition."""
 
     clock: Clock
-    limit: int = 0
+    rows: Const | Variable | None = None
     condition: Condition | None = None
     after: After = After()
+
+    def known(self, counts: Counts) -> Counts:
+        """The counts, with how many rows bring an output now: a variable that is null says nothing, and none less than one."""
+        if not isinstance(self.rows, Const):
+            return counts
+        return replace(counts, limit=max(counts.limit if self.rows.value is None else self.rows.value, 1))
 
 
 def _counted(expr: Expr) -> bool:

@@ -34,7 +34,7 @@ from rollup.engine.columns.rates.choosing import (
     last_of_each,
     total,
 )
-from rollup.engine.columns.rates.counts import Counts, Pacing
+from rollup.engine.columns.rates.counts import Condition, Counts, Pacing
 from rollup.engine.columns.rates.intervals import moves_of
 from rollup.engine.row import nested
 from rollup.engine.rows.plans import Emitted
@@ -168,10 +168,11 @@ class Rated:
         """Where outputs divide a step, if they show only the latest row of each group; by rows these count from the first."""
         if self.shows == "everything" or not isinstance(self.core, Folded) or not self.core.by_group:
             return None
-        if not self.pacing.clock.runs and (begin or not self.pacing.limit):
+        counts = self.pacing.known(Counts.of(state))
+        if not self.pacing.clock.runs and (begin or self.pacing.rows is None or counts.inserted >= counts.limit):
             return None
         waiting = state.tables["waiting"]["unit"].to_numpy()
-        return Pace(ticks, self.pacing.limit, state.scalars["inserted"], waiting)
+        return Pace(ticks, 0 if self.pacing.rows is None else counts.limit, counts.inserted, waiting)
 
     def _made(
         self, state: State, counts: Counts, batch: Batch, ticks: Ints | None, released: bool
@@ -222,16 +223,20 @@ class Rated:
                 interval = np.searchsorted(ticks, timed, "right")
             return Due(ticks, np.full(len(ticks), TIMER), interval), counts
         leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)
-        if begin or leaves or not pacing.limit:
+        times, places = made.taken.times, made.taken.places
+        counts = pacing.known(counts) if len(times) or leaves else counts
+        if begin or leaves or pacing.rows is None:
             moves = self._moves(before, made)
-            assert pacing.condition is not None
-            ends, counts = pacing.condition.ends(moves.at[begin:], moves.come[begin:], moves.left[begin:], counts)
+            condition = pacing.condition or Condition.of_rows(counts.limit)
+            ends, counts = condition.ends(moves.at[begin:], moves.come[begin:], moves.left[begin:], counts)
             ends = ends + begin
             events = made.taken.placed(moves.event[ends])
             return Due(moves.at[ends], events, np.searchsorted(ends, moves.of_rows)), counts
-        times, places, limit = made.taken.times, made.taken.places, pacing.limit
-        ends = np.arange(limit - counts.inserted - 1, len(times), limit)
-        counts = replace(counts, inserted=(counts.inserted + len(times)) % limit, removed=0)
+        limit = max(counts.limit, 1)
+        first = max(limit - counts.inserted, 1) - 1  # more may have come than a variable says by now
+        ends = np.arange(first, len(times), limit)
+        since = len(times) - 1 - int(ends[-1]) if len(ends) else counts.inserted + len(times)
+        counts = replace(counts, inserted=since, removed=0)
         return Due(times[ends], places[ends], _intervals(made, ends)), counts
 
     def _moves(self, before: State, made: Made) -> Moves:
@@ -308,7 +313,7 @@ class Rated:
     def _output(self, chosen: Chosen, outputs: Due, columns: Sequence[pa.Array]) -> Output:
         at, event = outputs.at[chosen.output], outputs.event[chosen.output]
         sign = None if self.emitted == "new" else chosen.sign
-        ticks = None if self.pacing.limit else (outputs.at, outputs.event)
+        ticks = None if self.pacing.rows is not None else (outputs.at, outputs.event)
         return Output(at, event, tuple(columns), sign=sign, ticks=ticks).emitted(self.emitted)
 
     def _after(

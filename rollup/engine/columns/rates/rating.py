@@ -18,7 +18,7 @@ from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
-from rollup.engine.expressions import Const, Expr
+from rollup.engine.expressions import Const, Expr, Variable
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.windows.expressed import Expressed
@@ -48,7 +48,7 @@ def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rat
     if (
         not isinstance(found, Rated)
         or found.pacing.after != After()
-        or not (found.pacing.limit or found.pacing.clock.span)
+        or (found.pacing.rows is None and not found.pacing.clock.span)
     ):
         return "output after something, at, or when, over a join"
     (stream, *_) = reads.values()
@@ -119,7 +119,9 @@ def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str 
 
 def _first(plan: Select, core: FilterProject | Folded, pacing: Pacing, stream: RowType) -> Firsts | str:
     """What shows the first row of each output, or of each group, or the first reason against it."""
-    pace = pacing.clock.span, pacing.limit
+    if isinstance(pacing.rows, Variable):
+        return "output first every so many events, where that is not a number"
+    pace = pacing.clock.span, 0 if pacing.rows is None else max(pacing.rows.value, 0)
     if pacing.after != After() or not any(pace):
         return "output first after something, at, or when"
     if isinstance(core, Folded) and _grouped(core):
@@ -175,12 +177,9 @@ def _pacing(rate: Rate) -> Pacing | str:
         return Pacing(Clock(), condition=condition, after=after)
     if rate.events is None:
         return Pacing(Clock(rate.span or 0, rate.schedule), after=after)
-    events = number_of(rate.events)
-    if rate.span is not None or events is None:
+    if rate.span is not None or not isinstance(rate.events, Const | Variable):
         return "output every so many events, where that is not a number"
-    if events <= 0:
-        return "output every 0 events"
-    return Pacing(Clock(), events, Condition.of_rows(events), after)
+    return Pacing(Clock(), rate.events, after=after)
 
 
 def after_of(rate: Rate) -> After | str:

@@ -29,7 +29,7 @@ from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_COLLECTED, _COUNTS, _OPEN, _WAITS, _SEEN, _BEGUN, _UNITS, _PENDING, _DUE = 0, 1, 2, 3, 4, 5, 7, 8, 10
+_COLLECTED, _COUNTS, _OPEN, _WAITS, _SEEN, _BEGUN, _UNITS, _PENDING, _DUE, _LIMIT = 0, 1, 2, 3, 4, 5, 7, 8, 10, 11
 Waiting = tuple[Any, int, Sequence[Any] | None]
 """A row that waits: the key of its group, its sign, its values where it fulfils `having`."""
 
@@ -65,7 +65,7 @@ def _counts(core: Rated, outputs: Any) -> Counts:
     (inserted, inserted_ever, removed, removed_ever, last), waits = outputs[_COUNTS], _waits(core.pacing.after, outputs)
     if core.pacing.clock.runs:
         return Counts(outputs[_DUE], waits=waits)
-    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits)
+    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits, outputs[_LIMIT])
 
 
 def waits_of(after: After, kept: Any) -> int | None:

@@ -21,6 +21,7 @@ from rollup.engine.columns.running.inserting import SENT, Inserted, Path, togeth
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
+from rollup.engine.columns.running.varying import Varying
 from rollup.engine.columns.sieve import Sieve
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -36,7 +37,7 @@ _STATEFUL = 8
 """From so many events on a statement that is over columns already gets them as one batch."""
 
 
-Stateless = tuple[Core | Family, tuple[str, ...], tuple[int, ...]]
+Stateless = tuple[Varying[Core | Family], tuple[str, ...], tuple[int, ...]]
 """What makes one heap for some statements, their names, and their places among all."""
 
 
@@ -111,7 +112,7 @@ class Columns:
         def build(where: Partition, order: Order) -> Instance:
             made = ColumnInstance(name, plan, core, reads, where, order)
             if start:
-                made.state, held = adopted(core, self._component, name, next(iter(reads.values())))
+                made.state, held = adopted(made.core, self._component, name, next(iter(reads.values())))
                 made.window = held if made.holds is not None else made.window
             return made
 
@@ -215,7 +216,8 @@ class Columns:
             instance.ask_timers()
         if not given.batch.rows:
             return
-        for core, names, orders in readers.stateless if given.stopped is None else self._singly(readers.stateless):
+        for found, names, orders in readers.stateless if given.stopped is None else self._singly(readers.stateless):
+            core = found.now
             output = core.step(core.start(given.began), self._part(given, names[0]))[1]
             yield Heap(names, output, orders, given.path)
 
@@ -265,7 +267,7 @@ class Columns:
             for name, order in zip(names, orders, strict=True):
                 core = self._placing.core(name)
                 assert not isinstance(core, str)
-                cores.append((core, (name,), (order,)))
+                cores.append((self._varying(core), (name,), (order,)))
         return cores
 
     def _readers(self, stream: str) -> tuple[Readers, Readers]:
@@ -291,10 +293,15 @@ class Columns:
 
     def _reading(self, stateful: Sequence[str], stateless: Iterable[tuple[Core | Family, tuple[str, ...]]]) -> Readers:
         statements, instances = self._component.statements, self._component.root.instances
-        heaps = tuple((core, names, tuple(statements[name].order for name in names)) for core, names in stateless)
+        heaps = tuple(
+            (self._varying(core), names, tuple(statements[name].order for name in names)) for core, names in stateless
+        )
         return Readers(
             tuple(stateful), heaps, frozenset(id(instances[name]) for _, names, _ in heaps for name in names)
         )
+
+    def _varying(self, core: Core | Family) -> Varying[Core | Family]:
+        return Varying(core, self._component.runner.environment.variables)
 
     def _together(
         self, stream: str, projecting: dict[str, FilterProject]

@@ -30,6 +30,7 @@ from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
 from rollup.engine.columns.running.showing import contents, settled
+from rollup.engine.columns.running.varying import Varying
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
@@ -80,31 +81,38 @@ class ColumnInstance(Instance):
         self, name: str, plan: Select, core: Core, reads: Mapping[str, RowType], where: Partition, order: Order
     ) -> None:
         super().__init__(name, (), (), where, order)
-        self.plan, self.core, self._streams, self._unfinished = (
-            plan,
-            core,
-            tuple(reads),
-            as_read(plan, reads),
-        )
+        self.plan, self._streams = plan, tuple(reads)
+        variables = self.environment.variables
+        self._core, self._unfinished = Varying(core, variables), Varying(as_read(plan, reads), variables)
         context = context_of(core)
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
         windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-        inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
-        self.holds = inner if windowed and type(inner) is Folded and not inner.by_group else None
-        """The core, where the rows of its window are shown row by row and therefore kept."""
+        self._windowed = windowed
         self._context = None if context is None else self.component.contexts[context]
         """The context whose partitions it has by itself."""
         self.told: Row | None = None
         """The event that was heard in the place of the context."""
         self._later: Output | None = None
         """What that event brought which is told in the statement's own turn."""
-        self.state = core.start(self.runner.now)
+        self.state = self.core.start(self.runner.now)
         if self._context is not None:
             self._context.elsewhere.append(self)
         self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
         """The rows of the window, where they are shown row by row."""
+
+    @property
+    def core(self) -> Core:
+        """The core, with the values that variables have."""
+        return self._core.now
+
+    @property
+    def holds(self) -> Folded | None:
+        """The core, where the rows of its window are shown row by row and therefore kept."""
+        core = self.core
+        inner = core.core if isinstance(core, Rated | Firsts | Delayed) else core
+        return inner if self._windowed and type(inner) is Folded and not inner.by_group else None
 
     @property
     def _names(self) -> list[str]:
@@ -238,13 +246,14 @@ class ColumnInstance(Instance):
 
     def _keep(self, batch: Batch | None, before: int) -> None:
         """The rows that the window holds are the last ones that came."""
-        if self.holds is None:
+        holds = self.holds
+        if holds is None:
             return
         if batch is not None:
-            taken = Taken.of(batch, before, self.holds.filter, self.holds.where)
+            taken = Taken.of(batch, before, holds.filter, holds.where)
             arrived = pa.table([plain(column) for column in taken.columns], names=self._names)
             self.window = pa.concat_tables([self.window, arrived])
-        if self.holds.window is not None:
+        if holds.window is not None:
             self.window = self.window.slice(
                 self.window.num_rows - inner_of(self.core, self.state).tables["content"].num_rows
             )
@@ -255,7 +264,7 @@ class ColumnInstance(Instance):
 
     def rows(self) -> list[Row]:
         """What the statement would show now."""
-        found = contents(self.core, self._unfinished, self.state, self.window)
+        found = contents(self.core, self._unfinished.now, self.state, self.window)
         rows = found if self._finishing is None else map(self._finishing.of_rows, found)
         return [Row(0, values) for each in rows for values in each]
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
-from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
 from rollup.engine.columns.running.changing import Changing, changing
 from rollup.engine.columns.running.inserting import inserting
 from rollup.engine.columns.running.refusing import against_refusing
-from rollup.engine.expressions import Variable
+from rollup.engine.columns.running.uses import marked, mentioned, streams_of, uses_of
+from rollup.engine.columns.running.varying import Steadiness, against_varying, variables_in
 from rollup.engine.rows.actions import StreamUpdate
 from rollup.engine.rows.component import Component, Deployed
-from rollup.engine.rows.patterns.algebra import FilterNode, nodes
 from rollup.engine.rows.plans import (
-    Filter,
-    PatternInput,
     Select,
-    StoreInput,
-    StreamInput,
-    TableRow,
-    TableTarget,
     Target,
 )
-from rollup.engine.types import DataType, RowType
+from rollup.engine.types import RowType
 
 TypeOf = Callable[[str], RowType | None]
 
@@ -52,7 +45,7 @@ class Placing:
         self._covered: dict[str, tuple[Any, Core | str]] = {}
         self._uses: dict[str, tuple[Any, frozenset[str]]] = {}
         self._seen = -1
-        self._chains = Chains({})
+        self._chains, self._steadiness = Chains({}), Steadiness(component, {})
         self._readers: dict[str, list[str]] = {}
         self._changes: dict[str, list[str]] = {}
 
@@ -68,7 +61,7 @@ class Placing:
     def _core(self, deployed: Deployed) -> Core | str:
         plan = deployed.plan
         if isinstance(plan, StreamUpdate):
-            return changing(plan) if deployed.context is None else "a change of events in a context"
+            return _changing(plan, deployed.context)
         if not isinstance(plan, Select):
             return "a store" if plan is None else f"the statement {type(plan).__name__}"
         streams = streams_of(plan)
@@ -77,7 +70,12 @@ class Placing:
         unsent = [stream for stream in streams if self._type_of(stream) is None]
         if unsent:
             return f"`{unsent[0]}`, whose events nobody sends"
+        reason = against_varying(plan, self._component.runner.environment.variables)
+        if reason is not None:
+            return reason
         context = None if deployed.context is None else self._component.contexts[deployed.context]
+        if context is not None and variables_in(context.context):
+            return "a variable in a context"
         reads = self.reads(deployed)
         core = core_of(replace(plan, emitted=plan.made), reads, None if context is None else context.context)
         if plan.target is None or isinstance(core, str):
@@ -87,9 +85,10 @@ class Placing:
 
     def against(self, name: str) -> str | None:
         """The first reason against running a statement over columns; None when it is covered."""
-        core = self.core(name)
-        if isinstance(core, str):
-            return core
+        self._look()
+        reason = self._on_rows(name)
+        if reason is not None:
+            return reason
         plan = self._component.statements[name].plan
         into = plan.stream if isinstance(plan, StreamUpdate) else None if (to := self.target(name)) is None else to.name
         concerned = (*streams_of(plan), *(() if into is None else (into,)))
@@ -132,12 +131,14 @@ class Placing:
         self._seen = self._component.changed
         self._readers = {}
         self._changes = self._by_priority()
+        uses = {name: self._used(name, each) for name, each in self._component.statements.items()}
+        self._steadiness = Steadiness(self._component, uses)
         self._covered = {name: each for name, each in self._covered.items() if name in self._component.statements}
         for name, deployed in self._component.statements.items():
             for stream in streams_of(deployed.plan):
                 self._readers.setdefault(stream, []).append(name)
         self._chains = Chains({})  # none while cores are looked for
-        self._chains = Chains(self._links())
+        self._chains = Chains(self._links(uses))
 
     def _by_priority(self) -> dict[str, list[str]]:
         """The statements that change each stream's events, in the order in which they do."""
@@ -148,29 +149,28 @@ class Placing:
             found.setdefault(plan.stream, []).append(name)
         return found
 
-    def _links(self) -> dict[str, Link]:
+    def _links(self, uses: Mapping[str, frozenset[str]]) -> dict[str, Link]:
         """The statements that insert, and those that hear what is inserted; a context hears what begins and ends it."""
-        uses = {name: self._used(name, deployed) for name, deployed in self._component.statements.items()}
-        fed = _marked(chain.from_iterable(uses.values()), "> ")
+        fed = marked(chain.from_iterable(uses.values()), "> ")
         plain = (
             used for name, used in uses.items() if not isinstance(self._component.statements[name].plan, StreamUpdate)
         )
-        inserted = _marked(chain.from_iterable(plain), "> ")
-        ways = {name: (_marked(used, "< "), _marked(used, "> ")) for name, used in uses.items()}
+        inserted = marked(chain.from_iterable(plain), "> ")
+        ways = {name: (marked(used, "< "), marked(used, "> ")) for name, used in uses.items()}
         links = {
             name: Link(hears, feeds, self._on_rows(name) or self._beyond(name, hears & inserted))
             for name, (hears, feeds) in ways.items()
             if feeds or hears & fed
         }
         for name, context in self._component.contexts.items():
-            hears = _marked(_mentioned(context.context), "< ") & fed
+            hears = marked(mentioned(context.context), "< ") & fed
             if hears and context.statements:
                 links[f"context {name}"] = Link(hears, frozenset(), "a context that hears it")
         return links
 
     def _on_rows(self, name: str) -> str | None:
         core = self.core(name)
-        return core if isinstance(core, str) else None
+        return core if isinstance(core, str) else self._steadiness.against(name)
 
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
         """One event may insert what a statement refuses, and must then be refused by itself."""
@@ -179,7 +179,7 @@ class Placing:
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:
         known = self._uses.get(name)
         if known is None or known[0] is not deployed.plan:
-            known = self._uses[name] = (deployed.plan, frozenset(_uses(deployed)))
+            known = self._uses[name] = (deployed.plan, frozenset(uses_of(deployed)))
         return known[1]
 
     def placed(self) -> list[Placed]:
@@ -200,48 +200,10 @@ class Placing:
         """What a statement has in common with those of its component."""
         used = self._used(name, deployed)
         own = {use.removeprefix("> ") for use in used if not use.startswith("< ")}
-        return own | (_marked(used, "< ") & self._chains.fed)
+        return own | (marked(used, "< ") & self._chains.fed)
 
 
-def streams_of(plan: object) -> tuple[str, ...]:
-    """The streams that a statement reads, those of its sub-queries last; none when it also reads a store."""
-    match plan:
-        case Select(inputs=(PatternInput(pattern=pattern),), own_inputs=()):
-            return tuple(dict.fromkeys(node.stream for node in nodes(pattern.root) if isinstance(node, FilterNode)))
-        case Select(inputs=inputs, own_inputs=own):
-            streams = [each.filter.stream for each in (*inputs, *own) if isinstance(each, StreamInput)]
-            return tuple(dict.fromkeys(streams)) if len(streams) == len(inputs) + len(own) else ()
-        case _:
-            return ()
-
-
-def _uses(deployed: Deployed) -> Iterator[str]:
-    """What a statement shares with others: stores, variables, its context; `> S` for a stream that it inserts into or changes,
-    `< S` for one that it hears.
-    """
-    if deployed.context is not None:
-        yield f"context {deployed.context}"
-    if deployed.store is not None:
-        yield deployed.store
-    yield from _mentioned(deployed.plan)
-
-
-def _mentioned(plan: object) -> Iterator[str]:
-    for part in descendants(plan, (DataType, RowType)):
-        match part:
-            case StoreInput(store=name) | TableRow(table=name) | TableTarget(table=name):
-                yield name
-            case Variable(name=name):
-                yield f"variable {name}"
-            case Target(name=name) | StreamUpdate(stream=name):
-                yield f"> {name}"
-            case Filter(stream=name) | FilterNode(stream=name):
-                yield f"< {name}"
-            case _:
-                for mark, what in (("> ", "target"), ("", "store"), ("variable ", "variable")):
-                    if isinstance(name := getattr(part, what, None), str):
-                        yield mark + name
-
-
-def _marked(uses: Iterable[str], mark: str) -> frozenset[str]:
-    return frozenset(use.removeprefix(mark) for use in uses if use.startswith(mark))
+def _changing(plan: StreamUpdate, context: str | None) -> Changing | str:
+    if context is not None or variables_in(plan):
+        return "a change of events in a context" if context is not None else "a variable in a change of events"
+    return changing(plan)

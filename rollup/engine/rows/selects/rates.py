@@ -113,6 +113,8 @@ class Outputs:
         self._units: dict[Any, list[Any]] = {}
         self._pending: list[tuple[Sequence[Rows], Sequence[Rows]]] = []
         self._asked = False
+        self._limit = 0
+        """So many rows bring an output, as was known last: a variable that is null says nothing."""
         self.due: int | None = None
         self.take = self._changed
         """The input has changed."""
@@ -195,11 +197,12 @@ class Outputs:
         units = list(self._units.items())
         kept = [self._collector.snapshot(), self._counts, self._open, self._waits, self._seen, self._begun, self._since]
         pending = [[list(new), list(old)] for new, old in self._pending]
-        return [*kept, units, pending, self._asked, self.due]
+        return [*kept, units, pending, self._asked, self.due, self._limit]
 
     def restore(self, state: Any) -> None:
         kept, self._counts[:], self._open, self._waits, self._seen, self._begun, self._since = state[:7]
-        units, pending, self._asked, self.due = state[7:]
+        units, pending, self._asked, self.due, *limit = state[7:]
+        self._limit = limit[0] if limit else 0  # an earlier version's had none
         self._collector.restore(kept)
         self._units = {unit: list(counts) for unit, counts in units}
         self._pending = [(new, old) for new, old in pending]
@@ -244,12 +247,19 @@ class Outputs:
         self._start_clock()
         _add(self._counts, len(new), len(old))
         if self._events is not None:
-            limit = self._events((), (), self._environment)
+            limit = self._many()
             if self._counts[INSERTED] >= limit or self._counts[REMOVED] >= limit:
                 self._show(False)
         elif self._when is not None and self._when((), self._counts, self._environment):
             self._assign(self._rate.then)
             self._show()
+
+    def _many(self) -> int:
+        """How many rows bring an output now."""
+        found = None if self._events is None else self._events((), (), self._environment)
+        if found is not None:
+            self._limit = found
+        return self._limit
 
     def _show(self, forced: bool = True) -> None:
         self._open = True
@@ -288,7 +298,7 @@ class Outputs:
         known[0] += arrived
         known[1] += left
         if self._events is not None:
-            limit = self._events((), (), self._environment)
+            limit = self._many()
             passes = known[0] >= limit or known[1] >= limit
         elif self._rate.schedule is not None:
             edge = self._rate.schedule.after(known[2])

@@ -11,7 +11,7 @@ from rollup.engine.rows.selects.rates import Rate, Setting
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.targets import assigned, check_fits
-from rollup.lang.epl.lowering.values.expressions import condition, lower
+from rollup.lang.epl.lowering.values.expressions import condition, lower, widened
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, variable_of
@@ -77,4 +77,4 @@ def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
     if info.constant:
         raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
     check_fits(value.type, info.type, target.name, assignment)
-    return target.name, value
+    return target.name, widened(value, info.type)

@@ -197,8 +197,8 @@ class _Lowering(LowerNames):
             otherwise = Call(op.ROW, tuple(Const(None, NULL) for _ in row.fields), row.data_type)
         kinds = [value.type for _, value in branches] + [otherwise.type]
         kind = self._common(kinds, node)
-        widened = tuple((test, _widened(value, kind)) for test, value in branches)
-        return Case(widened, _widened(otherwise, kind), kind)
+        taken = tuple((test, widened(value, kind)) for test, value in branches)
+        return Case(taken, widened(otherwise, kind), kind)
 
     def _common(self, kinds: Sequence[DataType], node: ex.Expression) -> DataType:
         found = [kind for kind in kinds if kind.kind is not Kind.NULL]
@@ -215,7 +215,7 @@ class _Lowering(LowerNames):
     def _array(self, node: ex.Array) -> Expr:
         items = self._all(node.items)
         kind = self._common([item.type for item in items], node)
-        return Call(LISTED, tuple(_widened(item, kind) for item in items), DataType(Kind.LIST, element=kind))
+        return Call(LISTED, tuple(widened(item, kind) for item in items), DataType(Kind.LIST, element=kind))
 
     # sub-queries
 
@@ -307,7 +307,7 @@ class _Lowering(LowerNames):
             raise problem("coalesce takes two values or more", node, "coalesce(x, 0)")
         values = self._all(node.arguments)
         kind = self._common([value.type for value in values], node)
-        return Coalesce(tuple(_widened(value, kind) for value in values), kind)
+        return Coalesce(tuple(widened(value, kind) for value in values), kind)
 
     def _cast(self, node: ex.Call) -> Expr:
         if len(node.arguments) != 2:
@@ -326,7 +326,7 @@ class _Lowering(LowerNames):
         kind = self._common([value.type for value in values], node)
         if not kind.numeric and not loose(kind):
             raise problem(f"`{render(node)}` compares values of type {kind}", node, "numbers; case when a < b then …")
-        return Call(found, tuple(_widened(value, kind) for value in values), kind)
+        return Call(found, tuple(widened(value, kind) for value in values), kind)
 
     def _prev(self, node: ex.Call) -> Expr:
         name, arguments = node.name.lower(), list(node.arguments)
@@ -368,8 +368,8 @@ class _Lowering(LowerNames):
         return places.pop()
 
 
-def _widened(value: Expr, kind: DataType) -> Expr:
-    """A whole number as a double, and any number as a BigDecimal, where values of several types meet."""
+def widened(value: Expr, kind: DataType) -> Expr:
+    """A whole number as a double, and any number as a BigDecimal, where values of several types meet or one is set."""
     if kind == DECIMAL and value.type.numeric and value.type != DECIMAL:
         return Call(CASTS[Kind.DECIMAL], (value,), kind)
     whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
@@ -400,8 +400,10 @@ def criterion(node: ex.Expression, scope: Scope) -> Expr:
     return found
 
 
-def constant(node: ex.Expression, scope: Scope, what: str) -> Any:
-    """The value of an expression that is known when the statement is deployed: constants, variables, parameters."""
+def constant(node: ex.Expression, scope: Scope, what: str, kind: DataType | None = None) -> Any:
+    """The value of an expression that is known when the statement is deployed: constants, variables, parameters; of `kind`
+    where that is given.
+    """
     from rollup.engine.compiling import compiled
     from rollup.engine.expressions import Ask, Field, RowOf, walk
 
@@ -409,6 +411,6 @@ def constant(node: ex.Expression, scope: Scope, what: str) -> Any:
     if any(isinstance(each, (Field, RowOf, Ask)) for each in walk(found)):
         raise problem(f"{what} must be known at once, and `{render(node)}` is not", node, "a number or a variable")
     try:
-        return compiled(found)((), (), scope.catalog.beginning())
+        return compiled(found if kind is None else widened(found, kind))((), (), scope.catalog.beginning())
     except TypeError:
         raise PlanError(f"{what} cannot be worked out", line=node.at.line, column=node.at.column) from None
