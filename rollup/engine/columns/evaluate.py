@@ -177,7 +177,7 @@ def _call(expr: Call, columns: Columns, rows: int) -> pa.Array:
     arrays = [pa.repeat(arg, rows) if isinstance(arg, pa.Scalar) else arg for arg in args]
     if expr.op is op.DIVIDE_IEEE and not all(map(_as_double, arrays)):
         return _row_by_row(expr, arrays)
-    if expr.op is op.REMAINDER:
+    if expr.op.name == op.REMAINDER.name and (expr.op is op.REMAINDER or all(map(_is_whole, arrays))):
         return _remainder(arrays, arrow(expr.type))
     if expr.op.numpy is not None and expr.op.strict and all(_flat(array.type) for array in arrays):
         return _numpy_form(expr.op.numpy, arrays, arrow(expr.type))
@@ -212,6 +212,9 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
         return None if asked is None else (pc.is_null if expr.op is op.SAME else pc.is_valid)(asked)
     if expr.op is op.CONCAT and all(pa.types.is_string(arg.type) for arg in args):
         return pc.binary_join_element_wise(*args, pa.scalar(""))
+    if expr.op is op.MEMBER and _whole_choices(expr, args):
+        found = pc.is_in(args[0].cast(pa.int64()), pa.array([choice.as_py() for choice in args[1:]], pa.int64()))
+        return pc.if_else(pc.is_valid(args[0]), found, pa.scalar(None, pa.bool_()))
     if expr.op is op.TO_STRING and pa.types.is_integer(args[0].type):
         return args[0].cast(pa.string())
     if expr.op is op.DIVIDE_NULL:
@@ -219,6 +222,16 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
+
+
+def _whole_choices(expr: Call, args: Sequence[Any]) -> bool:
+    """Whether a whole number is looked for among literals that are such."""
+    literals = all(isinstance(each, Const) and type(each.value) is int for each in expr.args[1:])
+    return literals and isinstance(args[0], pa.Array) and _is_whole(args[0])
+
+
+def _is_whole(values: Any) -> bool:
+    return pa.types.is_integer(values.type)
 
 
 def _narrowed(values: pa.Array) -> pa.Array:
@@ -291,7 +304,11 @@ def _numpy_form(text: str, arrays: Sequence[pa.Array], kind: pa.DataType) -> pa.
         values.append(array.to_numpy(zero_copy_only=False))
     with np.errstate(all="ignore"):
         result = _numpy_function(text, len(values))(*values)
-    return pa.array(result, kind, mask=missing if missing.any() else None)
+    mask = missing if missing.any() else None
+    try:
+        return pa.array(result, kind, mask=mask)
+    except pa.ArrowInvalid:
+        return pa.array(result, mask=mask)  # wider than the type says
 
 
 def _row_by_row(expr: Call, arrays: Sequence[pa.Array], whole: bool = False) -> pa.Array:

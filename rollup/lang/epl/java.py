@@ -169,12 +169,12 @@ def _substring(value: str, start: int, end: int | None = None) -> str | None:
 
 _ABS: Function = (Operator("abs", "abs({0})", doubles="np.abs({0})"), _widest, "number")
 _MAX: Function = (
-    Operator("greater", "max({0}, {1})", doubles="np.where({1} > {0}, {1}, {0})"),
+    Operator("greater", "max({0}, {1})", numpy="np.where({1} > {0}, {1}, {0})"),
     _widest,
     "number number",
 )
 _MIN: Function = (
-    Operator("lesser", "min({0}, {1})", doubles="np.where({1} < {0}, {1}, {0})"),
+    Operator("lesser", "min({0}, {1})", numpy="np.where({1} < {0}, {1}, {0})"),
     _widest,
     "number number",
 )

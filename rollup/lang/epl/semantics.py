@@ -47,11 +47,13 @@ def remainder(a: float, b: float) -> float | None:
     return math.nan if b == 0 and isinstance(a + b, float) else op.remainder_cut(a, b)
 
 
-ARITHMETIC: dict[str, Operator] = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "%": Operator("%", remainder)}
+_A_NUMBER = "np.isfinite({0}) & ({1} == {1}) & ({1} != 0)"
+REMAINDER = Operator(op.REMAINDER.name, remainder, doubles=f"np.where({_A_NUMBER}, np.fmod({{0}}, {{1}}), np.nan)")
+ARITHMETIC: dict[str, Operator] = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "%": REMAINDER}
 BITS: dict[str, Operator] = {
-    "&": Operator("&", "({0} & {1})"),
-    "|": Operator("|", "({0} | {1})"),
-    "^": Operator("^", "({0} ^ {1})"),
+    "&": Operator("&", "({0} & {1})", numpy="({0} & {1})"),
+    "|": Operator("|", "({0} | {1})", numpy="({0} | {1})"),
+    "^": Operator("^", "({0} ^ {1})", numpy="({0} ^ {1})"),
 }
 
 
@@ -68,9 +70,17 @@ REGEXP = Operator("regexp", _matches)
 
 HASHES: dict[str, Callable[..., int]] = {"hash_code": shard_hash, "consistent_hash_crc32": shard_crc32}
 """By what contexts share events out."""
+
+
+def _narrowed(low: int, high: int) -> str:
+    """`narrowed` of an array of doubles."""
+    inside = f"({{0}} < {high}.0) & ({{0}} > {low}.0)"
+    return f"np.where({inside}, np.where({inside}, {{0}}, 0.0).astype('i8'), np.where({{0}} > 0, {high}, np.where({{0}} < 0, {low}, 0)))"
+
+
 CASTS: dict[Kind, Operator] = {
-    Kind.INT: Operator("to int", lambda value: _whole(value, 32)),
-    Kind.LONG: Operator("to long", lambda value: _whole(value, 64)),
+    Kind.INT: Operator("to int", lambda value: _whole(value, 32), doubles=_narrowed(op.INT_MIN, op.INT_MAX)),
+    Kind.LONG: Operator("to long", lambda value: _whole(value, 64), doubles=_narrowed(op.LONG_MIN, op.LONG_MAX)),
     Kind.DOUBLE: Operator("to double", lambda value: _double(value)),
     Kind.FLOAT: Operator("to float", lambda value: None if (found := _double(value)) is None else op.single(found)),
     Kind.STRING: Operator("to string", text),

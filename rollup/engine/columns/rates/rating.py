@@ -109,7 +109,7 @@ def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str 
         return "outputs by the clock, which are before what leaves a window of time for each key"
     if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
         return "aggregates of all that ever came by groups, which an output may show when they have emptied"
-    asked = pacing.condition is not None and not pacing.limit and pacing.condition.of_left
+    asked = pacing.condition is not None and pacing.condition.of_left
     if asked and isinstance(core, Folded) and isinstance(core.window, Unique | Grouped | Sorted):
         return "output when so many rows have left a window of keys"
     if _grouped(core) and _each(core) and not plan.grouped:

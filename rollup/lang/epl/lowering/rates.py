@@ -11,7 +11,8 @@ from rollup.engine.rows.selects.rates import Rate, Setting
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.targets import assigned, check_fits
-from rollup.lang.epl.lowering.values.expressions import condition, lower, widened
+from rollup.lang.epl.lowering.values.comparing import widened
+from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, variable_of

@@ -11,7 +11,16 @@ from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
 from rollup.engine.quantifiers import AMONG
-from rollup.engine.types import ANY, BOOL, DataType, Kind
+from rollup.engine.types import ANY, BOOL, DECIMAL, DataType, Kind
+from rollup.lang.epl.semantics import CASTS
+
+
+def widened(value: Expr, kind: DataType) -> Expr:
+    """A whole number as a double, and any number as a BigDecimal, where values of several types meet or one is set."""
+    if kind == DECIMAL and value.type.numeric and value.type != DECIMAL:
+        return Call(CASTS[Kind.DECIMAL], (value,), kind)
+    whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
+    return Call(op.TO_DOUBLE, (value,), kind) if whole else value
 
 
 def _worked_out(bound: Expr) -> Expr:
@@ -65,8 +74,8 @@ FLAT = Operator(
     strict=False,
 )
 _THERE = Operator("list that is there", lambda values: values or [], strict=False)
-LEAST = Operator("least", lambda *values: min(values))
-GREATEST = Operator("greatest", lambda *values: max(values))
+LEAST = Operator("least", "min({0}, {1})", numpy="np.where({1} < {0}, {1}, {0})")
+GREATEST = Operator("greatest", "max({0}, {1})", numpy="np.where({1} > {0}, {1}, {0})")
 
 
 def apart(value: Expr, item: Expr) -> bool:

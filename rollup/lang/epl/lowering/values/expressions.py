@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NoReturn
 
 from rollup.core.errors import PlanError
@@ -16,7 +17,7 @@ from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between
+from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between, widened
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
@@ -326,7 +327,7 @@ class _Lowering(LowerNames):
         kind = self._common([value.type for value in values], node)
         if not kind.numeric and not loose(kind):
             raise problem(f"`{render(node)}` compares values of type {kind}", node, "numbers; case when a < b then …")
-        return Call(found, tuple(widened(value, kind) for value in values), kind)
+        return reduce(lambda one, other: Call(found, (one, other), kind), (widened(value, kind) for value in values))
 
     def _prev(self, node: ex.Call) -> Expr:
         name, arguments = node.name.lower(), list(node.arguments)
@@ -366,14 +367,6 @@ class _Lowering(LowerNames):
         if len(places) != 1:
             raise problem(f"`{render(node)}` needs a property of one stream", node)
         return places.pop()
-
-
-def widened(value: Expr, kind: DataType) -> Expr:
-    """A whole number as a double, and any number as a BigDecimal, where values of several types meet or one is set."""
-    if kind == DECIMAL and value.type.numeric and value.type != DECIMAL:
-        return Call(CASTS[Kind.DECIMAL], (value,), kind)
-    whole = value.type.integral and kind.kind in (Kind.DOUBLE, Kind.FLOAT)
-    return Call(op.TO_DOUBLE, (value,), kind) if whole else value
 
 
 def _widest(left: Expr, right: Expr) -> DataType:

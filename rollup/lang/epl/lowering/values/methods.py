@@ -15,6 +15,7 @@ from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataTyp
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
+from rollup.lang.epl.lowering.values.comparing import widened
 from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, WAYS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
 from rollup.lang.epl.lowering.values.ranking import RANKED, SOUGHT, criteria_of, key_of, ranked
@@ -113,7 +114,9 @@ class LowerMethods:
         fitting(node, wants, ANY, values)
         if found is TO_TEXT and values[0].type.kind is Kind.FLOAT:
             found = op.WORDS[Kind.FLOAT]
-        return Call(found, values, result([value.type for value in values]))
+        kind = result([value.type for value in values])
+        given = tuple(widened(value, kind) for value in values) if kind == DOUBLE else values
+        return Call(found, given, kind)
 
     def _list_method(self, node: ex.Call, value: Expr) -> Expr:
         name = node.name.lower()
