@@ -93,6 +93,8 @@ def _delayed(plan: Select, reads: Mapping[str, RowType], context: Context | None
     after = after_of(plan.rate)
     if isinstance(after, str):
         return after
+    if _hears_leaving(plan):
+        return "the remove stream"
     core = core_of(replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both"), reads, context)
     if isinstance(core, str):
         return core
