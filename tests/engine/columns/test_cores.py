@@ -1346,8 +1346,7 @@ REFUSED = {
     "context Y select count(*) as n from S output last when terminated and count_insert > 1": (
         "output when terminated under a condition, or that sets variables"
     ),
-    "context I select sum(price) as s from S#length(3)": "a window, in a context whose partitions end",
-    "context I select irstream count(*) as n from S": "the remove stream, in a context whose partitions end",
+    "context I select irstream count(*) as n from S": "the remove stream without a window, in a context whose partitions end",
     "context D select count(*) as n from S(volume = context.s.volume)": (
         "partitions by several keys, or by what is no plain field"
     ),
@@ -1360,7 +1359,6 @@ REFUSED = {
     "select irstream symbol, price from S#groupwin(symbol)#time(10 msec) order by price": (
         "order by behind a window of time for each key, which makes one change of what leaves"
     ),
-    "context C select sum(price) as s from S#time_batch(10 msec)": "the window TimeBatch in a context",
     "context C select volume, price from S#keepall group by volume": (
         "each row of keepall in a context, where none is kept to be shown"
     ),
@@ -1370,10 +1368,8 @@ REFUSED = {
     "context Q select context.A.label as l, sum(price) as s from S": "a context of categories with other levels within them",
     "context R select context.A.key1 as k, sum(price) as s from S": "a context that is neither keyed nor by a hash or categories",
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
-    "context C select symbol, prior(1, price) as s from S": "a look-up in a context",
-    "context C select context.key1 as k, prev(1, price) as p from S#length(2)": "a look-up in a context",
-    "context C select prevwindow(price) as p from S#length(2)": "a look-up in a context",
-    "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length",
+    "context C select prevwindow(price) as p from S#length(2)": "lists of what came before in a context",
+    "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length or keepall",
     "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
         "aggregates of a sub-query that asks for the row outside, or over another window"
     ),
@@ -1449,6 +1445,7 @@ REFUSED = {
     "context C select sum(a.price) as s from S as a unidirectional, S#length(3) as b": (
         "aggregates over a unidirectional join in a context"
     ),
+    "select rstream id from S output after 3 events": "the remove stream",
     "context C select a.price as p from S#length(2) as a, S#time_batch(3) as b": "a join over the window Grouped",
     "context C select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
         "a join of more than two, or with what is not a plain stream"
