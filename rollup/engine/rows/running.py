@@ -16,10 +16,6 @@ from rollup.engine.row import Delta, Rows
 from rollup.engine.rows.plans import Input, Lookup, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.grouping import Groups, Key, Level
-from rollup.engine.rows.windows.counted import KeepAll, Length
-from rollup.engine.rows.windows.keyed import Unique
-from rollup.engine.rows.windows.ranked import Sorted
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import DataType
 
 
@@ -116,15 +112,16 @@ def running_of(
 
 
 def stands_alone(lookup: Subquery, input: Input, width: int) -> bool:
-    """Whether a sub-query has aggregates over a window or all that comes, and asks nothing of the `width` rows outside."""
+    """Whether a sub-query has aggregates over a stream or a window of it, and asks nothing of the `width` rows outside.
+
+    What it finds in a window is what has come and not left, so its changes are all that has to be heard.
+    """
     if not lookup.calls or lookup.mode == "exists" or not isinstance(input, StreamInput):
         return False
     if lookup.keys and not _of_groups(lookup):
         return False
     read = [lookup.where, *lookup.keys, *(arg for call in lookup.calls for arg in (*call.args, call.where))]
-    return isinstance(input.window, Length | Time | KeepAll | Unique | Sorted | None) and all(
-        _own(each, width) for each in read
-    )
+    return all(_own(each, width) for each in read)
 
 
 def _of_groups(lookup: Subquery) -> bool:

@@ -31,8 +31,15 @@ from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import BOOL, INT, LONG, RowType
+
+_WINDOWS = Length | Time | KeepAll | Unique | Sorted
+"""Those whose changes are answers as they come."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,7 @@ def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) 
     """A sub-query with aggregates, and the first of its answers."""
     if lookup.having is not None or lookup.keys:
         return "a sub-query of groups"
-    if not stands_alone(lookup, input, 1):
+    if not (isinstance(input.window, _WINDOWS | None) and stands_alone(lookup, input, 1)):
         return "aggregates of a sub-query that asks for the row outside, or over another window"
     if any(isinstance(each, Field) for column in lookup.columns for each in walk(column)):
         return "a column of a sub-query that is no aggregate"
