@@ -197,7 +197,8 @@ class Output:
             yield found.get(tick, (tick, Values(), Values()))
 
     def _of_rows(self, apart: bool) -> Iterator[tuple[Place, Values, Values]]:
-        rows = zip(*(column.to_pylist() for column in self.columns), strict=True)
+        columns = [column.to_pylist() for column in self.columns]
+        rows = zip(*columns, strict=True) if columns else itertools.repeat((), self.rows)
         signs = itertools.repeat(1, self.rows) if self.sign is None else self.sign.tolist()
         parts = itertools.repeat(0, self.rows) if self.part is None else self.part.tolist()
         early = itertools.repeat(False, self.rows) if self.early is None else self.early.tolist()

@@ -27,7 +27,7 @@ from rollup.engine.rows.plans import Select
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import State
 
-_PENDING = -3
+_PENDING, _DUE = 8, 10
 
 
 def partitioned_state(core: Partitioned, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
@@ -63,8 +63,8 @@ def totals_state(core: PartitionTotals, component: Component, name: str) -> Stat
             for r in new:
                 fold.enter(slots, r, None)
         groups.append(slots)
-        if outputs[-1] is not None:
-            clocks.append((outputs[-1], number))
+        if outputs[_DUE] is not None:
+            clocks.append((outputs[_DUE], number))
     dues, numbers = (np.array([each[place] for each in sorted(clocks)], np.int64) for place in range(2))
     found = zip(core.lines.slots_in(groups), core.lines.slots, strict=True)
     arrays = [np.array(values, slot.dtype) for values, slot in found]
