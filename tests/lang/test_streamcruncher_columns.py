@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.rows.cycles.running import Batch
-from rollup.engine.state import State
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.queries import pieces
+from tests.rereading import reread
 
 NEW, DEAD = "as x where x.$row_status is new", "as x where x.$row_status is dead"
 COVERED = {
@@ -113,7 +113,7 @@ def _run(names: list[str], columns: int | None, script: list[Any]) -> list[Any]:
             case "finish":
                 made.finish()
             case _ if columns is not None:
-                states = [_reread(state) for state in made.snapshot()]
+                states = [reread(state) for state in made.snapshot()]
                 made = _kernel(names, columns, found)
                 made.restore(states)
             case _:
@@ -130,17 +130,6 @@ def _send(made: Cruncher, events: list[Any]) -> None:
                                   if rows else [pa.array([], f.type) for f in TYPES], schema=TYPES)  # fmt: skip
         at[stream] = [when for name, when, _ in events if name == stream]
     made.send(tables, at)
-
-
-def _reread(state: State) -> State:
-    """A state that has been files."""
-    tables: dict[str, pa.Table] = {}
-    for name, table in state.tables.items():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return State(tables, dict(state.scalars))
 
 
 def _bits(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,8 +20,8 @@ from rollup.core.errors import QueryError
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.rows.patterns import algebra
-from rollup.engine.state import State
 from rollup.live import Arrived, Engine, Heard
+from tests.rereading import reread
 
 SCHEMA = """
 create schema S(symbol string, price double, volume int);
@@ -988,7 +988,7 @@ def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> l
             case "restart":
                 said += engine.heard()
                 if columns is not None:
-                    engine = Engine.restored(_reread(engine.snapshot()), columns)
+                    engine = Engine.restored(reread(engine.snapshot()), columns)
             case _:
                 for each in engine.plan():
                     found_rows = sorted(map(_bits, engine.rows(each.statement)), key=repr)
@@ -998,17 +998,6 @@ def _run(engine: Engine, found: list[tuple[str, Any]], columns: int | None) -> l
 
 
 TYPES = pa.schema([("symbol", pa.string()), ("price", pa.float64()), ("volume", pa.int32())])
-
-
-def _reread(state: State) -> State:
-    """A state that has been files."""
-    tables: dict[str, pa.Table] = {}
-    for name, table in state.tables.items():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return State(tables, dict(state.scalars))
 
 
 def _exact(each: Any) -> Any:
@@ -1688,7 +1677,7 @@ def test_fields_that_nobody_reads_may_be_of_any_type(events: list[Any], cut: int
             engine.send("F", part)
             engine.advance(engine.now + 15)
             heard += engine.heard()
-            engine = Engine.restored(_reread(engine.snapshot()), columns) if restart else engine
+            engine = Engine.restored(reread(engine.snapshot()), columns) if restart else engine
         engines.append(engine)
         said.append(sorted(map(_exact, heard), key=lambda each: each[0]))  # who tells first of a partition is not said
     assert said[0] == said[1]

@@ -31,9 +31,9 @@ from rollup.engine.columns.loops import loop
 from rollup.engine.columns.planning import core_of, covers
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.state import State
 from rollup.engine.types import RowType
 from rollup.lang.epl.deployer import Deployer
+from tests.rereading import reread
 
 SCHEMA = "create schema S(symbol string, price double, volume int, flag boolean, id long)"
 KINDS = [pa.string(), pa.float64(), pa.int32(), pa.bool_(), pa.int64()]
@@ -1010,7 +1010,7 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
         columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
         batch = Batch.of(columns, [at for at, _ in part], end if last else None, "S")
         if keep:
-            state, found = _reread(state), core(text)
+            state, found = reread(state), core(text)
         state, output = found.step(state, batch)
         output = output if finishing is None else finishing.finished(output)
         rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
@@ -1022,17 +1022,6 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
 def _spans(batches: list[int], n: int) -> Iterator[tuple[int, int]]:
     places = sorted({0, *(min(place, n) for place in batches), n})
     yield from pairwise(places) if n else [(0, 0)]
-
-
-def _reread(state: State) -> State:
-    """A state that has been a file."""
-    tables: dict[str, pa.Table] = {}
-    for name, table in state.tables.items():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return State(tables, dict(state.scalars))
 
 
 def _bits(value: Any) -> Any:
@@ -1484,7 +1473,7 @@ def test_a_step_leaves_the_given_state_as_it_was(text: str):
     columns = [["a", "b", "a"], [60.0, 70.0, 80.0], [1, 2, 3], [True, False, True], [1, 2, 3]]
     batch = Batch.of([pa.array(each, kind) for each, kind in zip(columns, KINDS, strict=True)], [1, 2, 3], stream="S")
     state, _ = found.step(found.start(0), batch)
-    before = _reread(state)
+    before = reread(state)
     found.step(state, Batch(batch.columns, batch.times + 100, 200, "S"))
     assert before.scalars == state.scalars
     assert {name: table.equals(state.tables[name]) for name, table in before.tables.items()} == dict.fromkeys(

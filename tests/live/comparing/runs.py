@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import QueryError, RollupError
-from rollup.engine.state import State
 from rollup.live import Engine
 from tests.live.comparing.grammar import STREAMS, contexts
+from tests.rereading import reread
 
 KINDS = {
     "symbol": pa.string(),
@@ -88,7 +88,7 @@ def told(program: Sequence[str], course: Sequence[Step], way: Way) -> list[Any]:
     engine, said = deployed(program, way.columns), list[Any]()
     for batch in _batches(course, way.one_by_one):
         if batch[0].restart and way.restarts:
-            engine = Engine.restored(_reread(engine.snapshot()), way.columns)
+            engine = Engine.restored(reread(engine.snapshot()), way.columns)
         problem = _taken(engine, batch, way.one_by_one)
         said += [(each.statement, each.at, _bits(each.new), _bits(each.old)) for each in engine.heard()]
         if problem is not None:
@@ -154,17 +154,6 @@ def accepted(program: Sequence[str]) -> bool:
 
 def _shown(engine: Engine, name: str) -> Any:
     return sorted(map(_bits, engine.rows(name)), key=repr)
-
-
-def _reread(state: State) -> State:
-    """A state that has been files."""
-    tables: dict[str, pa.Table] = {}
-    for name, table in state.tables.items():
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return State(tables, dict(state.scalars))
 
 
 def _bits(value: Any) -> Any:

@@ -19,10 +19,9 @@ from rollup.engine.rows.component import Component
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
-from rollup.engine.rows.selects.rates import INSERTED
+from rollup.engine.rows.selects.rates import INSERTED, Saved
 from rollup.engine.state import State
 
-_COLLECTED, _COUNTS, _OPEN, _DUE = 0, 1, 2, 10
 Key = tuple[Any, ...]
 Found = tuple[int, Key | None, Out | None]
 """A row of a partition and a group (None: that is the partition); None is one that does not fulfil `having`."""
@@ -76,17 +75,17 @@ def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units
 
 def _due(core: EachPart, outputs: Any) -> int:
     """When a partition is shown next."""
-    return outputs[_DUE] if core.beats.span and outputs[_DUE] is not None else REST
+    return outputs[Saved.DUE] if core.beats.span and outputs[Saved.DUE] is not None else REST
 
 
 def _come(core: EachPart, outputs: Any) -> int:
     """How many events have come to a partition since its last output; by the clock whether some have."""
-    return outputs[_COUNTS][INSERTED] if core.beats.limit else int(not outputs[_OPEN])
+    return outputs[Saved.COUNTS][INSERTED] if core.beats.limit else int(not outputs[Saved.OPEN])
 
 
 def _waiting(core: EachPart, place: int, instance: SelectInstance, outputs: Any) -> Iterator[Found]:
     """The rows of a partition that its next output may show."""
-    collected = outputs[_COLLECTED]
+    collected = outputs[Saved.COLLECTED]
     match core.shows:
         case "everything":
             come, _, touched = collected

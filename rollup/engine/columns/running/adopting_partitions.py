@@ -24,10 +24,9 @@ from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Select
+from rollup.engine.rows.selects.rates import Saved
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import State
-
-_PENDING, _DUE = 8, 10
 
 
 def partitioned_state(core: Partitioned, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
@@ -59,12 +58,12 @@ def totals_state(core: PartitionTotals, component: Component, name: str) -> Stat
     for number, each in enumerate(kept):
         levels, outputs = each[KEPT]
         slots: list[Any] = levels[0][0][1] if levels[0] else fold.start()
-        for new, _ in outputs[_PENDING]:  # rows that wait for the output before they count
+        for new, _ in outputs[Saved.PENDING]:  # rows that wait for the output before they count
             for r in new:
                 fold.enter(slots, r, None)
         groups.append(slots)
-        if outputs[_DUE] is not None:
-            clocks.append((outputs[_DUE], number))
+        if outputs[Saved.DUE] is not None:
+            clocks.append((outputs[Saved.DUE], number))
     dues, numbers = (np.array([each[place] for each in sorted(clocks)], np.int64) for place in range(2))
     found = zip(core.lines.slots_in(groups), core.lines.slots, strict=True)
     arrays = [np.array(values, slot.dtype) for values, slot in found]

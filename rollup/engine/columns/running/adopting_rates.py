@@ -22,14 +22,13 @@ from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.projecting import Out
-from rollup.engine.rows.selects.rates import INSERTED, REMOVED
+from rollup.engine.rows.selects.rates import INSERTED, REMOVED, Saved
 from rollup.engine.rows.windows.external import ExternalTime
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
-_COLLECTED, _COUNTS, _OPEN, _WAITS, _SEEN, _BEGUN, _UNITS, _PENDING, _DUE, _LIMIT = 0, 1, 2, 3, 4, 5, 7, 8, 10, 11
 Waiting = tuple[Any, int, Sequence[Any] | None]
 """A row that waits: the key of its group, its sign, its values where it fulfils `having`."""
 
@@ -49,12 +48,12 @@ def rated_state(
     outputs = kept[KEPT][1]
     if isinstance(core, Firsts):
         return _firsts(core, kept, outputs, stream, now)
-    waiting = [] if core.shows == "there" else _waiting(core, outputs[_COLLECTED], kept[KEPT][0])
+    waiting = [] if core.shows == "there" else _waiting(core, outputs[Saved.COLLECTED], kept[KEPT][0])
     ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
     keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
     inner, held = _inner(core.core, kept, stream, now, list(keys))
     codes = {key: code for code, key in enumerate(keys)}
-    latest = _latest(core, kept[KEPT][0], outputs[_COLLECTED], list(keys)) if core.total or ever else []
+    latest = _latest(core, kept[KEPT][0], outputs[Saved.COLLECTED], list(keys)) if core.total or ever else []
     counts = _counts(core, outputs)
     rows = core.rows([(codes.get(key, 0), sign, values) for key, sign, values in waiting])
     return core.state({"core": inner, "shown": shown or inner}, rows, core.rows(latest), counts), held
@@ -62,10 +61,13 @@ def rated_state(
 
 def _counts(core: Rated, outputs: Any) -> Counts:
     """Where the outputs stand; by the clock no rows are counted."""
-    (inserted, inserted_ever, removed, removed_ever, last), waits = outputs[_COUNTS], _waits(core.pacing.after, outputs)
+    (inserted, inserted_ever, removed, removed_ever, last), waits = (
+        outputs[Saved.COUNTS],
+        _waits(core.pacing.after, outputs),
+    )
     if core.pacing.clock.runs:
-        return Counts(outputs[_DUE], waits=waits)
-    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits, outputs[_LIMIT])
+        return Counts(outputs[Saved.DUE], waits=waits)
+    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits, outputs[Saved.LIMIT])
 
 
 def waits_of(after: After, kept: Any) -> int | None:
@@ -74,9 +76,9 @@ def waits_of(after: After, kept: Any) -> int | None:
 
 
 def _waits(after: After, outputs: Any) -> int | None:
-    if not outputs[_WAITS]:
+    if not outputs[Saved.WAITS]:
         return None
-    return outputs[_SEEN] if after.span is None else outputs[_BEGUN] + after.span
+    return outputs[Saved.SEEN] if after.span is None else outputs[Saved.BEGUN] + after.span
 
 
 def _inner(
@@ -96,8 +98,8 @@ def _at_last_output(core: FilterProject | Folded, kept: Any, now: int) -> Any:
     come `now`, and so is not due again.
     """
     inputs, *rest = kept
-    came = {row.id for new, _ in kept[KEPT][1][_PENDING] for (row,) in new}
-    left = [row for _, old in kept[KEPT][1][_PENDING] for (row,) in old if row.id not in came]
+    came = {row.id for new, _ in kept[KEPT][1][Saved.PENDING] for (row,) in new}
+    left = [row for _, old in kept[KEPT][1][Saved.PENDING] for (row,) in old if row.id not in came]
     window = inputs[0][0] or []
     by_key = isinstance(core, Folded) and isinstance(core.window, Grouped)
     if by_key:
@@ -161,10 +163,12 @@ def _row(core: Folded, key: Sequence[Any], slots: list[Any] | None) -> Sequence[
 def _firsts(core: Firsts, kept: Any, outputs: Any, stream: RowType, now: int) -> tuple[State, pa.Table]:
     """Whether an interval waits for its first change, and the intervals of groups."""
     by_group = isinstance(core.core, Folded) and core.core.by_group
-    units = [(key[1] if by_group else key, counts) for key, counts in outputs[_UNITS]]
+    units = [(key[1] if by_group else key, counts) for key, counts in outputs[Saved.UNITS]]
     inner, held = _inner(core.core, kept, stream, now, [key for key, _ in units] if core.grouped else [])
-    counts = (outputs[_COUNTS][INSERTED], outputs[_COUNTS][REMOVED]) if core.limit else (0, 0)
+    counts = (outputs[Saved.COUNTS][INSERTED], outputs[Saved.COUNTS][REMOVED]) if core.limit else (0, 0)
     columns = [[True] * len(units), *([each[place] for _, each in units] for place in (0, 2, 1))]
     kinds = (pa.bool_(), pa.int64(), pa.int64(), pa.int64())
     table = pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=UNITS)
-    return core.state(inner, Opening(outputs[_OPEN], outputs[_DUE] if core.span else None, *counts), table), held
+    return core.state(
+        inner, Opening(outputs[Saved.OPEN], outputs[Saved.DUE] if core.span else None, *counts), table
+    ), held

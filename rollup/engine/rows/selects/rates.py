@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Literal, Protocol
 
 from rollup.engine.compiling import compiled, predicate
@@ -16,6 +17,23 @@ from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, 
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
 """The slots that a condition of an output sees: rows since the last output and ever, the time of the last output."""
+
+
+class Saved(IntEnum):
+    """Where what is kept for outputs stands in their snapshot."""
+
+    COLLECTED = 0
+    COUNTS = 1
+    OPEN = 2
+    WAITS = 3
+    SEEN = 4
+    BEGUN = 5
+    SINCE = 6
+    UNITS = 7
+    PENDING = 8
+    ASKED = 9
+    DUE = 10
+    LIMIT = 11
 
 
 class Schedule(Protocol):
@@ -194,6 +212,7 @@ class Outputs:
             self._assign(self._rate.end_then)
 
     def snapshot(self) -> Any:
+        """As `Saved` says what stands where."""
         units = list(self._units.items())
         kept = [self._collector.snapshot(), self._counts, self._open, self._waits, self._seen, self._begun, self._since]
         pending = [[list(new), list(old)] for new, old in self._pending]
