@@ -18,6 +18,7 @@ from rollup.core.untyped import pc
 from rollup.engine import enumerations
 from rollup.engine import operators as op
 from rollup.engine.columns.enumerated import arranged, asked, enumerated
+from rollup.engine.columns.groups import spans
 from rollup.engine.columns.numbering import as_double
 from rollup.engine.compiling import compiled
 from rollup.engine.enumerations import Arranging, Enumerating, Ranking
@@ -128,7 +129,7 @@ def _listed(views: pa.ListViewArray) -> pa.ListArray:
     ends = np.cumsum(sizes)
     shifts, values = views.offsets.to_numpy() - ends + sizes, views.values
     if (shifts[sizes > 0] != 0).any() or (ends[-1] if len(ends) else 0) != len(values):  # the lists share values
-        values = values.take(pa.array(np.repeat(shifts, sizes) + np.arange(sizes.sum())))
+        values = values.take(pa.array(spans(views.offsets.to_numpy(), sizes)))
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     return pa.ListArray.from_arrays(offsets, plain(values), mask=views.is_null())
 

@@ -17,6 +17,28 @@ Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
+def spans(begins: Ints, counts: Ints) -> Ints:
+    """So many whole numbers from each of some on.
+
+    >>> spans(np.array([7, 0, 3]), np.array([2, 0, 3])).tolist()
+    [7, 8, 3, 4, 5]
+    """
+    ends = np.cumsum(counts)
+    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
+
+
+def equals(codes: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """The places of equal numbers, in order of the first ones; those below 0 equal nothing.
+
+    >>> [each.tolist() for each in equals(np.array([5, 7, -1]), np.array([7, 5, 7, -1]))]
+    [[0, 1, 1], [1, 0, 2]]
+    """
+    order = np.argsort(others, kind="stable")
+    begins, ends = (np.searchsorted(others[order], codes, side) for side in ("left", "right"))
+    counts = np.where(codes < 0, 0, ends - begins)
+    return np.repeat(np.arange(len(codes)), counts), order[spans(begins, counts)]
+
+
 @dataclass(frozen=True)
 class Groups:
     """The cell of each row. The first `carried` rows stand for cells that were open before the batch.

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.groups import Bools, Ints, grouped, joined
+from rollup.engine.columns.groups import Bools, Ints, grouped, joined, spans
 
 EndsAt = Callable[[int, Ints], int | None]
 """`ends(opening row, later rows of its key)`: the place in the later rows of the first that ends the session."""
@@ -97,15 +97,15 @@ class _Walk:
         opening, stop, closing, expired = self._sessions()
         at = self.order[opening]  # the row that opens, in order of arrival
         by_opening = np.argsort(at, kind="stable")
-        opening, stop, closing, expired, at = (a[by_opening] for a in (opening, stop, closing, expired, at))
+        opening, stop, closing, at = (each[by_opening] for each in (opening, stop, closing, at))
+        expired = expired[by_opening]
         number = np.empty(len(at), np.int64)
         old = at < self.carried
         number[old] = self.numbers[at[old]]
         number[~old] = count + np.arange(int((~old).sum()))
         lengths = stop - opening
         session = np.repeat(np.arange(len(at)), lengths)
-        offset = np.arange(len(session)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows = self.order[opening[session] + offset] - self.carried
+        rows = self.order[spans(opening, lengths)] - self.carried
         real = rows >= 0
         rows, session = rows[real], session[real]
         done = closing >= 0

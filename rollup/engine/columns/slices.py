@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rollup.core.errors import PlanError
-from rollup.engine.columns.groups import Bools, Ints
+from rollup.engine.columns.groups import Bools, Ints, spans
 from rollup.engine.columns.passes import PLACES, compiled
 
 Clock = TypeVar("Clock", int, Ints)
@@ -111,6 +111,4 @@ class Slices:
         last = np.where(late & (last < lowest), lowest, last)
         counts = np.where(somewhere, last - begin + 1, 0)
         rows = np.repeat(np.arange(len(numbers)), counts)
-        starts = np.cumsum(counts) - counts
-        windows = begin[rows] + (np.arange(len(rows)) - starts[rows])
-        return Placed(rows, windows, after, int(late.sum()))
+        return Placed(rows, spans(begin, counts), after, int(late.sum()))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.engine.columns.groups import grouped
+from rollup.engine.columns.groups import grouped, spans
 from rollup.engine.flows.beyond import BEYOND, beyond, counted, with_lost
 from rollup.engine.flows.flow import (
     AT,
@@ -136,8 +136,7 @@ class Merged:
         most = np.minimum(np.minimum(following - 1, mine + self.width - self.pane), high - 1 + self.width - self.pane)
         counts = np.maximum((most - base) // self.every - begin + 1, 0)
         rows = np.repeat(np.arange(len(mine)), counts)
-        inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return order[rows], (begin[rows] + inside) * self.every + base
+        return order[rows], spans(begin, counts) * self.every + base
 
     def _merged(
         self, panes: pa.Table, starts: Ints, codes: Ints, keys: Ints, lasts: Ints, engine: Relational

@@ -22,7 +22,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.moving import Going, Moves, Moving, Told, over_parts, staying
 from rollup.engine.columns.cores.moving_loop import NEVER, Parts
 from rollup.engine.columns.evaluate import plain
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, spans
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
@@ -128,7 +128,7 @@ class Partings:
         parts = np.searchsorted(self.begins, places, "right") - 1
         found = np.zeros(len(self.order) + len(self.numbers), np.int64)
         held = np.bincount(parts, minlength=len(self.numbers))
-        found[_spread(self._rooms, held)] = places - self.begins[parts]
+        found[spans(self._rooms, held)] = places - self.begins[parts]
         return found, held
 
     @property
@@ -140,14 +140,8 @@ class Partings:
         """The places after the loop, of those rows in this order that the part is `having`, among all rows again."""
         counts = np.concatenate([[0], np.cumsum(having)])
         held = counts[self.begins[1:]] - counts[self.begins[:-1]]
-        found = placed[_spread(self._rooms, held)] + np.repeat(self.begins[:-1], held)
+        found = placed[spans(self._rooms, held)] + np.repeat(self.begins[:-1], held)
         told.placed[: len(found)] = self.order[found]
-
-
-def _spread(begins: Ints, counts: Ints) -> Ints:
-    """So many numbers from each of some on."""
-    ends = np.cumsum(counts)
-    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +295,7 @@ def _in_turn(
     ends = list[Ints]()
     for each, until in ((entering, come), (leaving, gone)):
         counts = np.diff(until, prepend=0)[order]
-        listed.append(parted.order[each[_spread((until - np.diff(until, prepend=0))[order], counts)]])
+        listed.append(parted.order[each[spans((until - np.diff(until, prepend=0))[order], counts)]])
         ends.append(np.cumsum(counts))
     stays = staying(step.old, kept, listed[0])
     return Moves(at[order], arrivals[order], ends[0], ends[1], listed[0], listed[1], *stays)

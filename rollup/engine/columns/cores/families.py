@@ -18,7 +18,7 @@ from rollup.engine.columns.cores.covering import first
 from rollup.engine.columns.cores.keys import KeyCodes
 from rollup.engine.columns.cores.projecting import FilterProject, Taken, projected
 from rollup.engine.columns.evaluate import passing
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, spans
 from rollup.engine.expressions import Const
 from rollup.engine.rows.plans import Filter
 from rollup.engine.state import State
@@ -59,8 +59,7 @@ class Family:
         hit = np.flatnonzero(codes >= 0)
         each = counts[codes[hit]]
         rows = np.repeat(hit, each)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
-        statement = statements[np.repeat(begins[codes[hit]], each) + within]
+        statement = statements[spans(begins[codes[hit]], each)]
         everyone = len(rows) == len(taken.times) and len(hit) == len(rows)
         columns = taken.columns if everyone else tuple(c.take(pa.array(rows)) for c in taken.columns)
         projection = self.like.projection

@@ -20,7 +20,7 @@ from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sides import Moved, Moves, Side
 from rollup.engine.columns.cores.windowed_sides import side_of
 from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, inside, walk
 from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
@@ -179,7 +179,7 @@ class Join:
         """The fields of the pairs that the windows hold now, and how many there are; nothing here is hot."""
         tables = [side.held(own) for side, own in zip(self.sides, self.parts(state), strict=True)]
         codes, _ = self._numbered(tables)
-        one, other = _equal(*codes)
+        one, other = equals(*codes)
         passed = passing(self.test, self.fields(tables, one, other), len(one))
         if passed is not None:
             kept = flags(passed, len(one))
@@ -220,15 +220,6 @@ def _merged(times: Ints, moved: Sequence[Moved]) -> tuple[Ints, Ints, list[Moves
         numbers[~clock] = arrived[rank[each.event[~clock]]]
         moves.append(each.among(numbers, len(at)))
     return at, event, moves
-
-
-def _equal(codes: Ints, others: Ints) -> tuple[Ints, Ints]:
-    """The places of equal codes, in order of the first ones; those below 0 equal nothing."""
-    order = np.argsort(others, kind="stable")
-    begins, ends = (np.searchsorted(others[order], codes, side) for side in ("left", "right"))
-    counts = np.where(codes < 0, 0, ends - begins)
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(np.arange(len(codes)), counts), order[np.repeat(begins, counts) + within]
 
 
 @dataclass(frozen=True)

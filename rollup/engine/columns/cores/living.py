@@ -20,10 +20,10 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
 from rollup.engine.columns.cores.moving import Going
-from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts
+from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts, of_no_rows
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, accepted, projected
 from rollup.engine.columns.evaluate import flags, passing, plain
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.operators import LONG_MIN
 from rollup.engine.rows.plans import Emitted, Filter
@@ -116,17 +116,13 @@ class Living:
         columns = [*made.columns, *self.of_partitions(course.known, part)]
         group = None if self.one_group else made.group
         fresh = np.arange(since, course.known.num_rows)
-        nothing = [*self._nothing(fresh), *self.of_partitions(course.known, fresh)] if self.one_group else []
+        nothing = list[pa.Array]()
+        if isinstance(self.inner, Folded) and self.one_group:
+            nothing = [*of_no_rows(self.inner, fresh), *self.of_partitions(course.known, fresh)]
         arrival = np.arange(len(part)) if made.event is None else made.event
         ended = Ended(course.over, course.until, course.by)
         found = Parts(course.known.num_rows, arrivals, made.at, arrival, part, group, columns, nothing, ended)
         return self._after(state, left, course), replace(found, regrouped=regrouped)
-
-    def _nothing(self, part: Ints) -> list[pa.Array]:
-        """What the projection sees of groups without rows that are partitions, without their properties."""
-        assert isinstance(self.inner, Folded)
-        values = (pa.repeat(each[0], len(part)) for each in self.inner.nothing())
-        return [pa.array(part), *values]
 
     def _after(self, state: State, inner: State, course: Course) -> State:
         """The state of the whole after a batch."""
@@ -282,7 +278,7 @@ class Living:
         if self.one_group:  # of a partition without rows the group behind the last, which is as at the beginning
             found, place, keys = np.minimum(wanted, groups.num_rows), np.arange(len(wanted)), [pa.array(wanted)]
         else:
-            found, place = _of_parts(groups, known.column("number").to_numpy()[wanted])
+            place, found = equals(known.column("number").to_numpy()[wanted], _numbers(groups))
             keys = [each.take(pa.array(found)) for each in whole(groups.column("key")).flatten()]
         slots, room = lines.grown(groups.columns[2:], groups.num_rows + 1), lines.room(len(found))
         loop(self._text)(found, *slots, *room)
@@ -319,13 +315,3 @@ def _numbers(groups: pa.Table) -> Ints:
     """The number of the partition of each group."""
     key = whole(groups.column("key"))
     return (key.flatten()[0] if pa.types.is_struct(key.type) else key).to_numpy()
-
-
-def _of_parts(groups: pa.Table, numbers: Ints) -> tuple[Ints, Ints]:
-    """The groups of partitions with those numbers, of each as they came; and which of those each is of."""
-    own = _numbers(groups)
-    order = np.argsort(own, kind="stable")
-    begins, ends = (np.searchsorted(own[order], numbers, side) for side in ("left", "right"))
-    counts = ends - begins
-    place = np.repeat(np.arange(len(numbers)), counts)
-    return order[np.arange(len(place)) + (begins - np.cumsum(counts) + counts)[place]], place

@@ -21,7 +21,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
-from rollup.engine.columns.cores.parts import Arrivals, Parts
+from rollup.engine.columns.cores.parts import Arrivals, Parts, of_no_rows
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
@@ -83,32 +83,24 @@ class Partitioned:
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, and so those that leave at an instant."""
-        division, old = self._division_of(batch), self.known(state)
-        taken = Taken.of(batch, state.scalars["now"], division.filter)
-        wider, places, known = division.wider(old, taken, batch.stream)
-        before = state.held()["core"]
-        after, made = self._made(before, wider)
+        taken, wider, places, known = self._divided(state, batch)
+        after, made = self._made(state.held()["core"], wider)
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
         output = _in_turn(self._output(made, event if taken.everything else _among(taken.places, event), known))
-        begins = taken.places[division.begins(old, wider)] if len(known) > len(old) else None
-        return self.state(after, known), replace(output, begins=begins)
+        return self.state(after, known), replace(output, begins=self._begins(state, taken, wider, known))
 
     def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
         """What is due in partitions leaves, late, as it was due; no event comes."""
         assert isinstance(self.inner, Queued)
-        before, known = state.held()["core"], self.known(state)
-        taken = Taken.of(nothing, state.scalars["now"], self.division.filter)
-        wider = self.division.wider(known, taken, nothing.stream)[0]
+        before, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
         after, made = self.inner.released(before, self.inner.taken(before, wider))
         return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
 
     def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
         """The same, of which nothing is shown yet."""
-        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
-        old = self.known(state)
-        wider, places, known = self.division.wider(old, taken, batch.stream)
+        taken, wider, places, known = self._divided(state, batch)
         after, made = self._made(state.held()["core"], wider)
         after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
         event = made.taken.places if places is None else places[made.taken.places]
@@ -116,18 +108,26 @@ class Partitioned:
         arrivals = Arrivals(made.taken.times, taken.places[event], own, np.zeros(len(own), bool))
         part, arrival = self._numbers(made), np.arange(len(made.at)) if made.event is None else made.event
         columns = [*made.columns, *self.division.of_partitions(self.properties, part, known)]
-        fresh = np.arange(since, self.division.count(known))
-        nothing = [*_nothing(self.inner, fresh), *self.division.of_partitions(self.properties, fresh, known)]
-        group = None if self._one_group else made.group
-        begins = taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
         count = self.division.count(known)
+        fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept
+        without_rows = of_no_rows(self.inner, fresh) if isinstance(self.inner, Folded) and one else []
+        nothing = [*without_rows, *self.division.of_partitions(self.properties, fresh, known)]
+        group, begins = None if one else made.group, self._begins(state, taken, wider, known)
         found = Parts(count, arrivals, made.at, arrival, part, group, columns, nothing, begins=begins)
         return self.state(after, known), replace(found, regrouped=regrouped)
 
-    @property
-    def _one_group(self) -> bool:
-        """Whether a partition is a group."""
-        return isinstance(self.inner, Folded) and self.inner.kept
+    def _divided(self, state: State, batch: Batch) -> tuple[Taken, Batch, Ints | None, pa.Array]:
+        """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has
+        them), and what partitions are told by then.
+        """
+        division = self._division_of(batch)
+        taken = Taken.of(batch, state.scalars["now"], division.filter)
+        return taken, *division.wider(self.known(state), taken, batch.stream)
+
+    def _begins(self, state: State, taken: Taken, wider: Batch, known: pa.Array) -> Ints | None:
+        """The events with which partitions begin; None where none does."""
+        old = self.known(state)
+        return taken.places[self._division_of(wider).begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
         if not isinstance(self.inner, Recalling | Matched | Renewing | Joined):
@@ -138,24 +138,18 @@ class Partitioned:
 
     def opens(self, state: State, batch: Batch) -> bool:
         """Whether a partition begins with one of the events."""
-        return len(self._known_with(state, batch)) > len(self.known(state))
+        return len(self._divided(state, batch)[-1]) > len(self.known(state))
 
     def opened(self, state: State, batch: Batch) -> State:
         """The state in which the partitions of some events have begun, which their statement has not had."""
-        return self.state(state.held()["core"], self._known_with(state, batch))
-
-    def _known_with(self, state: State, batch: Batch) -> pa.Array:
-        division = self._division_of(batch)
-        taken = Taken.of(batch, state.scalars["now"], division.filter)
-        return division.wider(self.known(state), taken, batch.stream)[2]
+        return self.state(state.held()["core"], self._divided(state, batch)[-1])
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether no pattern of a partition can have too many partial matches."""
         inner = state.held()["core"]
         if not isinstance(self.inner, Matched) or self.inner.spare(inner, batch.rows):
             return True
-        taken = Taken.of(batch, state.scalars["now"], self.division.filter)
-        return self.inner.roomy(inner, self.division.wider(self.known(state), taken, batch.stream)[0])
+        return self.inner.roomy(inner, self._divided(state, batch)[1])
 
     @staticmethod
     def known(state: State) -> pa.Array:
@@ -184,13 +178,6 @@ class Partitioned:
         key = whole(inner.tables["groups"].column("key"))
         parts = key.field(0) if pa.types.is_struct(key.type) else key
         return parts.to_numpy(zero_copy_only=False)[content.column("group").to_numpy()]
-
-
-def _nothing(core: object, part: Ints) -> list[pa.Array]:
-    """What the projection sees of groups without rows that are partitions; elsewhere nobody asks."""
-    if not isinstance(core, Folded) or not core.kept:
-        return []
-    return [pa.array(part), *(pa.repeat(each[0], len(part)) for each in core.nothing())]
 
 
 def _among(places: Ints, event: Ints) -> Ints:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.groups import Ints
-from rollup.engine.state import State
 
 
 def _nothing() -> Ints:
@@ -68,15 +66,6 @@ class Parts:
         return lives
 
 
-class Parting(Protocol):
-    """A core of a context, each of whose partitions is shown at outputs of its own."""
-
-    def start(self, now: int) -> State:
-        """The partitions that there are from the beginning."""
-        ...
-
-    def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
-        """The state after a batch, and what partitions make of it. `used`: groups that are waited for; `since`: the first
-        partition of which it is not known what is shown of no rows.
-        """
-        ...
+def of_no_rows(core: Folded, part: Ints) -> list[pa.Array]:
+    """What a projection sees of groups without rows that are partitions, without their properties."""
+    return [pa.array(part), *(pa.repeat(each[0], len(part)) for each in core.nothing())]

@@ -13,7 +13,7 @@ import numpy as np
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, spans
 from rollup.engine.operators import LONG_MAX
 
 REST = LONG_MAX
@@ -102,11 +102,7 @@ class Beats:
             late = np.append(late, np.full(parts.count - len(late), REST))
             ticks = np.where(due <= late, np.minimum(ticks, 1), 0)
         part = np.repeat(np.arange(parts.count), ticks)
-        number = np.arange(len(part)) - np.repeat(np.cumsum(ticks) - ticks, ticks)
-        at, turn = (
-            due[part] + number * self.span,
-            part,
-        )
+        at, turn = due[part] + spans(np.zeros_like(ticks), ticks) * self.span, part
         if late is not None:
             at, turn = ends[part], due[part]
         own = due[arrivals.part]

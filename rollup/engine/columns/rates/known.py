@@ -17,7 +17,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.parts import Parts
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import flags, passing, plain
-from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.rates.beats import Outputs
 from rollup.engine.columns.rates.choosing import Chosen, Places, Rows
 from rollup.engine.rows.selects.projecting import Projection
@@ -124,7 +124,7 @@ class Known:
         key, unit = key[order], self._unit[order]
         ends = np.flatnonzero(np.diff(unit, append=-1)) if len(unit) else np.empty(0, np.int64)
         units, parts = unit[ends], self.part[order[ends]]
-        which, output = _groups_of(parts, units, outputs.part)
+        output, which = equals(outputs.part, parts)
         at = np.searchsorted(key, units[which] * self._most + 2 * outputs.place[output] + 1, "right") - 1
         known = (at >= 0) & (unit[at] == units[which]) if len(unit) else np.zeros(0, bool)
         until = units * self._most + 2 * outputs.waits[parts] + (0 if lazy else 1)
@@ -164,15 +164,6 @@ class Known:
         elif regrouped is not None:
             unit = regrouped[unit]
         return table_of(part, unit, self._passes[places], columns(places))
-
-
-def _groups_of(parts: Ints, units: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """The groups of each of the partitions `wanted`, in order, where groups are of those parts; and which of these each is of."""
-    order = np.lexsort((units, parts))
-    begins, ends = (np.searchsorted(parts[order], wanted, side) for side in ("left", "right"))
-    counts = ends - begins
-    of = np.repeat(np.arange(len(wanted)), counts)
-    return order[np.arange(len(of)) + (begins - np.cumsum(counts) + counts)[of]], of
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

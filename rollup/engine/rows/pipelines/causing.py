@@ -13,9 +13,20 @@ Waiting = deque[tuple[Take, Row]]
 """Rows on their way, and what is done with each."""
 
 
+def _dropping(inserts: Waiting, waiting: Waiting, telling: Telling) -> Callable[[], None]:
+    """What still waits when something was refused is dropped."""
+
+    def drop() -> None:
+        telling.refused()
+        inserts.clear()
+        waiting.clear()
+
+    return drop
+
+
 def draining(inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Callable[[int], None]:
     """What is on its way, until nothing more is; each row has a place, for its deliveries are its own."""
-    changed, tell = telling.waiting, telling.now
+    changed, tell, drop = telling.waiting, telling.now, _dropping(inserts, waiting, telling)
 
     def drain(place: int) -> None:
         try:
@@ -27,10 +38,8 @@ def draining(inserts: Waiting, waiting: Waiting, telling: Telling, times: list[i
                 work(len(times) - 1, each)
                 if changed:
                     tell()
-        except BaseException:  # what still waits when something was refused is dropped
-            telling.refused()
-            inserts.clear()
-            waiting.clear()
+        except BaseException:
+            drop()
             raise
 
     return drain
@@ -39,14 +48,13 @@ def draining(inserts: Waiting, waiting: Waiting, telling: Telling, times: list[i
 def with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling: Telling, times: list[int]) -> Take:
     """An event, then what it has put on its way."""
     unheard, drain = telling.unheard, draining(inserts, waiting, telling, times)
+    drop = _dropping(inserts, waiting, telling)
 
     def whole(place: int, row: Row) -> bool:
         try:
             take(place, row)
         except BaseException:
-            telling.refused()
-            inserts.clear()
-            waiting.clear()
+            drop()
             raise
         drain(place)
         if unheard:
