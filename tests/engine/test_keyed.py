@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
-from rollup.engine.rows.stores.named import NamedWindow, Table
+from rollup.engine.rows.stores.named import NamedWindow
+from rollup.engine.rows.stores.tables import Table
 from rollup.engine.rows.windows.base import Kept
 from rollup.live import Engine
 

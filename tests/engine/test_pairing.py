@@ -20,7 +20,8 @@ from rollup.engine.rows import component, lazy, select
 from rollup.engine.rows.patterns import matcher
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.selects import grouping, pergroup, selecting
-from rollup.engine.rows.stores.named import NamedWindow, Table
+from rollup.engine.rows.stores.named import NamedWindow
+from rollup.engine.rows.stores.tables import Table
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Time

@@ -28,7 +28,8 @@ from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import StoreInput
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.stores.named import Store, Table, updated
+from rollup.engine.rows.stores.named import Store, updated
+from rollup.engine.rows.stores.tables import Table
 from rollup.engine.timers import Order
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from rollup.engine.rows.lazy import made_by
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.stores.named import NamedWindow, Store, Table, TableStore, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.named import NamedWindow, Store, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.tables import Table, TableStore
 from rollup.engine.rows.stores.variables import OwnVariable
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order

@@ -13,7 +13,8 @@ from rollup.engine.expressions import Field, unchanging
 from rollup.engine.rows.actions import Split, SplitBranch
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Filter, StreamInput
-from rollup.engine.rows.stores.named import TableStore, UniqueIndex, WindowStore
+from rollup.engine.rows.stores.named import UniqueIndex, WindowStore
+from rollup.engine.rows.stores.tables import TableStore
 from rollup.engine.types import DataType, RowType
 from rollup.lang.epl.annotations import check_annotations, priority_of
 from rollup.lang.epl.catalog import Catalog, StoreInfo, VariableInfo, keyable, problem, unknown

@@ -18,7 +18,8 @@ from rollup.engine.rows.selects.projecting import ValuesOf
 from rollup.engine.rows.selects.rates import Rate
 from rollup.engine.rows.selects.selecting import PerRow
 from rollup.engine.rows.stores.named import Change as Changed
-from rollup.engine.rows.stores.named import NamedWindow, Store, Table
+from rollup.engine.rows.stores.named import NamedWindow, Store
+from rollup.engine.rows.stores.tables import Table
 
 
 class Telling:

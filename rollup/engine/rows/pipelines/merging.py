@@ -15,7 +15,8 @@ from rollup.engine.rows.keyed import MANY, ByKey
 from rollup.engine.rows.pipelines.steps import Take, Told
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.stores.named import NamedWindow, Table
+from rollup.engine.rows.stores.named import NamedWindow
+from rollup.engine.rows.stores.tables import Table
 
 Change = Callable[[int, Row | None, Row | None], None]
 """By the event at a place a row comes, and another is taken out or makes room for it."""

@@ -31,7 +31,8 @@ from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.rows.stores.named import NamedWindow, Store, Table
+from rollup.engine.rows.stores.named import NamedWindow, Store
+from rollup.engine.rows.stores.tables import Table
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.selecting import PerRow, Total
-from rollup.engine.rows.stores.named import Store, Table
+from rollup.engine.rows.stores.named import Store
+from rollup.engine.rows.stores.tables import Table
 from rollup.engine.rows.windows.counted import KeepAll, Length
 
 _MOST = 64

@@ -15,7 +15,7 @@ from rollup.engine.rows.selects.grouping import Groups, Key, Level, StepOfGroup
 
 if TYPE_CHECKING:
     from rollup.engine.rows.instance import Instance
-    from rollup.engine.rows.stores.named import Table
+    from rollup.engine.rows.stores.tables import Table
 
 
 class TableGroups(Groups):
@@ -30,7 +30,7 @@ class TableGroups(Groups):
 
     @cached_property
     def _table(self) -> Table:
-        from rollup.engine.rows.stores.named import Table
+        from rollup.engine.rows.stores.tables import Table
 
         store = self._home.store(self._target.table)
         assert isinstance(store, Table)
