@@ -174,6 +174,9 @@ DIVIDE_NULL = Operator("/ null by zero", divide_null)
 _NO_NUMBER = "({1} == 0) & (({0} == 0) | ({0} != {0}))"  # whose sign the processor would choose
 DIVIDE_IEEE = Operator("/ ieee", divide_ieee, numpy=f"np.where({_NO_NUMBER}, np.nan, np.true_divide({{0}}, {{1}}))")
 REMAINDER = Operator("%", remainder_cut)
+LEAST = Operator("least", "min({0}, {1})", numpy="np.where({1} < {0}, {1}, {0})")
+GREATEST = Operator("greatest", "max({0}, {1})", numpy="np.where({1} > {0}, {1}, {0})")
+"""Of two numbers; of two that are equal, the first."""
 FIT_INT = Operator("fits int", fit(INT_MIN, INT_MAX))
 FIT_LONG = Operator("fits long", fit(LONG_MIN, LONG_MAX))
 FIT_FLOAT = Operator("fits float", single)

@@ -64,6 +64,17 @@ def narrowed(value: Any, bits: int) -> int:
     return ((int(value) + most + 1) & (1 << bits) - 1) - most - 1
 
 
+def narrowing(low: int, high: int) -> str:
+    """`narrowed` of an array of doubles, to whole numbers between these."""
+    inside = f"({{0}} < {high}.0) & ({{0}} > {low}.0)"
+    return f"np.where({inside}, np.where({inside}, {{0}}, 0.0).astype('i8'), {_beyond(low, high)})"
+
+
+def _beyond(low: int, high: int) -> str:
+    """What doubles are as whole numbers that do not reach so far; what is no number is 0."""
+    return f"np.where({{0}} > 0, {high}, np.where({{0}} < 0, {low}, 0))"
+
+
 def sign(value: float) -> float:
     """One with the sign of a number; of a zero, and of what is no number, itself.
 
@@ -168,16 +179,8 @@ def _substring(value: str, start: int, end: int | None = None) -> str | None:
 
 
 _ABS: Function = (Operator("abs", "abs({0})", doubles="np.abs({0})"), _widest, "number")
-_MAX: Function = (
-    Operator("greater", "max({0}, {1})", numpy="np.where({1} > {0}, {1}, {0})"),
-    _widest,
-    "number number",
-)
-_MIN: Function = (
-    Operator("lesser", "min({0}, {1})", numpy="np.where({1} < {0}, {1}, {0})"),
-    _widest,
-    "number number",
-)
+_MAX: Function = (op.GREATEST, _widest, "number number")
+_MIN: Function = (op.LEAST, _widest, "number number")
 _COMPARE = _function("compare", _compared, INT, "number number")
 TO_TEXT = Operator("text of", text)
 _TO_TEXT: Function = (TO_TEXT, _of(STRING), "value")
@@ -188,8 +191,7 @@ def _real_function(name: str, python: Callable[[float], float], doubles: str | N
 
 
 _FITS = "np.abs({0}) < 2.0**63"
-_BEYOND = f"np.where({{0}} > 0, {op.LONG_MAX}, np.where({{0}} < 0, {op.LONG_MIN}, 0))"
-_ROUNDED = f"np.where({_FITS}, np.floor(np.where({_FITS}, {{0}}, 0.0)).astype('i8') + ({{0}} - np.floor({{0}}) >= 0.5), {_BEYOND})"
+_ROUNDED = f"np.where({_FITS}, np.floor(np.where({_FITS}, {{0}}, 0.0)).astype('i8') + ({{0}} - np.floor({{0}}) >= 0.5), {_beyond(op.LONG_MIN, op.LONG_MAX)})"
 """`rounded` of an array."""
 
 

@@ -14,7 +14,7 @@ from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
 from rollup.lang.epl.accessing import LEAVING
-from rollup.lang.epl.java import narrowed, shard_crc32, shard_hash, text
+from rollup.lang.epl.java import narrowed, narrowing, shard_crc32, shard_hash, text
 
 TYPES: dict[str, DataType] = {
     **dict.fromkeys(("string", "character", "char"), STRING),
@@ -72,15 +72,9 @@ HASHES: dict[str, Callable[..., int]] = {"hash_code": shard_hash, "consistent_ha
 """By what contexts share events out."""
 
 
-def _narrowed(low: int, high: int) -> str:
-    """`narrowed` of an array of doubles."""
-    inside = f"({{0}} < {high}.0) & ({{0}} > {low}.0)"
-    return f"np.where({inside}, np.where({inside}, {{0}}, 0.0).astype('i8'), np.where({{0}} > 0, {high}, np.where({{0}} < 0, {low}, 0)))"
-
-
 CASTS: dict[Kind, Operator] = {
-    Kind.INT: Operator("to int", lambda value: _whole(value, 32), doubles=_narrowed(op.INT_MIN, op.INT_MAX)),
-    Kind.LONG: Operator("to long", lambda value: _whole(value, 64), doubles=_narrowed(op.LONG_MIN, op.LONG_MAX)),
+    Kind.INT: Operator("to int", lambda value: _whole(value, 32), doubles=narrowing(op.INT_MIN, op.INT_MAX)),
+    Kind.LONG: Operator("to long", lambda value: _whole(value, 64), doubles=narrowing(op.LONG_MIN, op.LONG_MAX)),
     Kind.DOUBLE: Operator("to double", lambda value: _double(value)),
     Kind.FLOAT: Operator("to float", lambda value: None if (found := _double(value)) is None else op.single(found)),
     Kind.STRING: Operator("to string", text),

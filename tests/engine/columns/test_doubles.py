@@ -13,11 +13,10 @@ from rollup.engine import operators as op
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Call, Const, Expr, Field
-from rollup.engine.operators import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Operator
+from rollup.engine.operators import GREATEST, INT_MAX, INT_MIN, LEAST, LONG_MAX, LONG_MIN, Operator
 from rollup.engine.row import Row
 from rollup.engine.types import BOOL, DOUBLE, INT, LONG, DataType, Kind
 from rollup.lang.epl.java import STATIC
-from rollup.lang.epl.lowering.values.comparing import GREATEST, LEAST
 from rollup.lang.epl.semantics import BITS, CASTS, REMAINDER
 
 NUMBERS = [

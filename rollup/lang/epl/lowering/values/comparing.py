@@ -74,8 +74,6 @@ FLAT = Operator(
     strict=False,
 )
 _THERE = Operator("list that is there", lambda values: values or [], strict=False)
-LEAST = Operator("least", "min({0}, {1})", numpy="np.where({1} < {0}, {1}, {0})")
-GREATEST = Operator("greatest", "max({0}, {1})", numpy="np.where({1} > {0}, {1}, {0})")
 
 
 def apart(value: Expr, item: Expr) -> bool:

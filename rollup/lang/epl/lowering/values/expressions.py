@@ -17,7 +17,7 @@ from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import FLAT, GREATEST, LEAST, LISTED, among, apart, between, widened
+from rollup.lang.epl.lowering.values.comparing import FLAT, LISTED, among, apart, between, widened
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
@@ -323,7 +323,7 @@ class _Lowering(LowerNames):
 
     def _extreme(self, node: ex.Call) -> Expr:
         values = self._all(node.arguments)
-        found = LEAST if node.name.lower() == "min" else GREATEST
+        found = op.LEAST if node.name.lower() == "min" else op.GREATEST
         kind = self._common([value.type for value in values], node)
         if not kind.numeric and not loose(kind):
             raise problem(f"`{render(node)}` compares values of type {kind}", node, "numbers; case when a < b then …")
