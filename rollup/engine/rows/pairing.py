@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from rollup.engine.compiling import Evaluate, compiled_row, predicate
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Expr, inputs_read, unchanging
+from rollup.engine.operators import EQUAL, SAME
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.keyed import EXACT
 from rollup.engine.rows.plans import Input, StoreInput, StreamInput
@@ -33,16 +34,26 @@ _IN_BATCHES = LengthBatch, TimeBatch
 """Windows that say it of all rows of a batch at once; of several keys that is not the order in which the rows came."""
 
 Bucket = dict[int, Row]
-Equal = Mapping[int, Expr]
-"""What a condition says to be equal of two inputs."""
+
+
+class Equal(NamedTuple):
+    """What a condition says to be equal of two inputs; `nulls`: also where both are null."""
+
+    sides: Mapping[int, Expr]
+    nulls: bool
 
 
 class Side(NamedTuple):
-    """The rows of an input by the fields that it has in common with some others."""
+    """The rows of an input by the fields that it has in common with some others; null equals nothing where the key is `strict`."""
 
     place: int
     key: Evaluate
     rows: dict[Any, Bucket]
+    strict: tuple[int, ...]
+
+    def matches(self, key: tuple[Any, ...]) -> bool:
+        """Whether anything may equal a key."""
+        return None not in key or not any(key[at] is None for at in self.strict)
 
 
 class Step(NamedTuple):
@@ -74,7 +85,9 @@ def pairs(
     moving = range(len(inputs)) if spec.only is None else (spec.only,)
     if len(inputs) > 2 and any(_order(place, len(inputs), equals) is None for place in moving):
         return None
-    exact = len(equals) == len(parts) and all(side.type.kind in EXACT for each in equals for side in each.values())
+    exact = len(equals) == len(parts) and all(
+        side.type.kind in EXACT for each in equals for side in each.sides.values()
+    )
     exact = exact and (where is None or not outer)
     whole = {place for place, kinds in enumerate(WHOLE) if spec.sides[0].kind in kinds}
     return Pairs(len(inputs), equals, [] if exact else conditions, exact, whole, moving, e)
@@ -101,9 +114,10 @@ def _equal(part: Expr, inputs: int) -> Equal | None:
     if not unchanging(part):
         return None
     for place in range(1, inputs):
-        sides = equality(part, place)
-        if sides is not None and len(known := inputs_read([sides[0]])) == 1:
-            return {known.pop(): sides[0], place: sides[1]}
+        for operator in (EQUAL, SAME):
+            sides = equality(part, place, (operator,))
+            if sides is not None and len(known := inputs_read([sides[0]])) == 1:
+                return Equal({known.pop(): sides[0], place: sides[1]}, operator is SAME)
     return None
 
 
@@ -111,7 +125,7 @@ def _order(start: int, inputs: int, equals: Sequence[Equal]) -> list[int] | None
     """The other inputs, each joined to one that is known by then; None where one is joined to none."""
     known, order = {start}, list[int]()
     while len(known) < inputs:
-        reached = {place for each in equals if known & each.keys() for place in each.keys() - known}
+        reached = {place for each in equals if known & each.sides.keys() for place in each.sides.keys() - known}
         if not reached:
             return None
         order.append(min(reached))
@@ -144,9 +158,10 @@ class Pairs:
     def _plan(self, start: int, equals: Sequence[Equal]) -> list[Step]:
         known, steps = {start}, list[Step]()
         for place in _order(start, self._inputs, equals) or [1 - start]:  # two may have nothing in common
-            used = [n for n, each in enumerate(equals) if place in each and each.keys() - {place} <= known]
-            others = [next(side for at, side in equals[n].items() if at != place) for n in used]
-            made = Side(place, compiled_row([equals[n][place] for n in used]), {})
+            used = [n for n, each in enumerate(equals) if place in each.sides and each.sides.keys() - {place} <= known]
+            others = [next(side for at, side in equals[n].sides.items() if at != place) for n in used]
+            strict = tuple(at for at, n in enumerate(used) if not equals[n].nulls)
+            made = Side(place, compiled_row([equals[n].sides[place] for n in used]), {}, strict)
             steps.append(Step(self._sides.setdefault((place, *used), made), compiled_row(others)))
             known.add(place)
         return steps
@@ -157,7 +172,7 @@ class Pairs:
             if side.place == place:
                 for row in rows:
                     key = self._key(side, row)
-                    if None not in key:  # which equals nothing
+                    if side.matches(key):
                         side.rows.setdefault(key, {})[row.id] = row
 
     def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
@@ -222,7 +237,7 @@ class Pairs:
             longer, at = list[Rows](), side.place
             for r in combinations:
                 key = known(r, (), e)
-                if None not in key:
+                if side.matches(key):
                     longer += [(*r[:at], other, *r[at + 1 :]) for other in partners(side, key)]
             combinations = longer
         if self._inputs > 2:

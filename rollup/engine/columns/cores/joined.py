@@ -23,6 +23,7 @@ from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, inside, walk
+from rollup.engine.operators import EQUAL, SAME
 from rollup.engine.rows.plans import Emitted, Input, Select, StreamInput
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, equality
 from rollup.engine.state import State
@@ -61,11 +62,12 @@ class Found:
 @dataclass(frozen=True)
 class Join:
     """The pairs of the rows of two sides that have equal keys and pass `test`, which sees the kept fields of the left row,
-    then those of the right one.
+    then those of the right one. `nulls`: of which keys null equals null.
     """
 
     left: Side
     right: Side
+    nulls: tuple[int, ...]
     test: Expr | None
     rules: Rules
 
@@ -145,12 +147,15 @@ class Join:
         return state, begun.followed(rest, middle)
 
     def _numbered(self, tables: Sequence[pa.Table]) -> tuple[list[Ints], int]:
-        """The keys of all rows of both sides as codes that hold for this batch; null is -1 and equals nothing."""
+        """The keys of all rows of both sides as codes that hold for this batch; what equals nothing is -1."""
         if not self.left.keys:
             return [np.zeros(table.num_rows, np.int64) for table in tables], 1
         one, other, keys = matching(
-            (whole(tables[0].column(1 + place)), whole(tables[1].column(1 + place)))
-            for place in range(len(self.left.keys))
+            [
+                (whole(tables[0].column(1 + place)), whole(tables[1].column(1 + place)))
+                for place in range(len(self.left.keys))
+            ],
+            self.nulls,
         )
         return [one, other], keys
 
@@ -304,7 +309,7 @@ def join_of(
     sides = list[Side]()
     for number, input in enumerate(plan.inputs):
         assert isinstance(input, StreamInput)
-        own = [of_one_event(pair[number]) for pair in keys]
+        own = [of_one_event(pair[number]) for pair, _ in keys]
         made = side_of(input, own, [at for place, at in places if place == number], reads[input.filter.stream])
         if isinstance(made, str):
             return made
@@ -315,7 +320,8 @@ def join_of(
     whole = [side.kind in kinds for kinds in WHOLE]
     leaving = spec.only is None and not plan.comes_alone
     rules = Rules((moving[0], moving[1]), (whole[0], whole[1]), test is not None, leaving)
-    return reason or (Join(sides[0], sides[1], test, rules), choice, places)
+    nulls = tuple(place for place, (_, equal) in enumerate(keys) if equal)
+    return reason or (Join(sides[0], sides[1], nulls, test, rules), choice, places)
 
 
 def _unplain(input: Input, place: int, spec: JoinSpec) -> str | None:
@@ -327,10 +333,13 @@ def _unplain(input: Input, place: int, spec: JoinSpec) -> str | None:
     return "a join of a stream without a window" if input.window is None else None
 
 
-def _key(part: Expr) -> tuple[Expr, Expr] | None:
-    """What must be equal on the left and on the right, where a hash can tell."""
-    pair = equality(part, 1)
-    return pair if pair is not None and equated(*map(of_one_event, pair)) else None
+def _key(part: Expr) -> tuple[tuple[Expr, Expr], bool] | None:
+    """What must be equal on the left and on the right, where a hash can tell, and whether null equals null."""
+    for operator in (EQUAL, SAME):
+        pair = equality(part, 1, (operator,))
+        if pair is not None and equated(*map(of_one_event, pair)):
+            return pair, operator is SAME
+    return None
 
 
 def _all(parts: Sequence[Expr]) -> Expr | None:

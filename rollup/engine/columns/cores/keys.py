@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -181,19 +181,24 @@ def _compact(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(inner.indices, column.dictionary.take(inner.dictionary))
 
 
-def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, int]:
+def matching(pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] = ()) -> tuple[Ints, Ints, int]:
     """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below; `pairs`:
-    the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1.
+    the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1, other than
+    in the keys at the places `nulls`, where it equals null.
 
     >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
     >>> one, other, below = matching([numbers, texts])
     >>> one.tolist(), other.tolist(), below
     ([2, 3, -1], [3, -1], 4)
+    >>> matching([(pa.array([1, None]), pa.array([None, 2]))], nulls=[0])[:2]
+    (array([0, 2]), array([2, 1]))
     """
     codes, below, rows = np.empty(0, np.int64), 0, 0
     for place, (one, other) in enumerate(pairs):
         kind = one.type if one.type == other.type else pa.int64()
         more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
+        if place in nulls:
+            more, values = np.where(more < 0, values, more), values + 1
         if place == 0:
             codes, below, rows = more, values, len(one)
         else:

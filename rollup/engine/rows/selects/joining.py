@@ -6,14 +6,14 @@ when the row itself comes or leaves: what was delivered null-extended is not tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Ask, Call, Expr, RowOf, Slot, inputs_read, walk
-from rollup.engine.operators import EQUAL
+from rollup.engine.operators import EQUAL, SAME, Operator
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.types import Kind
@@ -98,7 +98,9 @@ class _Step:
     def __init__(self, place: int, side: Side, environment: Environment) -> None:
         self._place, self._kind, self._environment = place, side.kind, environment
         self._test = predicate(side.condition) if side.condition is not None else None
-        pairs = [pair for part in conjuncts(side.condition) if (pair := equality(part, place)) is not None]
+        pairs = [
+            pair for part in conjuncts(side.condition) if (pair := equality(part, place, (EQUAL, SAME))) is not None
+        ]
         self._left = [compiled(left) for left, _ in pairs]
         self._right = [compiled(right) for _, right in pairs]
 
@@ -131,9 +133,10 @@ class _Step:
         return lambda r: table.get(tuple(key(r, (), e) for key in self._left), ())
 
 
-def equality(part: Expr, place: int) -> tuple[Expr, Expr] | None:
-    """The two sides of `left = right` where one reads only the input at `place` and the other only those before it."""
-    if not isinstance(part, Call) or part.op is not EQUAL:
+def equality(part: Expr, place: int, by: Collection[Operator] = (EQUAL,)) -> tuple[Expr, Expr] | None:
+    """The two sides of `left = right`, or of what else they are compared `by`, where one reads only the input at `place` and
+    the other only those before it."""
+    if not isinstance(part, Call) or part.op not in by:
         return None
     one, other = part.args
     if one.type.numeric != other.type.numeric or {Kind.LIST, Kind.ANY} & {one.type.kind, other.type.kind}:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, Variable, inputs_read, walk
+from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, Variable, walk
 from rollup.engine.operators import OF_KEY
 from rollup.engine.rows.plans import (
     ContextValue,
@@ -21,12 +21,13 @@ from rollup.engine.rows.plans import (
     TableRow,
 )
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.selects.joining import JoinSpec, Side
+from rollup.engine.rows.selects.joining import JoinSpec
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import INT, Kind, RowType
 from rollup.lang.epl.catalog import ordered, problem
 from rollup.lang.epl.lowering.groups import check_having, grouping_sets, shows_methods
+from rollup.lang.epl.lowering.joins import join_spec, moving
 from rollup.lang.epl.lowering.rates import lower_rate
 from rollup.lang.epl.lowering.streams import columns_of, lower_stream
 from rollup.lang.epl.lowering.targets import as_declared, table_target
@@ -40,7 +41,7 @@ from rollup.lang.epl.scope import walk as parts
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree import statements as sm
 from rollup.lang.epl.tree.node import Node
-from rollup.lang.epl.tree.streams import Item, Stream
+from rollup.lang.epl.tree.streams import Item
 
 
 def lower_query(query: sm.Query, scope: Scope) -> Select:
@@ -49,42 +50,17 @@ def lower_query(query: sm.Query, scope: Scope) -> Select:
     scope.registry.outer = len(streams)
     found = [lower_stream(stream, scope, place) for place, stream in enumerate(streams)]
     inputs, sources = [each[0] for each in found], [each[1] for each in found]
-    alone = _all_alone(query, streams)
-    only = None if alone else _only(streams)
-    if len(streams) > 1 and not alone:
-        _check_windows(streams, inputs, only)
+    only, alone = moving(query, streams, inputs)
     for place, join in enumerate(query.joins, start=1):
         if join.kind in ("left", "full"):
             sources[place] = replace(sources[place], optional=True)
         if join.kind in ("right", "full"):
             sources[:place] = [replace(source, optional=True) for source in sources[:place]]
     inside = replace(scope, sources=tuple(sources), outer=0)
-    if query.joins:
-        checking = replace(inside, registry=deepcopy(scope.registry))
-        for join in query.joins:
-            _check_on(join.on, checking)
-    sides = [Side() for _ in query.streams[1:]]
-    sides += [Side(j.kind, None if j.on is None else condition(j.on, inside)) for j in query.joins]
-    join = JoinSpec(tuple(sides), only, alone) if sides else None
+    join = join_spec(query, inputs, inside, only, alone)
     if query.where is not None and len(inputs) == 1 and _is_filter(query.where, inputs[0]):
         check_filter(query.where, replace(inside, slots=None))
     return assemble(query, inside, inputs, join)
-
-
-def _check_on(on: ex.Expression | None, scope: Scope) -> None:
-    """Raise PlanError unless `on` says which properties of two streams are equal; `where` takes any condition."""
-    if on is None:
-        return
-    if isinstance(on, ex.Logical) and on.operator == "and":
-        _check_on(on.left, scope)
-        _check_on(on.right, scope)
-        return
-    sides = (on.left, on.right) if isinstance(on, ex.Comparison) and on.operator == "=" else ()
-    if not sides or not all(isinstance(side, (ex.Reference, ex.Member, ex.Index)) for side in sides):
-        raise problem("`on` says that two properties are equal", on, "other conditions stand in `where`")
-    read = [inputs_read([lower(side, scope)]) for side in sides]
-    if read[0] == read[1]:
-        raise problem("`on` compares a stream with itself", on, "properties of two streams")
 
 
 def _is_filter(where: ex.Expression, found: Input) -> bool:
@@ -107,37 +83,6 @@ def _filtered(where: Expr | None, inputs: list[Input]) -> tuple[Expr | None, lis
         return where, inputs
     test = where if found.filter.test is None else All((found.filter.test, where))
     return None, [replace(found, filter=replace(found.filter, test=test))]
-
-
-def _all_alone(query: sm.Query, streams: Sequence[Stream]) -> bool:
-    """Whether nothing is kept of any stream: a full outer join gives each event by itself."""
-    full = len(query.streams) == 1 and bool(query.joins) and all(join.kind == "full" for join in query.joins)
-    return full and all(stream.unidirectional for stream in streams)
-
-
-def _only(streams: Sequence[Stream]) -> int | None:
-    found = [place for place, stream in enumerate(streams) if stream.unidirectional]
-    if len(found) > 1:
-        hint = "one of them, or all of a full outer join"
-        raise problem("only one stream of a join can be unidirectional", streams[found[1]], hint)
-    return found[0] if found else None
-
-
-def _check_windows(streams: Sequence[Stream], inputs: Sequence[Input], only: int | None) -> None:
-    bare = [
-        place
-        for place, each in enumerate(inputs)
-        if not isinstance(each, StoreInput) and each.window is None and place != only
-    ]
-    kinds = {getattr(stream.source, "type", None) for stream in streams}
-    pure_self_join = len(bare) == len(streams) and len(kinds) == 1 and None not in kinds
-    tables = sum(isinstance(each, StoreInput) and not each.follow for each in inputs)
-    if bare and not pure_self_join and tables < len(inputs) - 1:
-        stream = streams[bare[0]]
-        name = stream.alias or getattr(stream.source, "type", "the pattern")
-        raise problem(f"`{name}` needs a window in a join", stream, "#length(10), #time(1 min), or unidirectional")
-    if only is not None and not isinstance(inputs[only], StoreInput) and getattr(inputs[only], "window", None):
-        raise problem("a unidirectional stream has no window", streams[only], "leave the # out")
 
 
 def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinSpec | None) -> Select:
