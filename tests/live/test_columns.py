@@ -23,6 +23,8 @@ from rollup.engine.rows.patterns import algebra
 from rollup.live import Arrived, Engine, Heard
 from tests.rereading import reread
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 SCHEMA = """
 create schema S(symbol string, price double, volume int);
 create schema R(volume int, price double, symbol string);

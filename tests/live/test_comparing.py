@@ -8,52 +8,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from itertools import count
 from random import Random
 
-import numba
-import numpy as np
 import pytest
 
-from rollup.engine.columns.loops import loop
 from tests.live.comparing.grammar import Grammar
 from tests.live.comparing.runs import accepted, difference, report, steps
 
-
-@pytest.fixture
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Loops that run as they are written: to compile those of a statement takes longer than its few events do."""
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    loop.cache_clear()
-    with np.errstate(all="ignore"):  # as compiled code has it
-        yield
-    loop.cache_clear()
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.usefixtures("interpreted")
 def test_how_events_come_and_where_statements_run_makes_no_difference(seed: int) -> None:
     _compared(seed, 40)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("interpreted")
 def test_how_events_come_and_where_statements_run_makes_no_difference_for_long() -> None:
-    _compared_for(_seconds())
+    compared_for_long()
 
 
-@pytest.mark.slow
-def test_compiled_loops_make_no_difference_either() -> None:
-    _compared_for(_seconds())
-
-
-def _seconds() -> float:
-    return float(os.environ.get("SECONDS", 240))
-
-
-def _compared_for(seconds: float) -> None:
-    first, end = int(os.environ.get("SEED", time.time_ns() // 1000)), time.monotonic() + seconds
+def compared_for_long() -> None:
+    """One seed after the other, so many seconds."""
+    first, end = (
+        int(os.environ.get("SEED", time.time_ns() // 1000)),
+        time.monotonic() + float(os.environ.get("SECONDS", 240)),
+    )
     for seed in count(first):
         _compared(seed, 60)
         if time.monotonic() > end:

@@ -35,6 +35,8 @@ from rollup.engine.types import RowType
 from rollup.lang.epl.deployer import Deployer
 from tests.rereading import reread
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 SCHEMA = "create schema S(symbol string, price double, volume int, flag boolean, id long)"
 KINDS = [pa.string(), pa.float64(), pa.int32(), pa.bool_(), pa.int64()]
 CONTEXT = """
