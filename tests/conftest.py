@@ -44,13 +44,12 @@ def pytest_report_header() -> str | None:
 @pytest.fixture(scope="module")
 def interpreted() -> Iterator[None]:
     """Loops run as they are written: to compile those of a statement takes longer than its few events do."""
-    import numba
     import numpy as np
 
     from rollup.engine.columns.loops import loop
 
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):  # as compiled code has it
-        patch.setattr(numba.config, "DISABLE_JIT", True)
+        patch.setattr("numba.config.DISABLE_JIT", True)
         loop.cache_clear()
         yield
     loop.cache_clear()
