@@ -176,6 +176,8 @@ def _text(rules: Rules) -> str:
         s = _SIDES[place]
         out = [f"row = gone_{s}[i]", *_plain(_LEAVE, s=s)]
         out += _plain(_ENTER, s=s, row="row", lists="left_") if rules.leaving else []
+        if place == 1 and rules.moving[0]:
+            begin, out = [*begin, "over = np.zeros(len(codes_b), np.bool_)"], [*out, "over[row] = True"]
         moves += [f"for i in range(begin_{s}, end_{s}):", *_in(out)]
     come = [line for place in (0, 1) if rules.moving[place] for line in _come(rules, place)]
     return _TEMPLATE.format(
@@ -222,7 +224,8 @@ def _alone(rules: Rules, place: int, sign: int) -> list[str]:
 def _come(rules: Rules, place: int) -> list[str]:
     """The pairs of the rows that have come; the left side's come first."""
     s, o = _SIDES[place], _SIDES[1 - place]
-    met = _met(rules, place, 1, f"born_{o}[p] == c" if place == 1 and rules.moving[0] else None)
+    # what has come from the left has found it, unless it had left again by then
+    met = _met(rules, place, 1, f"born_{o}[p] == c and not over[row]" if place == 1 and rules.moving[0] else None)
     found = [f"row, first, lone = came_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
     found += _in([f"p = firsts_{o}[k]", "while p >= 0:", *_in([*met, f"p = after_{o}[p]"])])
     return [f"for i in range(from_{s}, to_{s}):", *_in([*found, *_alone(rules, place, 1)])]
@@ -240,7 +243,7 @@ def _left(rules: Rules) -> list[str]:
 def _gone(rules: Rules, place: int) -> list[str]:
     """Those of one side with the rows of the other that stay and with those that have left too, the oldest first."""
     s, o = _SIDES[place], _SIDES[1 - place]
-    met = _met(rules, place, -1, "gone" if place == 1 else None)
+    met = _met(rules, place, -1, f"gone and born_{s}[row] != c" if place == 1 else None)
     found = [f"row, first, lone = gone_{s}[i], n, True", f"k = codes_{s}[row]", "if k >= 0:"]
     found += _in([*_plain(_BEFORE, o=o), *_in([f"if born_{o}[p] != c:", *_in(met)])])
     return [f"for i in range(begin_{s}, end_{s}):", *_in([*found, *_alone(rules, place, -1)])]
