@@ -53,7 +53,7 @@ class Planned:
     conditions: Collection[int] = ()
     clocked: bool = False
     timed: tuple[Told | Whole, ...] = ()
-    caused: Callable[[int], None] = lambda place: None
+    caused: Callable[[int], None] | None = None
     """What rows that have left by the clock, at a place, have put on its way."""
 
 

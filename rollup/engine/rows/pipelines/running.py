@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any
 
 from rollup.engine.row import Row
@@ -11,12 +12,15 @@ from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import planned
 from rollup.engine.rows.pipelines.steps import Told
 from rollup.engine.rows.pipelines.tapes import Tape, merged
+from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
 
 _FEW = 64
 """What so many events have brought becomes deliveries like others sooner than it is told by itself."""
+_NEVER = 1 << 63
+"""Behind every instant."""
 
 
 class Pipelines:
@@ -79,8 +83,8 @@ class Pipeline:
         filtered, clocked, until = self._plan.filtered, self._plan.clocked, self._quiet_until()
         for values, at in events:
             if at is not None:
-                if not clock.now <= at < until:
-                    if not self._let_out(at) and not self._advanced(at, tell):
+                if not clock.now <= at < until and (at < clock.now or (until := self._let_out(at)) <= at):
+                    if not self._advanced(at, tell):
                         runner.send(self._stream, values)
                         return False
                     until = self._quiet_until()
@@ -107,31 +111,45 @@ class Pipeline:
 
     def _quiet_until(self) -> float:
         """Before which instant nothing is due, as long as no event comes."""
-        found = self._runner.timers.quiet_until
+        due, other = self._next_due(), self._runner.timers.quiet_until
+        return due if due < other else other
+
+    def _next_due(self) -> int:
+        """When a named window lets rows out next."""
+        found = _NEVER
         for window in self._windows:
             due = window.due
             if due is not None and due < found:
                 found = due
         return found
 
-    def _let_out(self, at: int) -> bool:
-        """Named windows let out what is due up to an instant; False: something else is due as well."""
-        timers, clock = self._runner.timers, self._runner.environment.clock
-        times, caused = self.times, self._plan.caused
-        if at < clock.now or not self._plan.timed:
-            return False
+    def _let_out(self, at: int) -> float:
+        """Named windows let out what is due up to an instant, as long as nothing else is due as well; before which instant
+        nothing is due then.
+        """
+        timers, clock, times = self._runner.timers, self._runner.environment.clock, self.times
+        caused = self._plan.caused
         while True:
-            due = [(due, each.order, each) for each in self._plan.timed if (due := each.due) is not None]
-            first = min(due, default=None)
-            now = at if first is None else max(first[0], clock.now)
-            if timers.may_be_due(min(now, at)) and (other := timers.next) is not None and other <= min(now, at):
-                return False
-            if now > at or first is None:
-                return True
+            due, other = self._next_due(), timers.quiet_until
+            now = due if due > clock.now else clock.now
+            by = now if now < at else at
+            if other <= by:
+                other = inf if (asked := timers.next) is None else asked
+            if other <= by or now > at:
+                return due if due < other else other
             clock.now = now
-            for _, _, each in sorted(each for each in due if each[0] <= now):
+            for each in self._due_by(now):
                 each.fire(now)
-                caused(len(times) - 1)
+                if caused is not None:
+                    caused(len(times) - 1)
+
+    def _due_by(self, now: int) -> Sequence[Told | Whole]:
+        """Whose window lets rows out at an instant at which one of them does, in order."""
+        timed = self._plan.timed
+        if len(timed) == 1:
+            return timed
+        found = [(due, each.order, each) for each in timed if (due := each.due) is not None and due <= now]
+        return [each for _, _, each in sorted(found)]
 
     def _advanced(self, at: int, tell: Callable[[], None]) -> bool:
         """Go on to an instant as without a pipeline, after those are told who have to be; False: there is none any more."""

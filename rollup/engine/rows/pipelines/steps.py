@@ -21,6 +21,27 @@ Take = Callable[[int, Row], bool]
 Follow = Callable[[int, Sequence[Rows], Sequence[Rows]], Sequence[Values]]
 """Rows that come and rows that leave by the event at a place, each as a row of one input; the values of the rows that are
 shown."""
+OfOne = Callable[[int, Rows], object]
+"""A row that comes or leaves by the event at a place and is all that does."""
+
+
+class OneByOne:
+    """A `Follow` that is told of a row that comes or leaves alone, as nearly all do, without lists of such."""
+
+    __slots__ = ("change", "come", "leave")
+
+    def __init__(self, change: Follow, come: OfOne, leave: OfOne) -> None:
+        self.change, self.come, self.leave = change, come, leave
+
+    def __call__(self, place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        return self.change(place, came, left)
+
+    @classmethod
+    def of(cls, change: Follow) -> OneByOne:
+        """Of any."""
+        if isinstance(change, cls):
+            return change
+        return cls(change, lambda place, r: change(place, (r,), ()), lambda place, r: change(place, (), (r,)))
 
 
 def follow(instance: SelectInstance, tape: Tape) -> Follow:
@@ -40,7 +61,19 @@ def gather(instance: SelectInstance) -> Follow:
                 instance.ask_timers()
         return ()
 
-    return of_passing(instance, instance.plan.where, change)
+    def come(place: int, r: Rows) -> None:
+        due = outputs.due
+        take((r,), ())
+        if outputs.due != due:
+            instance.ask_timers()
+
+    def leave(place: int, r: Rows) -> None:
+        due = outputs.due
+        take((), (r,))
+        if outputs.due != due:
+            instance.ask_timers()
+
+    return of_passing(instance, instance.plan.where, OneByOne(change, come, leave))
 
 
 def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow) -> Follow:
@@ -57,7 +90,18 @@ def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow)
             left = [r for r in left if test(r, (), e)] if leaves else ()
         return change(place, came, left) if came or left else ()
 
-    return some
+    def come(place: int, r: Rows) -> None:
+        e.arriving = True
+        if test(r, (), e):
+            alone.come(place, r)
+
+    def leave(place: int, r: Rows) -> None:
+        e.arriving = False
+        if leaves and test(r, (), e):
+            alone.leave(place, r)
+
+    alone = OneByOne.of(change)
+    return OneByOne(some, come, leave)
 
 
 def _shown(instance: SelectInstance, tape: Tape) -> Follow:
@@ -85,7 +129,17 @@ def _mostly_alone(instance: SelectInstance, made: Alone, several: Follow, tape: 
             note((place, sign, gone))
         return () if shown is None else (shown,)
 
-    return change
+    def alone(of_one: Callable[[Rows], tuple[Values | None, Values | None]]) -> OfOne:
+        def one(place: int, r: Rows) -> None:
+            shown, gone = of_one(r)
+            if comes and shown is not None:
+                note((place, 1, shown))
+            if leaves and gone is not None:
+                note((place, sign, gone))
+
+        return one
+
+    return OneByOne(change, alone(come), alone(leave))
 
 
 def _of_several(instance: SelectInstance, kind: Kind, tape: Tape) -> Follow:
@@ -140,7 +194,13 @@ def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
             note((place, 1, values))
         return shown
 
-    return change
+    def come(place: int, r: Rows) -> None:
+        e.arriving = True
+        values = values_of(None, r)
+        if values is not None:
+            note((place, 1, values))
+
+    return OneByOne(change, come, lambda place, r: None)
 
 
 def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
@@ -158,7 +218,20 @@ def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) ->
             note((place, sign, values))
         return shown
 
-    return change
+    def come(place: int, r: Rows) -> None:
+        e.arriving = True
+        values = values_of(None, r)
+        if values is not None and comes:
+            note((place, 1, values))
+
+    def leave(place: int, r: Rows) -> None:
+        e.arriving = False
+        values = values_of(None, r)
+        e.arriving = True
+        if values is not None:
+            note((place, sign, values))
+
+    return OneByOne(change, come, leave)
 
 
 def _groups(after: After, tape: Tape) -> Follow:
@@ -228,6 +301,8 @@ class Told:
         self.store, self.tape, self.consumers, self._note = store, tape, consumers, tape.note
         self._entered, self._exchanged, self._times = store.entered, store.exchanged, times
         self.order, self.watched = store.order, store.watched
+        alone = [OneByOne.of(each) for each in consumers]
+        self._comes, self._leaves = [each.come for each in alone], [each.leave for each in alone]
         self.timed = store.window.timed
         """Whether the window lets rows out by the clock."""
         self.clocked = clocked or self.timed
@@ -241,6 +316,12 @@ class Told:
     def come(self, place: int, row: Row) -> None:
         """A row comes into the window, and all who follow hear of it."""
         note, (came, left, _) = self._note, self._entered((row,))
+        if not left and len(came) == 1:  # as into most windows
+            (row,) = came
+            note((place, 1, row.values))
+            for come in self._comes:
+                come(place, (row,))
+            return
         for each in came:
             note((place, 1, each.values))
         for each in left:
@@ -252,16 +333,19 @@ class Told:
 
     def fire(self, now: int) -> None:
         """The window's timer: each change at a place of its own, and all of them told as one."""
-        note, times, found = self._note, self._times, list[Delta]()
-        while (delta := self.store.let_out(now)) is not None:
-            if delta:
-                times.append(now)
-                place = len(times) - 1
-                for row in delta.new:
-                    note((place, 1, row.values))
-                for row in delta.old:
-                    note((place, -1, row.values))
-                found.append(delta)
+        note, times, store = self._note, self._times, self.store
+        window, found = store.window, list[Delta]()
+        while (due := window.due) is not None and due <= now:
+            delta = store.fired(now)
+            if not delta:
+                continue
+            times.append(now)
+            place = len(times) - 1
+            for row in delta.new:
+                note((place, 1, row.values))
+            for row in delta.old:
+                note((place, -1, row.values))
+            found.append(delta)
         if found and self.consumers:
             self.tell(len(times) - 1, found[0] if len(found) == 1 else together(found))
 
@@ -277,10 +361,15 @@ class Told:
 
     def tell(self, place: int, delta: Change) -> None:
         """The change to all who follow."""
-        if delta[0] or delta[1]:
-            came, left = [*zip(delta[0])], [*zip(delta[1])]
+        came, left, _ = delta
+        if len(left) == 1 and not came:  # as out of most windows
+            (row,) = left
+            for leave in self._leaves:
+                leave(place, (row,))
+        elif came or left:
+            new, old = [*zip(came)], [*zip(left)]
             for consumer in self.consumers:
-                consumer(place, came, left)
+                consumer(place, new, old)
 
 
 def inserting(instance: SelectInstance, change: Follow, into: Told, tape: Tape) -> Take:

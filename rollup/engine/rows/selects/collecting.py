@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from rollup.engine.row import Rows
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
@@ -222,13 +223,14 @@ class FirstOfUnits:
 class Groups:
     """One row a group with its value now, and as it was at the output before; `every`: of all groups ever seen.
 
-    Else of those that were touched, and the value before is the first of the interval that fulfils the condition.
+    Else of those that were touched, and the value before is the first of the interval that fulfils the condition. What is not
+    `told` may be none.
     """
 
     keeps = True
 
-    def __init__(self, kind: PerGroup, every: bool) -> None:
-        self._kind, self._every = kind, every
+    def __init__(self, kind: PerGroup, every: bool, told: bool) -> None:
+        self._kind, self._every, self._told = kind, every, told
         self._before: dict[Any, Out | None] = {}
 
     def take(self, changes: Changes) -> None:
@@ -237,11 +239,17 @@ class Groups:
             if unit not in self._before or (not self._every and self._before[unit] is None):
                 self._before[unit] = before.get(unit)
 
+    def touching(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        """The input has changed, and nobody gets what leaves."""
+        before = self._before
+        for unit in self._kind.touched(new, old):
+            before[unit] = None
+
     def show(self) -> Shown:
         touched, self._before = self._before, {}
         units = self._kind.groups() if self._every else sorted(touched, key=lambda unit: unit[0])
         new = [out for unit in units if (out := self._kind.current(unit)) is not None]
-        old = [touched[unit] if unit in touched else self._kind.previous(unit) for unit in units]
+        old = [touched[unit] if unit in touched else self._kind.previous(unit) for unit in units if self._told]
         if not self._every:
             self._kind.forget(units)
         return Shown(new, [out for out in old if out is not None])
@@ -286,7 +294,7 @@ def collector(
         total = kind
         return LastTotal(total, told) if mode == "last" else Everything(lambda: both(total))
     if isinstance(kind, PerGroup):
-        return Groups(kind, mode == "all") if mode in ("last", "all") else Everything()
+        return Groups(kind, mode == "all", told) if mode in ("last", "all") else Everything()
     if mode == "last":
         return LastOfUnits()
     if mode == "all" and kind.grouped and isinstance(kind, PerRow):

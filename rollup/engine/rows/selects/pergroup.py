@@ -166,16 +166,31 @@ class PerGroup:
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the groups are now."""
+        self.touched(new, old)
+
+    def touched(self, new: Sequence[Rows], old: Sequence[Rows]) -> Iterable[Any]:
+        """The same; which groups have changed."""
         level = self._level
         if level is None:
-            self.update(new, old)
-        elif len(new) == 1 and len(old) == 1:  # as nearly always, where a row comes for each that leaves
+            changes = self.update(new, old)
+            return (*changes.gained, *changes.lost)
+        if len(new) == 1 and len(old) == 1:
             (came,), (left,) = new, old
             entered, emptier = level.enter(came), level.leave(left)
             self._rows[0, entered] = came
             self._note(level, ((emptier, came if emptier == entered else left),))
-        else:
-            self._note(level, _touched(new, old, level.enter, level.leave))
+            return (0, entered), (0, emptier)
+        if len(new) + len(old) != 1:
+            touched = _touched(new, old, level.enter, level.leave)
+            self._note(level, touched)
+            return [(0, key) for key, _ in touched]
+        if new:  # what a row has come into is not empty
+            unit = 0, level.enter(new[0])
+            self._rows[unit] = new[0]
+            return (unit,)
+        key = level.leave(old[0])
+        self._note(level, ((key, old[0]),))
+        return ((0, key),)
 
     def _note(self, level: Groups, touched: Collection[tuple[Key, Rows]]) -> None:
         """The row that each group is shown with; one that has emptied is no longer known."""

@@ -11,7 +11,7 @@ from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr, Variable, walk
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Shown, collector, outs
+from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Groups, Shown, collector, outs
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
 
@@ -124,6 +124,8 @@ class Outputs:
         self._take = self._collected
         if isinstance(kind, Total | PerGroup) and update == kind.update and not self._collector.keeps:
             self._take = kind.count
+        elif isinstance(kind, PerGroup) and update == kind.update and isinstance(self._collector, Groups) and not told:
+            self._take = self._collector.touching
         self._counts: list[Any] = [0, 0, 0, 0, environment.now]
         self._open = True
         self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0
@@ -136,7 +138,8 @@ class Outputs:
         self.due: int | None = None
         self.take = self._changed
         """The input has changed."""
-        if self._policy == "snapshot" and not (self._waits or rate.events is not None or rate.when is not None):
+        at_once = self._policy == "snapshot" or (self._policy == "kept" and not self._plain)
+        if at_once and not (self._waits or rate.events is not None or rate.when is not None):
             self.take = self._changed_until_due
         if rate.starts_at_once:
             self._start_clock()
@@ -156,11 +159,17 @@ class Outputs:
         _add(self._counts, len(dated), 0)
 
     def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
-        """What the clock alone shows, as it is then."""
+        """What the clock or the end alone shows, where aggregates go along."""
         self._take(new, old)
         if self.due is None:
             self._start_clock()
-        _add(self._counts, len(new), len(old))
+        counts = self._counts
+        if new:
+            counts[INSERTED] += len(new)
+            counts[INSERTED_EVER] += len(new)
+        if old:
+            counts[REMOVED] += len(old)
+            counts[REMOVED_EVER] += len(old)
 
     def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":

@@ -300,14 +300,11 @@ class NamedWindow(Store):
 
     def fire(self, phase: Any, now: int) -> None:
         """The window's timer."""
-        while self.alive and (delta := self.let_out(now)) is not None:
-            self._moved(delta)
+        while self.alive and (due := self.window.due) is not None and due <= now:
+            self._moved(self.fired(now))
 
-    def let_out(self, now: int) -> Delta | None:
-        """What the window lets out first of what is due, of which the caller has to tell; None where nothing is due."""
-        due = self.window.due
-        if due is None or due > now:
-            return None
+    def fired(self, now: int) -> Delta:
+        """What the window lets out first of what is due, of which the caller has to tell."""
         delta = self.window.fire(now)
         if self._finders or self._asks:
             self._note(delta.new, delta.old)

@@ -38,9 +38,12 @@ class Stamped(Kept):
         """Let out, from the front, the rows that came at `limit` or earlier."""
         out: list[Row] = []
         rows, times = self.rows, self.times
-        while rows and times[number := next(iter(rows))] <= limit:
-            out.append(rows.pop(number))
-            del times[number]
+        for number, row in rows.items():
+            if times[number] > limit:
+                break
+            out.append(row)
+        for row in out:
+            del rows[row.id], times[row.id]
         return out
 
     def snapshot(self) -> Any:
@@ -66,17 +69,45 @@ class Time:
 
 
 class _Spanned(Stamped):
-    """Something is due a span after the oldest row came."""
+    """Something is due a span after the oldest row came, which is at hand: it is asked for several times an event."""
 
     def __init__(self, span: int) -> None:
         super().__init__()
         self._span = span
+        self._due: int | None = None
 
     @property
     def due(self) -> int | None:
+        return self._due
+
+    def stamp(self, row: Row, time: int) -> None:
+        """A row comes in."""
+        super().stamp(row, time)
+        if self._due is None:
+            self._due = time + self._span
+
+    def remove(self, row: Row) -> None:
+        """Nothing is delivered."""
+        super().remove(row)
+        self._look()
+
+    def before(self, limit: int) -> list[Row]:
+        """Let out, from the front, the rows that came at `limit` or earlier."""
+        out = super().before(limit)
+        self._look()
+        return out
+
+    def restore(self, state: Any) -> None:
+        """The rows and their times."""
+        super().restore(state)
+        self._look()
+
+    def _look(self) -> None:
+        """When the oldest row that is left leaves."""
+        self._due = None
         for oldest in self.rows:
-            return self.times[oldest] + self._span
-        return None
+            self._due = self.times[oldest] + self._span
+            break
 
 
 class _Time(_Spanned):
