@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_row, predicate, shared_test
@@ -109,9 +109,14 @@ class InputState:
         for finder in self._finders.values():
             finder.change(delta.new, delta.old)
 
-    def passing(self, rows: Iterable[Row]) -> list[Row]:
+    @property
+    def condition(self) -> Callable[[Iterable[Row | None]], list[Row]] | None:
+        """What finds those that fulfil the condition of the input of a store, where it has one."""
+        return self.passing if isinstance(self.spec, StoreInput) and self.spec.condition is not None else None
+
+    def passing(self, rows: Iterable[Row | None]) -> list[Row]:
         """The rows of a store that fulfil the input's condition."""
-        return [row for row in rows if self._test((row,), (), self._home.environment)]
+        return [row for row in rows if row is not None and self._test((row,), (), self._home.environment)]
 
     def earlier(self, row: Row, offset: int) -> Row | None:
         """The row that arrived `offset` rows before this one; of a store that is followed, before the newest."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.row import Delta, Row, Rows, together
@@ -12,7 +13,7 @@ from rollup.engine.rows.lookups import ask
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.plans import Input, Lookup, PatternInput, StoreInput, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.running import running_of
+from rollup.engine.rows.running import Running, running_of
 from rollup.engine.timers import Order, Phase
 
 if TYPE_CHECKING:
@@ -54,8 +55,12 @@ class Instance:
         """The windows that may ask for an instant, and their inputs."""
         self._asks = True
         """Whether it asks for the instants of its windows, and nobody else looks after them."""
-        running = running_of(lookups, inputs, width, self.environment) if width else [None] * len(lookups)
-        self._running = [each for each in running if each is not None]
+        running = (
+            running_of(lookups, inputs, width, self.environment, self._followed) if width else [None] * len(lookups)
+        )
+        kept_up = [each for each in running if each is not None]
+        self._running = sorted(kept_up, key=lambda each: isinstance(inputs[each.input], StoreInput))
+        """What keeps up the aggregates of sub-queries, those over stores last."""
         self.environment.ask = [ask(lookup, self, kept) for lookup, kept in zip(lookups, running, strict=True)]
         self._listening = Listening(self.runner)
         self._matchers: dict[int, Matcher] = {}
@@ -74,6 +79,9 @@ class Instance:
     def store(self, name: str) -> Store:
         """A named window or table, as this partition sees it."""
         return self.component.store(name, self.partition)
+
+    def _followed(self, name: str) -> bool:
+        return self.store(name).told
 
     def held(self, number: int) -> Sequence[Row]:
         """The rows that an input holds."""
@@ -104,6 +112,8 @@ class Instance:
                 if rows:
                     state.remember(rows)
                     self.fill(number, rows)
+        for each in self._running:
+            self._fill(each)
         self.listen()
         for matcher in self._matchers.values():
             matcher.start()
@@ -113,6 +123,23 @@ class Instance:
         """Put filters into the index, follow stores, make patterns."""
         for number, state in enumerate(self.inputs):
             self._attach(number, state.spec)
+
+        for store, each in self._observing():
+            passing = self.inputs[each.input].condition
+            store.observers[id(each)] = each.moved if passing is None else partial(_passed, each, passing)
+
+    def _observing(self) -> Iterator[tuple[Store, Running]]:
+        """The stores of whose rows aggregates are kept up, and what keeps them."""
+        for each in self._running:
+            spec = self.inputs[each.input].spec
+            if isinstance(spec, StoreInput):
+                yield self.store(spec.store), each
+
+    def _fill(self, running: Running) -> None:
+        """What an input holds counts for a sub-query's aggregates, as it came."""
+        held = sorted(self.held(running.input), key=lambda row: row.id)
+        if held:
+            running.change(Delta(held, ()))
 
     def _attach(self, number: int, spec: Input) -> None:
         if isinstance(spec, StreamInput):
@@ -139,6 +166,8 @@ class Instance:
         for state in self.inputs:
             if isinstance(state.spec, StoreInput) and state.spec.follow:
                 self.store(state.spec.store).leave(self)
+        for store, each in self._observing():
+            store.observers.pop(id(each), None)
         self.runner.timers.forget(self)
 
     def end(self) -> None:
@@ -331,11 +360,12 @@ class Instance:
         self._gone = [(number, Delta(new, old)) for number, new, old in gone]
         for each, inner in zip(self.inputs, inputs, strict=True):
             each.restore(inner)
+        saved = running[0] if running else ()
         for place, each in enumerate(self._running):
-            if running:
-                each.restore(running[0][place])
+            if place < len(saved):
+                each.restore(saved[place])
             else:  # a state of before sub-queries kept theirs up
-                each.change(Delta(self.held(each.input), ()))
+                self._fill(each)
         self.restore_kept(kept)
         self.alive = True
         self.listen()
@@ -349,6 +379,15 @@ class Instance:
 
     def restore_kept(self, state: Any) -> None:
         """Go on with what the statement kept."""
+
+
+def _passed(
+    running: Running,
+    passing: Callable[[Iterable[Row | None]], list[Row]],
+    new: Iterable[Row | None],
+    old: Iterable[Row | None],
+) -> None:
+    running.moved(passing(new), passing(old))
 
 
 def plain(input: Input) -> bool:

@@ -127,6 +127,15 @@ def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
         kept = answers(r, e) if running is None else running.answers(r)
         return [values[0] if single else home.row(values) for values in kept]
 
+    def total(r: Rows, s: Any, e: Environment) -> Any:
+        """The only value of what is kept up."""
+        found = kept_up(r)
+        return found[0][0] if found else None
+
+    if running is not None and single and not plan.keys and plan.mode == "value":
+        kept_up = running.answers
+        return total
+
     def evaluate(r: Rows, s: Any, e: Environment) -> Any:
         if plan.mode == "exists" and plan.calls and not plan.keys:
             return bool(listed(r, e))  # aggregates have values, whatever there is

@@ -6,14 +6,14 @@ groups a look works out those that have changed since the look before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollup.core.descriptions import descendants
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Ask, Expr, Field, Now, RowOf, Variable, children, walk
-from rollup.engine.row import Delta, Rows
-from rollup.engine.rows.plans import Input, Lookup, StreamInput, Subquery
+from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.rows.plans import Input, Lookup, StoreInput, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.grouping import Groups, Key, Level
 from rollup.engine.types import DataType
@@ -30,16 +30,24 @@ class Running:
             predicate(plan.having),
             compiled_row(plan.columns),
         )
+        self._every = plan.where is None
         self._environment = environment
         self._before = (None,) * width
 
     def change(self, delta: Delta) -> None:
         """Rows come into its window, and rows leave it."""
-        for rows, change in ((delta.new, self._groups.enter), (delta.old, self._groups.leave)):
-            for row in rows:
-                r = (*self._before, row)
-                if self._where(r, (), self._environment):
-                    self._changed(change(r), r)
+        self.moved(delta.new, delta.old)
+
+    def moved(self, new: Sequence[Row | None], old: Sequence[Row | None]) -> None:
+        """The same."""
+        for row in new:
+            self._move(self._groups.enter, (*self._before, row))
+        for row in old:
+            self._move(self._groups.leave, (*self._before, row))
+
+    def _move(self, change: Callable[[Rows], Key], r: Rows) -> None:
+        if self._every or self._where(r, (), self._environment):
+            self._changed(change(r), r)
 
     def answers(self, r: Rows) -> list[tuple[Any, ...]]:
         """What the sub-query selects, asked with these rows outside."""
@@ -99,13 +107,24 @@ class RunningGroups(Running):
 
 
 def running_of(
-    lookups: Sequence[Lookup], inputs: Sequence[Input], width: int, environment: Environment
+    lookups: Sequence[Lookup],
+    inputs: Sequence[Input],
+    width: int,
+    environment: Environment,
+    followed: Callable[[str], bool] = lambda name: False,
 ) -> list[Running | None]:
-    """What keeps the aggregates of each look-up of a statement over `width` rows; None where it is no such sub-query."""
+    """What keeps the aggregates of each look-up of a statement over `width` rows; None where it is no such sub-query.
+
+    `followed`: whether what a store shows is what it tells that has come and not left.
+    """
     inner = {each.index for lookup in lookups for each in descendants(lookup, (DataType,)) if isinstance(each, Ask)}
     return [
         (RunningGroups if lookup.keys else Running)(lookup, width, environment)
-        if isinstance(lookup, Subquery) and place not in inner and stands_alone(lookup, inputs[lookup.input], width)
+        if isinstance(lookup, Subquery)
+        and place not in inner
+        and (
+            stands_alone(lookup, inputs[lookup.input], width) or _follows(lookup, inputs[lookup.input], width, followed)
+        )
         else None
         for place, lookup in enumerate(lookups)
     ]
@@ -116,7 +135,21 @@ def stands_alone(lookup: Subquery, input: Input, width: int) -> bool:
 
     What it finds in a window is what has come and not left, so its changes are all that has to be heard.
     """
-    if not lookup.calls or lookup.mode == "exists" or not isinstance(input, StreamInput):
+    return isinstance(input, StreamInput) and _asks_nothing(lookup, width)
+
+
+def _follows(lookup: Subquery, input: Input, width: int, followed: Callable[[str], bool]) -> bool:
+    """The same over a store, of which nothing is asked that has another answer later."""
+    if not isinstance(input, StoreInput) or input.prior or not followed(input.store):
+        return False
+    read = [input.condition, lookup.where, *(call.where for call in lookup.calls)]
+    parts = [part for each in read if each is not None for part in walk(each)]
+    return _asks_nothing(lookup, width) and not any(isinstance(each, Ask | Variable | Now) for each in parts)
+
+
+def _asks_nothing(lookup: Subquery, width: int) -> bool:
+    """Whether a sub-query has aggregates, and asks nothing of the `width` rows outside."""
+    if not lookup.calls or lookup.mode == "exists":
         return False
     if lookup.keys and not _of_groups(lookup):
         return False

@@ -11,7 +11,7 @@ from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstan
 from rollup.engine.rows.instance import plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.pipelines.merging import merging
-from rollup.engine.rows.pipelines.steps import Take, Told
+from rollup.engine.rows.pipelines.steps import Take, Told, values_at_once
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import Finish, StoreInput
 from rollup.engine.rows.selects.projecting import ValuesOf
@@ -164,17 +164,23 @@ def asking(
     if isinstance(kind, PerRow) and kind.values_of is not None and plan.finish == Finish():
         return _each(instance, kind.values_of, find, tape, put, leave)
 
+    def finished(found: Sequence[Rows]) -> Sequence[Values]:
+        return [row.values for row in instance.finished([each.out for each in instance.outputs.update(found, ()).new])]
+
+    at_once = values_at_once(kind)
+    made = finished if plan.finish != Finish() else lambda found: at_once(found, ())[0]
+
     def take(place: int, row: Row) -> bool:
         e.arriving = True
         found: list[Rows] = [r for other in find(row) if where(r := (row, other), (), e)]
         if found or plan.total:
             kind.clear()
-            new = instance.finished([change.out for change in instance.outputs.update(found, ()).new])
+            new = made(found)
             kind.clear()
-            for each in new:
+            for values in new:
                 if put is not None:
-                    put(each.values)
-                note((place, 1, each.values))
+                    put(values)
+                note((place, 1, values))
         if found and leave is not None:
             leave(place, found)
         return True

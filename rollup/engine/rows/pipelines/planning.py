@@ -22,6 +22,7 @@ from rollup.engine.rows.pipelines.steps import (
     follow,
     gather,
     inserting,
+    observing,
     of_passing,
     of_stream,
     waiting,
@@ -182,7 +183,8 @@ def window(
     store = component.store(name, component.root)
     if not isinstance(store, NamedWindow) or store.window.forces:
         return None
-    tapes, consumers, clocked, parted = [Tape(store.statement)], list[Follow](), False, False
+    consumers: list[Follow] = [observing(each) for each in store.observers.values()]
+    tapes, clocked, parted = [Tape(store.statement)], False, False
     for consumer, places in groupby(store.consumers, itemgetter(0)):
         if type(consumer) is not SelectInstance or not here(consumer, component):
             return None

@@ -371,14 +371,13 @@ def _splitting(
 
 def _entering(into: Told, telling: Telling) -> Take:
     """A row into a named window, and all who follow it, unless others are told before them."""
-    followed, waiting = bool(into.consumers), telling.waiting
+    waiting, come = telling.waiting, into.come
 
     def take(place: int, row: Row) -> bool:
-        delta = into.change(place, (row,), ())
         if waiting:
-            telling.later(into, delta)
-        elif followed:
-            into.tell(place, delta)
+            telling.later(into, into.change(place, (row,), ()))
+        else:
+            come(place, row)
         return True
 
     return take

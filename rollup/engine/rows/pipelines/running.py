@@ -66,6 +66,8 @@ class Pipeline:
         self.times = plan.times
         """The instants of what is on the tapes, by place."""
         self._windows = [each.store.window if isinstance(each, Told) else each for each in plan.timed]
+        self._only = self._windows[0] if len(self._windows) == 1 else None
+        """The one that lets rows out by the clock, where nobody else does: as nearly always."""
 
     def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
@@ -117,6 +119,9 @@ class Pipeline:
     def _next_due(self) -> int:
         """When a named window lets rows out next."""
         found = _NEVER
+        if self._only is not None:
+            due = self._only.due
+            return found if due is None else due
         for window in self._windows:
             due = window.due
             if due is not None and due < found:
@@ -176,7 +181,7 @@ class Pipeline:
             index = indexes[stream]
             found += index.number, len(index), len(self._runner.changes.get(stream, ()))
         for store in self._plan.stores:
-            found += len(store.consumers), len(store.unique), store.name in indexes
+            found += len(store.consumers), len(store.observers), len(store.unique), store.name in indexes
         return tuple(found)
 
     def taken(self) -> tuple[list[Tape], list[int]]:

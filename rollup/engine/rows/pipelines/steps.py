@@ -14,7 +14,7 @@ from rollup.engine.rows.selects.alone import Alone
 from rollup.engine.rows.selects.pergroup import After, PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
 from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
-from rollup.engine.rows.stores.named import Change, NamedWindow
+from rollup.engine.rows.stores.named import Change, NamedWindow, Observe
 
 Take = Callable[[int, Row], bool]
 """An event with its place; False: it is none for the pipeline, and nothing has been done with it."""
@@ -74,6 +74,17 @@ def gather(instance: SelectInstance) -> Follow:
             instance.ask_timers()
 
     return of_passing(instance, instance.plan.where, OneByOne(change, come, leave))
+
+
+def observing(observe: Observe) -> Follow:
+    """What looks at the changes of a store and says nothing."""
+
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        new, old = ([row for (row,) in rows if row is not None] for rows in (came, left))
+        observe(new, old)
+        return ()
+
+    return OneByOne(change, lambda place, r: observe(r, ()), lambda place, r: observe((), r))
 
 
 def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow) -> Follow:
@@ -149,7 +160,7 @@ def _of_several(instance: SelectInstance, kind: Kind, tape: Tape) -> Follow:
         return _total(kind.step, tape)
     if isinstance(kind, PerGroup) and emitted == "new" and (after := kind.values_after()) is not None:
         return _groups(after, tape)
-    at_once, comes, leaves, sign = _values_at_once(kind), emitted != "old", emitted != "new", _sign(instance)
+    at_once, comes, leaves, sign = values_at_once(kind), emitted != "old", emitted != "new", _sign(instance)
 
     def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         shown, gone = at_once(came, left)
@@ -169,7 +180,7 @@ def _sign(instance: SelectInstance) -> int:
     return -1 if instance.plan.emitted == "both" else 1
 
 
-def _values_at_once(
+def values_at_once(
     kind: Kind,
 ) -> Callable[[Sequence[Rows], Sequence[Rows]], tuple[Sequence[Values], Sequence[Values]]]:
     """The values of the rows that a change makes come and leave."""
@@ -265,8 +276,10 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
     """A select over the stream itself, which is one of its inputs, and its window."""
     window, clock = instance.inputs[number].window, instance.environment.clock
 
+    come = OneByOne.of(change).come
+
     def through(place: int, row: Row) -> bool:
-        change(place, ((row,),), ())
+        come(place, (row,))
         return True
 
     def kept(place: int, row: Row) -> bool:

@@ -4,7 +4,7 @@ changes."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Updates = Sequence[tuple[Row, Mapping[int, Any]]]
 """Rows, and their new values by place."""
+Observe = Callable[[Sequence[Row | None], Sequence[Row | None]], None]
+"""Rows that come and rows that leave."""
 Change = tuple[Sequence[Row], Sequence[Row], bool]
 """What comes, what leaves, and whether that is said although it is nothing."""
 
@@ -66,6 +68,8 @@ class Store(Instance, ABC):
     def __init__(self, name: str, where: Partition, order: Order) -> None:
         super().__init__(name, (), (), where, order)
         self.consumers: list[tuple[Instance, int]] = []
+        self.observers: dict[int, Observe] = {}
+        """Who is told of what comes and leaves before all who follow: sub-queries that keep aggregates of it."""
         self.unique: list[UniqueIndex] = []
 
     @abstractmethod
@@ -339,6 +343,8 @@ class NamedWindow(Store):
     def _tell(self) -> None:
         if self._untold:
             delta = self.told_now()
+            for observe in self.observers.values():
+                observe(delta.new, delta.old)
             for consumer, places in groupby(list(self.consumers), itemgetter(0)):
                 consumer.followed([number for _, number in places], delta)
 

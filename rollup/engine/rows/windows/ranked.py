@@ -12,10 +12,13 @@ from sortedcontainers import SortedKeyList
 
 from rollup.engine.expressions import Expr
 from rollup.engine.reals import orderable
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import Delta, Row, delta_of
 from rollup.engine.rows.windows.base import Host, Key, Window, key_of
+from rollup.engine.types import Kind
 
 Ties = Literal["oldest", "newest"]
+_NUMBERS = (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE)
+"""Those that are exact with another sign."""
 
 
 @total_ordering
@@ -45,6 +48,23 @@ def sort_key(values: Sequence[Any], descending: Sequence[bool]) -> tuple[Any, ..
     return tuple(Descending((there, v)) if down else (there, v) for there, v, down in keys)
 
 
+def number_key(values: Sequence[Any], descending: Sequence[bool]) -> tuple[Any, ...]:
+    """The same of numbers, which are put in reverse order by their sign: that is compared without code of ours.
+
+    >>> sorted([(3,), (None,), (5,)], key=lambda values: number_key(values, [True]))
+    [(5,), (3,), (None,)]
+    """
+    return tuple(map(_number, values, descending))
+
+
+def _number(value: Any, descending: bool) -> tuple[int, Any]:
+    if value is None:
+        return 0, 0
+    if value != value:
+        return (-2, 0) if descending else (2, 0)
+    return (-1, -value) if descending else (1, value)
+
+
 @dataclass(frozen=True)
 class Sorted:
     """The `size` rows that sort first by `by`; the last leaves, of equal ones the oldest or the newest.
@@ -70,18 +90,34 @@ class _Sorted(Window):
     def __init__(self, spec: Sorted, host: Host) -> None:
         self._size = spec.size
         values, descending, sign = key_of(spec.by, host), spec.descending, -1 if spec.ties == "oldest" else 1
-        self._key: Key = lambda row: (sort_key(values(row), descending), sign * row.id)
+        sort = number_key if all(each.type.kind in _NUMBERS for each in spec.by) else sort_key
+        self._key: Key = lambda row: (sort(values(row), descending), sign * row.id)
         self._rows: SortedKeyList = SortedKeyList(key=self._key)
+        self._last: Any = None
+        """By what the last row of a full window sorts, where that is known."""
         self._lazy, self._ranked = spec.lazy, not spec.lazy
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         old: list[Row] = []
+        kept, size = self._rows, self._size
         for row in rows:
-            self._rows.add(row)
-            if len(self._rows) > self._size:
-                old.append(self._rows.pop())
-                self._ranked = True
-        return Delta(rows, old)
+            if len(kept) == size and self._key(row) > self._least():
+                old.append(row)
+            else:
+                kept.add(row)
+                self._last = None
+                if len(kept) > size:
+                    last: Row = kept.pop()
+                    old.append(last)
+        self._ranked = self._ranked or bool(old)
+        return delta_of((rows, old, False))
+
+    def _least(self) -> tuple[Any, ...]:
+        """By what a row sorts with which one that comes gets in, into a window that is full."""
+        if self._last is None:
+            last: list[Row] = self._rows[-1:]
+            self._last = self._key(last[0]) if last else ()
+        return self._last
 
     def previous(self, row: Row) -> Sequence[Row]:
         """Counted from the row that sorts first."""
@@ -93,13 +129,14 @@ class _Sorted(Window):
 
     def remove(self, row: Row) -> None:
         self._rows.discard(row)
+        self._last = None
 
     def snapshot(self) -> Any:
         return list(self.content())
 
     def restore(self, state: Any) -> None:
         """Rows that fill the window in the order that they came in, which is that of the sort, read alike either way."""
-        self._rows = SortedKeyList(state, key=self._key)
+        self._rows, self._last = SortedKeyList(state, key=self._key), None
         self._ranked = not self._lazy or (len(state) == self._size and list(self._rows) == list(state))
 
 
@@ -130,6 +167,7 @@ class _Ranked(_Sorted):
             known = self._of.get(key)
             if known is not None:
                 self._rows.remove(known)
+                self._last = None
                 old.append(known)
             self._of[key] = row
             left = super().enter([row], now).old
