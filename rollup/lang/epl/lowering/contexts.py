@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
-from rollup.engine.expressions import Expr, Field
+from rollup.engine.expressions import Ask, Expr, Field, Now, Variable, walk
 from rollup.engine.rows.contexts.conditions import (
     AfterCondition,
     Condition,
@@ -15,6 +15,8 @@ from rollup.engine.rows.contexts.conditions import (
     ScheduleCondition,
 )
 from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
+from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, Pattern
+from rollup.engine.rows.plans import Filter
 from rollup.engine.types import INT, LONG, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
 from rollup.lang.epl.lowering.patterns import lower_pattern
@@ -217,7 +219,8 @@ class _Level:
             )
         conditions: list[Condition] = [NowCondition()] if start.now else []
         if start.condition is not None:
-            conditions.append(self._condition(start.condition))
+            condition = self._condition(start.condition)
+            conditions.append(_of_each_event(condition) if overlap else condition)
         self.own |= {"startTime": LONG, "endTime": LONG}
         keys = tuple(self._distinct(each, start) for each in distinct)
         found = self._condition(end) if end is not None else None
@@ -257,4 +260,13 @@ class _Level:
                 return ScheduleCondition(tuple(crontab(each, self.scope) for each in node.crontabs))
 
 
-ROWS = RowType
+def _of_each_event(condition: Condition) -> Condition:
+    """What begins a partition with every event that a pattern finds alone, and names, begins it with the event."""
+    match condition:
+        case PatternCondition(pattern=Pattern(root=EveryNode(FilterNode(stream, 0, equals, test, 0), None)), name=None):
+            read = [each for expr in (test, *(value for _, value in equals)) if expr is not None for each in walk(expr)]
+            if not any(isinstance(each, Ask | Variable | Now) for each in read):
+                return EventCondition(Filter(stream, equals, test), condition.tags[0])
+        case _:
+            pass
+    return condition
