@@ -392,6 +392,12 @@ COVERED = {
     "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
     "output every 20 msec",
     "last total": "select irstream sum(price) as s from S#length(4) having count(*) > 1 output last every 20 msec",
+    "rows there of length": "select symbol, price from S#length(4) where volume > 0 output snapshot every 15 msec order by price desc",
+    "rows there of time": "select symbol, price from S#time(40 msec) output snapshot every 15 msec",
+    "rows there of each": "select irstream * from S(price > 5)#unique(symbol) having volume is not null output snapshot every 12 msec",
+    "first rows there": "select symbol, volume from S#firstunique(symbol, volume) output snapshot every 20 msec",
+    "rows there at": "select volume from S#keepall output snapshot at (*, *, *, *, *, */2)",
+    "rows there of accum": "select price from S#time_accum(20 msec) where price > 10 output snapshot every 15 msec",
     "total there": "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
     "groups every 3": "select irstream symbol, min(price) as s from S#length(4) group by symbol output every 3 events",
     "last of groups": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 "
@@ -804,6 +810,8 @@ SEVERAL = [
     ["first rows of time", "first each of time", "first of keys in time", "first three of keys in time"],
     ["first of time batch", "first three of time batch", "groups of time batch", "more groups of time batch"],
     ["last total", "total there", "groups every 3", "last of groups"],
+    ["rows there of length", "rows there of time", "rows there of each", "first rows there"],
+    ["rows there at", "rows there of accum", "rows there of each", "last of groups"],
     ["all groups", "groups there", "groups ever", "time"],
     ["three into T", "of T", "last of groups", "keyed"],
     ["rows after", "rows after some time", "last after"],

@@ -183,6 +183,11 @@ MOVING = [
     "select irstream symbol, id, sum(price) as s from S#unique(symbol, id) group by symbol, id output all every 3 events",
     "select symbol, id, sum(price) as s from S#sort(3, price, id) group by symbol, id output last every 20 msec",
     "select sum(price) as s from S#unique(symbol, id) output snapshot every 20 msec",
+    "select symbol, price from S#unique(symbol) output snapshot every 20 msec",
+    "select symbol, price from S#firstunique(symbol) having price > 3 output snapshot every 20 msec",
+    "select symbol, id from S#length(4) where id > 1 output snapshot every 10 msec",
+    "select id from S#time(30 msec) output snapshot every 20 msec",
+    "select irstream * from S#keepall output snapshot every 50 msec",
     "select irstream symbol, price from S#sort(3, price) order by price desc",
 ]
 SEVERAL_WINDOWS = [
@@ -1296,7 +1301,12 @@ REFUSED = {
     "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
         "order by of aggregates or a window over a pattern"
     ),
-    "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row",
+    "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row with aggregates, or without a window",
+    "select symbol from S#length(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
+    "select symbol from S#length_batch(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
+    "whose rows stand otherwise than they came",
+    "select symbol from S#sort(3, id) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
+    "whose rows stand otherwise than they came",
     "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (
         "output snapshot over a window of keys"
     ),

@@ -13,8 +13,9 @@ from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queueable import may_hold
-from rollup.engine.columns.cores.queued import Queued, queued
+from rollup.engine.columns.cores.queued import Queued, aggregates, queued
 from rollup.engine.columns.evaluate import carried
+from rollup.engine.columns.rates.contents import Contents, contents
 from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
@@ -59,8 +60,25 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     """The core of a statement over one stream with a rate, or the first reason against it; `ordered`: the rows of an output
     are put in order, for which changes wait until then as they are.
     """
+    if plan.rate.mode == "snapshot" and not aggregates(plan):
+        return _contents(plan, stream)
     core = over_stream(_unrated(plan), stream)
     return core if isinstance(core, str) else _rated(plan, core, stream, ordered)
+
+
+def _contents(plan: Select, stream: RowType) -> Contents | str:
+    """What shows the rows of a window as they are at an output, or the first reason against it."""
+    pacing = _pacing(plan.rate)
+    if isinstance(pacing, str):
+        return pacing
+    core = over_stream(replace(plan, rate=Rate(), emitted="both"), stream)
+    if isinstance(core, str):
+        return core
+    found = contents(core, pacing)
+    if isinstance(found, str):
+        return found
+    reason = _unpaced(plan, core, pacing)
+    return reason or Contents(found, _kinds(stream), "there", pacing, False, False, False, plan.emitted)
 
 
 def _unrated(plan: Select) -> Select:

@@ -11,11 +11,12 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.rates.contents import Contents
 from rollup.engine.columns.rates.counts import After, Counts
 from rollup.engine.columns.rates.firsts import UNITS, Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.adopting_folds import KEPT, folded_state, queued_state, table_of
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state, table_of
 from rollup.engine.columns.running.adopting_joins import folded_join_state
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.row import Row
@@ -48,6 +49,8 @@ def rated_state(
     outputs = kept[KEPT][1]
     if isinstance(core, Firsts):
         return _firsts(core, kept, outputs, stream, now)
+    if isinstance(core, Contents):
+        return _contents(core, kept, stream, now), table_of((), stream)
     waiting = [] if core.shows == "there" else _waiting(core, outputs[Saved.COLLECTED], kept[KEPT][0])
     ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
     keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
@@ -57,6 +60,15 @@ def rated_state(
     counts = _counts(core, outputs)
     rows = core.rows([(codes.get(key, 0), sign, values) for key, sign, values in waiting])
     return core.state({"core": inner, "shown": shown or inner}, rows, core.rows(latest), counts), held
+
+
+def _contents(core: Contents, kept: Any, stream: RowType, now: int) -> State:
+    """What the window holds, with the order of its keys where its rows stand by that."""
+    assert isinstance(core.core, Queued)
+    key, held = compiled_row(core.core.keys), (kept[INPUTS][0][0] or ()) if core.core.keys else ()
+    keys = dict.fromkeys(key((row,), (), None) for row in held)
+    inner = queued_state(core.core, kept, stream, now, list(keys))
+    return core.state({"core": inner}, core.rows([]), core.rows([]), _counts(core, kept[KEPT][1]))
 
 
 def _counts(core: Rated, outputs: Any) -> Counts:
