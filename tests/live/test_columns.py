@@ -396,7 +396,7 @@ COVERED = {
     "rows there of time": "select symbol, price from S#time(40 msec) output snapshot every 15 msec",
     "rows there of each": "select irstream * from S(price > 5)#unique(symbol) having volume is not null output snapshot every 12 msec",
     "first rows there": "select symbol, volume from S#firstunique(symbol, volume) output snapshot every 20 msec",
-    "rows there at": "select volume from S#keepall output snapshot at (*, *, *, *, *, */2)",
+    "rows there at": "select volume from S#firstlength(5) output snapshot at (*, *, *, *, *, */2)",
     "rows there of accum": "select price from S#time_accum(20 msec) where price > 10 output snapshot every 15 msec",
     "total there": "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
     "groups every 3": "select irstream symbol, min(price) as s from S#length(4) group by symbol output every 3 events",

@@ -187,7 +187,7 @@ MOVING = [
     "select symbol, price from S#firstunique(symbol) having price > 3 output snapshot every 20 msec",
     "select symbol, id from S#length(4) where id > 1 output snapshot every 10 msec",
     "select id from S#time(30 msec) output snapshot every 20 msec",
-    "select irstream * from S#keepall output snapshot every 50 msec",
+    "select irstream * from S#firsttime(50 msec) output snapshot every 50 msec",
     "select irstream symbol, price from S#sort(3, price) order by price desc",
 ]
 SEVERAL_WINDOWS = [
@@ -1019,10 +1019,13 @@ def by_columns(text: str, events: list[Event], end: int, batches: list[int], kee
         if keep:
             state, found = reread(state), core(text)
         state, output = found.step(state, batch)
-        output = output if finishing is None else finishing.finished(output)
-        rows = zip(*(column.to_pylist() for column in output.columns), strict=True)
-        signs = [1] * output.rows if output.sign is None else output.sign.tolist()
-        out += [(int(at), s, tuple(map(_bits, row))) for at, s, row in zip(output.at, signs, rows, strict=True)]
+        output = (output if finishing is None else finishing.finished(output)).delivered
+        out += [
+            (at, sign, tuple(map(_bits, row)))
+            for at, _, new, old in output.deliveries()
+            for sign, rows in ((1, new), (-1, old))
+            for row in rows
+        ]
     return out
 
 
