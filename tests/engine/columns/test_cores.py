@@ -212,6 +212,12 @@ SEVERAL_WINDOWS = [
 ]
 BY_KEY = [
     "select irstream symbol, price from S#groupwin(symbol)#time(25 msec)",
+    "select symbol, max(price) as m, min(volume) as n from S#groupwin(symbol)#sort(2, price desc) group by symbol",
+    "select irstream symbol, price from S#groupwin(symbol, flag)#sort(3, volume, price desc)",
+    "select irstream max(price) as m, min(price) as n, median(price) as d from S#sort(3, volume)",
+    "select irstream symbol, min(volume) as n, max(id) as m from S#unique(id) group by symbol",
+    "select id, max(price) as m, avedev(price) as a from S#rank(symbol, 3, volume desc) group by id",
+    "select max(volume) as m from S#groupwin(id)#sort(2, price) having max(volume) > 0 output last every 20 msec",
     "select symbol, avg(price) as a, max(volume) as m from S(volume > 0)#groupwin(symbol)#time(30 msec) group by symbol",
     "select irstream sum(price) as s, count(*) as n from S#groupwin(symbol, id)#time(25 msec) having count(*) != 2",
     "select rstream symbol, price, sum(price) as s from S#groupwin(id)#time(40 msec) group by symbol",
@@ -1174,7 +1180,6 @@ REFUSED = {
     "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
         "order by, limit or distinct in a context without an output rate"
     ),
-    "select symbol, max(price) from S#unique(id) group by symbol": "the aggregate max",
     "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
     "select symbol from S#groupwin(symbol)#time(10) output last every 20 msec": (
         "outputs by the clock, which are before what leaves a window of time for each key"

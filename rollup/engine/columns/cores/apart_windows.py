@@ -172,7 +172,7 @@ def parts_apart(window: WindowSpec | None) -> Parts | None:
         part = known(window) if may_hold(window) else None
         return None if part is None else Parts((part,))
     found = parts_alone(window) if isinstance(window, Length | Time | KeepAll) else parts_of(window)
-    return None if found is None or found.each_apart else found
+    return None if found is None or found.each_apart or any(part.lines.lined for part in found.parts) else found
 
 
 def notes_of(window: WindowSpec, begin: tuple[int, ...], notes: Mapping[str, Any]) -> tuple[int, ...]:

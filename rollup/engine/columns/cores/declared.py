@@ -55,7 +55,7 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     name = call.aggregate.name
     if looked_up(call):
         return against_looking_up(call, whole and held != "nothing", held == "queue")
-    args = values_of(call)
+    args, in_turn = values_of(call), held == "queue" or (whole and held == "rows")
     if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
@@ -69,11 +69,9 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
-    elif (
-        name in EVER or (name in EXTREMES and held == "queue") or (call.aggregate.at is not None and held != "nothing")
-    ):
+    elif name in EVER or (name in EXTREMES and in_turn) or (call.aggregate.at is not None and held != "nothing"):
         wanted = NUMBERS
-    elif name not in _SUMS and not (name in _ORDERED and held == "queue"):
+    elif name not in _SUMS and not (name in _ORDERED and in_turn):
         return f"the aggregate {name}"
     if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
         return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"
@@ -108,9 +106,13 @@ def values_of(call: AggregateCall) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`."""
+    """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`.
+
+    `in_order`: the rows of a group leave in the order in which they came.
+    """
 
     calls: tuple[AggregateCall, ...]
+    in_order: bool = True
 
     @cached_property
     def arguments(self) -> tuple[Expr | Order, ...]:
@@ -151,7 +153,7 @@ class Lines:
         if call.distinct:
             return Different(at)
         if name in EXTREMES:
-            return Extreme(at, name)
+            return Extreme(at, name) if self.in_order else Ordered(at)
         return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
 
     @cached_property
@@ -226,6 +228,8 @@ class Lines:
                 return structure.value(place, row, None if looked_up(call) else at, stands)
             case Queue():
                 return structure.all(place, row)
+            case Ordered() if call.aggregate.name in EXTREMES:
+                return structure.end(place, row, call.aggregate.name == known.MAX.name)
             case Ordered(linked=True):
                 return structure.mean_distance(place, row, self._double(call))
             case Ordered():

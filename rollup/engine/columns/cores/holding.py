@@ -322,6 +322,15 @@ class Ordered:
             ]
         return [f"if v{self.at}[{row}]:", *(f"    {line}" for line in found)]
 
+    def end(self, call: int, row: str, last: bool) -> list[str]:
+        """The last value, or the first."""
+        many = f"{self.extra}_many[k]"
+        return [
+            f"ok{call}[{row}] = {many} > 0",
+            f"if {many} > 0:",
+            f"    r{call}[{row}] = x{self.at}[{self.row_at(f'{many} - 1' if last else '0')}]",
+        ]
+
     def middle(self, call: int, row: str) -> list[str]:
         """The median: of an even number of values the mean of the two in the middle."""
         many, half = f"{self.extra}_many[k]", f"{self.extra}_many[k] // 2"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch
 from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
+from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.marks import Marks, Order, ranks
@@ -97,7 +98,8 @@ class Told:
         """The parameters of the loop that are of this part."""
         found: list[int | np.ndarray] = [number for _, number in self.part.numbers]
         found += [self.numbers, self.room] if self.part.keys else []
-        found += [self.rank, self.placed, self.held] if self.part.by else []
+        found += [self.rank] if self.part.by else []
+        found += [self.placed, self.held] if self.part.placed else []
         found += [self.leaves] if self.part.stamp else []
         return [*found, *([self.stamps] if self.part.time else [])]
 
@@ -117,6 +119,11 @@ class Moving(Queued):
     """The same over a window of `parts`."""
 
     parts: Parts
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The calls."""
+        return Lines(self.calls, _in_order(self.window, self.parts, self.keys))
 
     def _new_text(self, paced: int) -> str:
         return self.text_of(True)
@@ -191,7 +198,7 @@ class Moving(Queued):
         content = after.tables["content"]
         for p, ((marks, order), each) in enumerate(zip(self._known, told, strict=True)):
             marks.keep(content, each.numbers[moves.staying])
-            if each.part.by:
+            if each.part.placed:
                 order.keep(content, each.placed, moves.staying, bits >> p & 1)
         return after, made, step, moves
 
@@ -206,6 +213,7 @@ class Moving(Queued):
         numbers, rank, placed, held = self._numbers(part, marks, state, step), np.empty((0, 1), np.int64), _NOTHING, 0
         if part.by:
             rank = ranks(_values(part.by, step, 0), part.descending)
+        if part.placed:
             placed, held = order.of(state.tables["content"], self._in_order(rank, step), part.late, having)
         stamps = _NOTHING if part.time is None else step.stamps(part.time)
         return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step), stamps)

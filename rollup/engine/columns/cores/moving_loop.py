@@ -54,8 +54,8 @@ class Lines:
     is `due`; and what it lets out then (`fire`). `before`: what stands before the loop.
 
     `refuses`: it may not take a row in. `alone`: it is no part of several. `batches`: rows come when a batch is complete.
-    `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever. `notes`:
-    what it notes from step to step, as numbers, at the beginning (`note`).
+    `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever. `lined`: it
+    puts the rows of each key in order by itself. `notes`: what it notes from step to step, as numbers, at the beginning (`note`).
     """
 
     begin: str = ""
@@ -68,6 +68,7 @@ class Lines:
     alone: bool = False
     batches: bool = False
     apart: bool = False
+    lined: bool = False
     notes: tuple[int, ...] = ()
 
 
@@ -92,12 +93,18 @@ class Part:
         return bool(dict(self.numbers).get("late"))
 
     @property
+    def placed(self) -> bool:
+        """Whether it is told of the order in which its rows are."""
+        return bool(self.by) and not self.lines.lined
+
+    @property
     def names(self) -> list[str]:
         """The parameters of the loop that are of this part."""
         return [
             *(name for name, _ in self.numbers),
             *(["mark", "room"] if self.keys else []),
-            *(["rank", "placed", "held"] if self.by else []),
+            *(["rank"] if self.by else []),
+            *(["placed", "held"] if self.placed else []),
             *(["leaves"] if self.stamp else []),
             *(["stamps"] if self.time else []),
             *(["note"] if self.lines.notes else []),

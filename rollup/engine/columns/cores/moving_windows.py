@@ -168,6 +168,33 @@ place{{p}}[mark{{p}}[i]] = i
     remove=_SORTED.remove,
     before=_PLACING,
 )
+_SORTED_BY_KEY = Lines(
+    begin="""
+front{p}, count{p} = np.full(room{p}, -1, np.int64), np.zeros(room{p}, np.int64)
+follows{p} = np.zeros(total + 1, np.int64)
+""",
+    enter="""
+m = mark{p}[i]
+earlier, row, n{p} = -1, front{p}[m], count{p}[m]
+while n{p} > 0 and before(rank{p}, row, i, late{p}):
+    earlier, row, n{p} = row, follows{p}[row], n{p} - 1
+follows{p}[i] = row
+if earlier < 0:
+    front{p}[m] = i
+else:
+    follows{p}[earlier] = i
+count{p}[m] += 1
+if count{p}[m] > size{p}:
+    row = i
+    for _ in range(n{p}):
+        row = follows{p}[row]
+    leaving[l], l, count{p}[m] = row, l + 1, size{p}
+""",
+    before=_PLACING,
+    alone=True,
+    lined=True,
+)
+"""A line for each key, in order; what is behind its `count` rows has left."""
 _IN_TIME_BY_KEY = Lines(
     begin=_LINES
     + """heap{p} = [(times[0], mark{p}[0]) for _ in range(0)]
@@ -253,6 +280,9 @@ def _grouped(window: Grouped) -> Part | None:
             return Part(_IN_TIME_BY_KEY, (("span", span),), window.key)
         case LengthBatch(size, early=False):
             return Part(_BATCHES_BY_KEY, (("size", size),), window.key)
+        case Sorted(size, by, descending, ties, lazy=False):
+            numbers = (("size", size), ("late", int(ties == "newest")))
+            return Part(_SORTED_BY_KEY, numbers, window.key, by, descending)
         case Unique(key, first):
             return Part(_FIRST if first else _UNIQUE, (), (*window.key, *key))
         case _:
