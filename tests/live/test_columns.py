@@ -344,6 +344,14 @@ COVERED = {
     "group by symbol",
     "levels ever": "select symbol, volume, lastever(price) as l, countever(*) as n from S#length(3) group by rollup(symbol, volume)",
     "each ever at last": "select symbol, volume, maxever(price) as m from S#length(2) group by symbol output last every 10 msec",
+    "average into U": "insert into U select symbol, avg(price) as a from S#time(20 msec) group by symbol",
+    "last into U": "insert into U select symbol, sum(price) as a from S(volume > 0) group by symbol output last every 15 msec",
+    "gone into U": "insert rstream into U select symbol, price as a from S#time(10 msec)",
+    "batches into T": "insert into T select irstream symbol, price as p, volume as v from S#time_batch(20 msec)",
+    "T on into U": "insert into U select symbol, max(p) as a from T#length(3) group by symbol",
+    "greatest of U": "select symbol, max(a) as m, count(*) as n from U#length(4)",
+    "some of U": "select a from U(a > 10)",
+    "newest of U": "select irstream symbol, a from U#unique(symbol)",
     "more into T": "insert into T select symbol, price as p, volume as v from S(volume < 2)",
     "R into T": "insert into T select symbol, price as p, volume as v from R",
     "of T": "select symbol, sum(p) as s, count(*) as n from T#length(3) group by symbol",
@@ -813,6 +821,10 @@ SEVERAL = [
     ["first rows of time", "first each of time", "first of keys in time", "first three of keys in time"],
     ["first of time batch", "first three of time batch", "groups of time batch", "more groups of time batch"],
     ["last total", "total there", "groups every 3", "last of groups"],
+    ["average into U", "greatest of U", "some of U", "last of groups"],
+    ["last into U", "newest of U", "time", "gone into U", "some of U"],
+    ["batches into T", "T on into U", "greatest of U", "some of U", "into T", "of T"],
+    ["average into U", "last into U", "gone into U", "S into U", "newest of U", "removed"],
     ["best of each", "best rows of each", "ends of the best"],
     ["rows there of length", "rows there of time", "rows there of each", "first rows there"],
     ["rows there at", "rows there of accum", "rows there of each", "last of groups"],
@@ -1290,16 +1302,17 @@ def test_a_join_of_a_stream_into_which_a_statement_inserts_stays_where_it_was() 
 
 CHAINS = {
     "insert into V select symbol from S; insert into S select symbol, 1.0 as price, 1 as volume from V": "a circle of inserts",
-    "insert into V select symbol, sum(price) as s from S#time(5 msec) group by symbol": (
-        "insert into, of rows that the clock brings"
+    "insert into V select symbol, sum(price) as s from S#time(5 msec) group by symbol; select s from V#time(5 msec)": (
+        "insert into, of rows that the clock brings, for one who hears of the clock too"
     ),
+    "insert into V select symbol, sum(price) as s from S group by symbol output last every 5 msec; insert into W select * from V; "
+    "select s from W output every 5 msec": "insert into, of rows that the clock brings, for one who hears of the clock too",
     "insert into V select symbol, price from S#time(5 msec) group by symbol output first every 2 events": (
         "insert into, of rows that the clock brings"
     ),
     "insert into V select sum(volume) as s from S": "arithmetic of whole numbers, which may leave their type",
     "insert into U select symbol, volume as a from S": "insert into, of int as double",
     "insert rstream into V select symbol from S output every 3 events": "insert into, of rows that leave, with an output rate",
-    "insert rstream into V select symbol from S#time(5 msec)": "insert into, of rows that the clock brings",
     "insert rstream into V select a.symbol as symbol from S#time(5 msec) as a, S#length(2) as b where a.volume = b.volume": (
         "insert into, of rows that the clock brings"
     ),

@@ -17,7 +17,7 @@ from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.adopting import adopted
 from rollup.engine.columns.running.clocks import phase
-from rollup.engine.columns.running.inserting import SENT, Inserted, Path, together
+from rollup.engine.columns.running.inserting import SENT, Cause, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
@@ -195,7 +195,7 @@ class Columns:
                 given, told = self._changed(each, given)
                 heaps += told
             for heap in self._through(readers, given, instances):
-                heaps.append(self._insert(heap, inserted))
+                heaps.append(self._insert(heap, inserted, batch.times))
         return _told(deliveries, [heap for heap in heaps if heap.output.delivers], batch, stopped)
 
     def _gone(self, name: str) -> ColumnInstance:
@@ -221,14 +221,15 @@ class Columns:
             output = core.step(core.start(given.began), self._part(given, names[0]))[1]
             yield Heap(names, output, orders, given.path)
 
-    def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]]) -> Heap:
-        """What a statement inserts goes on; what its listeners get is given back."""
+    def _insert(self, heap: Heap, inserted: dict[str, list[Inserted]], times: Ints) -> Heap:
+        """What a statement inserts goes on; what its listeners get is given back. `times`: those of the events that were sent."""
         plan = self._component.statements[heap.names[0]].plan
         if not isinstance(plan, Select) or plan.target is None:
             return heap
         sent, kinds = heap.shared(plan.made, plan.target.takes), self._type_of(plan.target.name)
         if kinds is not None:
-            found = Inserted.of(sent.output, plan.target, kinds, sent.row_orders, sent.path)
+            cause = Cause(times, sent.phase, sent.orders[0])
+            found = Inserted.of(sent.output, plan.target, kinds, sent.row_orders, sent.path, cause)
             inserted.setdefault(plan.target.name, []).append(found)
         return heap.shared(plan.made, plan.emitted)
 

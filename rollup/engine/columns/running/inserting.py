@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
@@ -28,15 +30,19 @@ from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
-from rollup.engine.rows.windows.timed import Time, TimeAccumulating
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
+from rollup.engine.timers import Phase
 from rollup.engine.types import Kind, RowType
 
 Path = tuple[Ints, ...]
-"""Where rows come from: the event of the batch that was sent, how many inserts lie between, then for each of them the place
-of its statement among all and the number of its row. In that order the rows of one event are told. Events that were sent
+"""Where rows come from: what caused them (`Cause`, four numbers), how many inserts lie between, then for each of them the place
+of its statement among all and the number of its row. In that order the rows of one cause are told. Events that were sent
 have none.
 """
 SENT: Path = ()
+_CAUSE = 4
+_EVENT = sys.maxsize
+"""As the phase of what an event caused, which is told behind all who hear the event."""
 
 
 def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
@@ -46,7 +52,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
     assert plan.target is not None
     if plan.rate.limited and plan.tells_what_leaves:
         return "insert into, of rows that leave, with an output rate"
-    if _clocked(core):
+    if clocked(core) and not _caused(core):
         return "insert into, of rows that the clock brings"
     made = list(plan.type.fields.values())
     columns = None if plan.projection.whole else plan.projection.columns
@@ -63,18 +69,36 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
     return None
 
 
-def _clocked(core: Core) -> bool:
+def _caused(core: Core) -> bool:
+    """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
+    inner = core.core if isinstance(core, Rated) else core
+    return isinstance(inner, FilterProject | Folded) and not isinstance(inner, FoldedJoin)
+
+
+def hears_clock(core: Core) -> bool:
+    """Whether the clock may concern a statement, which then has to hear of its instants in order."""
+    match core:
+        case FilterProject():
+            return False
+        case Folded() if not isinstance(core, FoldedJoin):
+            timed = isinstance(core.window, (Time, TimeAccumulating, FirstTime, *BY_CLOCK))
+            return timed or (isinstance(core, Moving) and core.parts.timed)
+        case _:
+            return True
+
+
+def clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
         case EachPart(core=inner, beats=beats, shows=shows):
             ends = beats.at_end and isinstance(inner, Living) and inner.lives.span > 0
-            return (beats.span > 0 and shows != "first") or ends or _clocked(inner)
+            return (beats.span > 0 and shows != "first") or ends or clocked(inner)
         case Living(at_end=True):
             return core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
-            return _clocked(inner)
+            return clocked(inner)
         case Levels():
             inner = core.levels[0]
         case (Joined() as joined) | Partitioned(inner=Joined() as joined):
@@ -100,6 +124,33 @@ def _clocked(core: Core) -> bool:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """Of what a statement gives: the instants of the events that were sent, the phase of its timers, and its place among all.
+
+    An event at the place n is 2n + 1, its instant, `_EVENT`, 0; what the clock brings before it 2n, its instant, phase, place.
+    """
+
+    times: Ints
+    phase: Phase
+    order: int
+
+    def of(self, output: Output, path: Path) -> Path:
+        """The path of what each row is made of: of an event that was sent or inserted, or by the clock."""
+        clock, event = output.event < 0, np.maximum(output.event, 0)
+        nothing = np.zeros(output.rows, np.int64)
+        if path:
+            heard = tuple(each[event] for each in path) if len(path[0]) else (nothing,) * len(path)
+        else:
+            heard = 2 * event + 1, output.at, np.full(output.rows, _EVENT), nothing, nothing
+        if not clock.any():
+            return heard
+        before = 2 * np.searchsorted(self.times, output.at)
+        own = before, output.at, np.full(output.rows, int(self.phase)), np.full(output.rows, self.order)
+        own += (nothing,) * (len(heard) - _CAUSE)
+        return tuple(np.where(clock, brought, of_event) for brought, of_event in zip(own, heard, strict=True))
+
+
+@dataclass(frozen=True)
 class Inserted:
     """Rows on their way into a stream, in order."""
 
@@ -108,16 +159,15 @@ class Inserted:
     path: Path
 
     @classmethod
-    def of(cls, output: Output, target: Target, into: RowType, orders: Ints, path: Path) -> Inserted:
+    def of(cls, output: Output, target: Target, into: RowType, orders: Ints, path: Path, cause: Cause) -> Inserted:
         """What a statement gave for rows with that path; `orders`: where each is among those that an event makes."""
         kinds = [carried(kind) for kind in into.fields.values()]
         columns = [
             pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
             for place, kind in zip(target.columns, kinds, strict=True)
         ]
-        sent = (output.event, np.zeros(output.rows, np.int64))
-        event, inserts, *way = (each[output.event] for each in path) if path else sent
-        own = (event, inserts + 1, *way, orders, np.arange(output.rows))
+        found = cause.of(output, path)
+        own = (*found[:_CAUSE], found[_CAUSE] + 1, *found[_CAUSE + 1 :], orders, np.arange(output.rows))
         return cls(tuple(columns), output.at, own)
 
     def padded(self, length: int) -> list[Ints]:
@@ -141,7 +191,7 @@ def together(found: Sequence[Inserted], before: int) -> Inserted | None:
 
 
 def _before(found: Inserted, place: int) -> Inserted:
-    rows = int(np.searchsorted(found.path[0], place))
+    rows = int(np.searchsorted(found.path[0], 2 * place, "right"))
     if rows == len(found.times):
         return found
     columns = tuple(column.slice(0, rows) for column in found.columns)

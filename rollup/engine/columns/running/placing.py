@@ -11,7 +11,7 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
 from rollup.engine.columns.running.changing import Changing, changing
-from rollup.engine.columns.running.inserting import inserting
+from rollup.engine.columns.running.inserting import clocked, hears_clock, inserting
 from rollup.engine.columns.running.refusing import against_refusing
 from rollup.engine.columns.running.uses import marked, mentioned, streams_of, uses_of
 from rollup.engine.columns.running.varying import Steadiness, against_varying, variables_in
@@ -158,7 +158,11 @@ class Placing:
         inserted = marked(chain.from_iterable(plain), "> ")
         ways = {name: (marked(used, "< "), marked(used, "> ")) for name, used in uses.items()}
         links = {
-            name: Link(hears, feeds, self._on_rows(name) or self._beyond(name, hears & inserted))
+            name: Link(
+                hears,
+                feeds,
+                self._on_rows(name) or self._beyond(name, hears & inserted) or self._out_of_turn(name, feeds, ways),
+            )
             for name, (hears, feeds) in ways.items()
             if feeds or hears & fed
         }
@@ -175,6 +179,22 @@ class Placing:
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
         """One event may insert what a statement refuses, and must then be refused by itself."""
         return against_refusing(self.core(name)) if inserted else None
+
+    def _out_of_turn(
+        self, name: str, feeds: frozenset[str], ways: Mapping[str, tuple[frozenset[str], frozenset[str]]]
+    ) -> str | None:
+        """What the clock brings one who hears of the clock too must have in the order of their timers."""
+        core, reached, last = self.core(name), feeds, frozenset[str]()
+        if isinstance(core, str | Changing) or not feeds or not clocked(core):
+            return None
+        while reached != last:
+            last = reached
+            reached = reached.union(*(fed for hears, fed in ways.values() if hears & last))
+        for other, (hears, _) in ways.items():
+            hearing = self.core(other) if hears & reached else core
+            if other != name and hears & reached and (isinstance(hearing, str | Changing) or hears_clock(hearing)):
+                return "insert into, of rows that the clock brings, for one who hears of the clock too"
+        return None
 
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:
         known = self._uses.get(name)

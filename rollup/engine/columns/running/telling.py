@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,8 +63,7 @@ class Heap:
             return 2 * event + 1, at, *of_context, order
         if not self.path:
             return (2 * event + 1, at, self.context, order) if event in self._begins else (2 * event + 1, at, order)
-        sent, *way = (int(each[event]) for each in self.path)
-        return 2 * sent + 1, at, sys.maxsize, *way, order
+        return *(int(each[event]) for each in self.path), order
 
     @cached_property
     def _begins(self) -> frozenset[int]:
