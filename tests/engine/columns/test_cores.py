@@ -1344,7 +1344,7 @@ REFUSED = {
         "aggregates by groups over a window that an output works out, in a context"
     ),
     "context C select symbol from S#length(2) output snapshot every 1 sec": (
-        "an output rate over a pattern, previous rows or such a window, in a context"
+        "output snapshot by groups or of one row a row over a window, in a context"
     ),
     "context C select volume, sum(price) as s from S group by volume output first every 1 sec": (
         "output first by groups or with having, in a context"

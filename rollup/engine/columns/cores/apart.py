@@ -169,9 +169,9 @@ class Apart(Moving):
         names = ["number", "due", *(f"note{i}" for i in range(len(self._notes)))]
         return pa.table([numbers, dues, *notes.T], names=names)
 
-    def without(self, state: State, over: Ints, places: int | None) -> State:
-        """The state without the partitions that are `over`, which have no further part in it; where the numbers are the `places` of so
-        many, those behind them move up.
+    def without(self, state: State, over: Ints, places: int | None) -> tuple[State, Ints]:
+        """The state without the partitions that are `over`, which have no further part in it, and the new number of each group; where
+        the numbers of partitions are the `places` of so many, those behind them move up.
         """
         content, groups, noted = (state.tables[name] for name in ("content", "groups", "apart"))
         parts, keys = content.column(content.num_columns - 1).to_numpy(), whole(groups.column("key"))
@@ -202,7 +202,7 @@ class Apart(Moving):
             "due": None if due == NEVER else due,
         }
         tables = {"content": _with(content, named), "groups": groups, "apart": noted}
-        return State({**state.tables, **beside, **tables}, scalars)
+        return State({**state.tables, **beside, **tables}, scalars), numbers
 
     @property
     def of_one(self) -> WindowSpec:

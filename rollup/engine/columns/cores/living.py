@@ -105,9 +105,9 @@ class Living:
         """The same, of which nothing is shown yet."""
         batch = self._clocked(state, batch)
         course, inner = self._course(state, batch), state.held()["core"]
-        after, made = self.inner.made(
-            inner, self.inner.taken(inner, self._wider(batch, course, self._named(course.known)))
-        )
+        numbers = self._named(course.known)
+        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
+        after, made = self._made(inner, taken, Going(state.scalars["now"], (numbers[course.over], course.until)))
         left, regrouped = self._without(after, course)
         pairs = made.taken.places
         event, own = course.event[pairs], course.part[pairs]
@@ -292,13 +292,13 @@ class Living:
 
     def _without(self, inner: State, course: Course) -> tuple[State, Ints | None]:
         """The state without the windows and the groups of partitions that have ended; and, if it is another one, the new number
-        of each group without a window.
+        of each group.
         """
         if not isinstance(self.inner, Folded) or not len(course.over):
             return inner, None
         if isinstance(self.inner, Apart):
             over = self._named(course.known)[course.over]
-            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None), None
+            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None)
         groups = inner.tables["groups"]
         if self.one_group:
             stay = np.ones(course.known.num_rows, bool)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
@@ -55,7 +56,11 @@ def rated_in_context(
 
 
 def _simple(inner: object) -> bool:
-    """Whether a core makes rows of what comes alone, one after the other."""
+    """Whether a core makes rows of what comes alone, one after the other, of each event."""
+    if isinstance(inner, Moving):
+        lines = [part.lines for part in inner.parts.parts]
+        waits = any(each.refuses or each.batches or each.notes for each in lines)
+        return not (waits or inner.behind or inner.parts.timed)
     return isinstance(inner, FilterProject) or (type(inner) is Folded and not isinstance(inner.window, Time))
 
 

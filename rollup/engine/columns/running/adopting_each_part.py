@@ -62,7 +62,7 @@ def _inner(core: EachPart, component: Component, name: str, wanted: Sequence[Key
 def _units(core: EachPart, state: State) -> dict[Key, int]:
     """The numbers of groups by their partitions and keys, where they are not the partitions."""
     inner = core.core.inner
-    if not isinstance(inner, Folded) or len(inner.keys) == 1:
+    if not isinstance(inner, Folded) or len(inner.keys) < 2:
         return {}
     keys = whole(state.held()["core"].tables["groups"].column("key")).to_pylist()
     return {tuple(key.values()): place for place, key in enumerate(keys)}
