@@ -44,6 +44,9 @@ class SelectInstance(Instance):
         """The combinations of a join of windows; None where it is no such join."""
         self.seeking = seeking(plan.inputs, plan.join, plan.where, self.environment) if not self.asked else None
         """The combinations of a join of events with the rows of a store; None where it is no such join."""
+        found = self.pairs is not None or self.seeking is not None
+        self._alone = None if found or plan.join is None else plan.join.only
+        """The one input of a join that brings rows about, where nothing is kept of the others but their windows."""
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.limited
@@ -163,6 +166,8 @@ class SelectInstance(Instance):
         own = deltas
         if self.plan.own_inputs:
             own = {number: delta for number, delta in deltas.items() if number < self._width}
+        if self._alone is not None and self._alone not in own:
+            return
         new, old = self._rows(own)
         forced = False
         passes = self._where is None or new or old  # a condition lets a change through that has rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine.rows.patterns.algebra import AndNode, FollowedNode, NotNode, OrNode
-from rollup.engine.rows.patterns.state import Match, One, Parent, State, combinations, ids
+from rollup.engine.rows.patterns.state import Match, One, Parent, State, combinations, shares
 
 if TYPE_CHECKING:
     from rollup.engine.rows.patterns.matcher import Matcher
@@ -159,11 +159,11 @@ class AndState(State):
 
     def drop(self, rows: frozenset[int]) -> None:
         """What has come of a child that is over cannot come again; of others it is forgotten."""
-        shared = [any(rows & ids(match) for match in found) for found in self.matches]
+        shared = [any(shares(match, rows) for match in found) for found in self.matches]
         if any(lost and state is None for lost, state in zip(shared, self.active, strict=True)):
             self.fail()
             return
-        self.matches = [[match for match in found if not rows & ids(match)] for found in self.matches]
+        self.matches = [[match for match in found if not shares(match, rows)] for found in self.matches]
         super().drop(rows)
 
     def true(self, match: Match, child: State, quit: bool) -> None:

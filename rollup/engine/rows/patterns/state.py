@@ -84,7 +84,7 @@ class State:
 
     def drop(self, rows: frozenset[int]) -> None:
         """Partial matches that share one of these rows go."""
-        if rows & ids(self.begin):
+        if shares(self.begin, rows):
             self.fail()
             return
         for child in list(self.children()):
@@ -157,3 +157,14 @@ def ids(match: Match) -> frozenset[int]:
     """The numbers of the rows that a match holds."""
     rows = [row for value in match for row in (value if isinstance(value, list) else [value]) if row is not None]
     return frozenset(row.id for row in rows)
+
+
+def shares(match: Match, rows: frozenset[int]) -> bool:
+    """Whether a match holds one of some rows, by their numbers."""
+    for value in match:
+        if isinstance(value, list):
+            if any(row is not None and row.id in rows for row in value):
+                return True
+        elif value is not None and value.id in rows:
+            return True
+    return False
