@@ -11,28 +11,22 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.engine.columns import test_cores as cores
+from tests.engine.columns.delivering import by_columns, by_rows, cuts, steps, timed
+from tests.engine.columns.statements import aggregates, contexts, joins, rates, rows, windows
 
 KINDS = [
-    *(
-        cores.FILTERS,
-        cores.WINDOWS,
-        cores.BESIDE,
-        cores.SIZES,
-        cores.KEYED_WINDOWS,
-        cores.MOVING,
-        cores.SEVERAL_WINDOWS,
-    ),
-    *(cores.BY_KEY, cores.UNTIL, cores.KEPT, cores.LEAVING, cores.PATTERNS, cores.KEYED, cores.EACH, cores.LIVING),
-    *(cores.ASKING, cores.EARLIER, cores.JOINS, cores.FOLDED_JOINS, cores.RATED_JOINS, cores.RATES, cores.LOOKED_UP),
+    *(windows.FILTERS, windows.WINDOWS, windows.BESIDE, windows.SIZES, windows.KEYED_WINDOWS, windows.MOVING),
+    *(windows.SEVERAL_WINDOWS, windows.BY_KEY, windows.UNTIL, windows.KEPT, windows.LEAVING, aggregates.LOOKED_UP),
+    *(rows.PATTERNS, rows.ASKING, rows.EARLIER, contexts.KEYED, contexts.EACH, contexts.LIVING),
+    *(joins.JOINS, joins.FOLDED_JOINS, joins.RATED_JOINS, rates.RATES),
 ]
-STATEMENTS = [*(kind[0] for kind in KINDS), *cores.NUMBERS, *cores.LONGS, *cores.EXTREMES_OF_LONGS]
+STATEMENTS = [*(kind[0] for kind in KINDS), *windows.NUMBERS, *aggregates.LONGS, *aggregates.EXTREMES_OF_LONGS]
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(found=cores.steps, batches=cores.cuts)
+@given(found=steps, batches=cuts)
 def test_a_compiled_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any) -> None:
-    events = cores.timed(found)
+    events = timed(found)
     end = events[-1][0] if events else 0
-    assert cores.by_columns(text, events, end, batches, False) == cores.by_rows(text, events, end)
+    assert by_columns(text, events, end, batches, False) == by_rows(text, events, end)

@@ -10,8 +10,9 @@ from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance
 from rollup.engine.rows.instance import plain
 from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.pipelines.following import values_at_once
 from rollup.engine.rows.pipelines.merging import merging
-from rollup.engine.rows.pipelines.steps import Take, Told, values_at_once
+from rollup.engine.rows.pipelines.steps import Take, Told
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import Finish, StoreInput
 from rollup.engine.rows.selects.projecting import ValuesOf

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.pipelines.steps import Follow, follow
+from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput

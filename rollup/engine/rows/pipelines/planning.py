@@ -13,20 +13,10 @@ from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lazy import Gathering
 from rollup.engine.rows.pipelines.combining import Apart
+from rollup.engine.rows.pipelines.following import Follow, follow, gather, observing, of_passing
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
-from rollup.engine.rows.pipelines.steps import (
-    Follow,
-    Take,
-    Told,
-    follow,
-    gather,
-    inserting,
-    observing,
-    of_passing,
-    of_stream,
-    waiting,
-)
+from rollup.engine.rows.pipelines.steps import Take, Told, inserting, of_stream, waiting
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.inputs import InputState
 from rollup.engine.rows.instance import plain
-from rollup.engine.rows.pipelines.steps import Follow, Take, follow
+from rollup.engine.rows.pipelines.following import Follow, follow
+from rollup.engine.rows.pipelines.steps import Take
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import Arriving, ContextValue, Previous, StoreInput, StreamInput, Subquery, TableRow
 from rollup.engine.rows.select import SelectInstance

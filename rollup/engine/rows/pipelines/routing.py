@@ -27,6 +27,7 @@ from rollup.engine.rows.pipelines.acting import (
 from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
 from rollup.engine.rows.pipelines.choosing import to_those_concerned
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining
+from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
@@ -39,7 +40,7 @@ from rollup.engine.rows.pipelines.planning import (
     with_others,
 )
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
-from rollup.engine.rows.pipelines.steps import Follow, Take, Told, follow, of_stream
+from rollup.engine.rows.pipelines.steps import Take, Told, of_stream
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance

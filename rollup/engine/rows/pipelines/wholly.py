@@ -8,7 +8,8 @@ from typing import Any
 
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.acting import OnSelectInstance
-from rollup.engine.rows.pipelines.steps import Follow, Take
+from rollup.engine.rows.pipelines.following import Follow
+from rollup.engine.rows.pipelines.steps import Take
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.select import SelectInstance

@@ -1,0 +1,1 @@
+"""Statements that the cores are tried with, by what they are over."""

@@ -1,0 +1,74 @@
+"""Statements whose aggregates reach the ends of their numbers, remember all that came, or are looked up in a row."""
+
+from __future__ import annotations
+
+LONGS = [
+    "select sum(id) as s, avg(id) as a, sum(cast(price * 1e17, long)) as b from S#length(3)",
+    "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a from S#time(25 msec) "
+    "group by symbol having sum(id) > 0",
+    "select symbol, sum(cast(price * -1e17, long)) as s, avg(id) as a from S group by symbol",
+    "select volume, sum(cast(price * 1e18, long), filter: volume > 1) as s from S#keepall",
+    "select sum(distinct id) as s, avg(distinct cast(price * 1e18, long)) as a from S#length(4)",
+    "select symbol, avg(cast(price * 1e17, long)) as a from S#unique(volume) group by symbol",
+    "select sum(cast(price * 1e17, long)) as s, avg(id) as a from S#length_batch(3) order by s",
+    "select symbol, volume, sum(cast(price * 1e17, long)) as s from S#length(3) group by rollup(symbol, volume)",
+    "select sum(cast(price * 1e17, long)) as s from S#length(4) output last every 20 msec",
+    "select avg(id) as a, count(*) as n from S#expr(sum(id) < 5)",
+    "select avg(id) as a from S#expr(sum(cast(price * 1e18, long)) >= 0)",
+    "select a.symbol as k, sum(b.id) as s from S#length(3) as a, S#length(4) as b where a.volume = b.volume group by a.symbol",
+    "context C select sum(cast(price * 1e17, long)) as s from S#length(3)",
+    "select id, (select sum(cast(price * 1e17, long)) from S#length(3)) as s from S",
+]
+"""Sums of longs, which wrap."""
+EXTREMES_OF_LONGS = [
+    "select irstream symbol, max(id) as a, min(cast(price * 1e17, long)) as b from S#time(25 msec) group by symbol",
+    "select max(cast(price * -1e17, long)) as a, min(id, filter: volume > 1) as b from S#length(3) having max(id) > 0",
+]
+EVER_IN_WINDOWS = [
+    "select maxever(price) as m, countever(*) as n, minever(id) as i, sum(price) as s from S#length(3)",
+    "select irstream firstever(price) as f, lastever(volume) as l, countever(price) as n from S#time(25 msec)",
+    "select maxever(price) as m, countever(*) as n from S#length_batch(3)",
+    "select symbol, maxever(price) as m, countever(volume) as n from S#length(3)",
+    "select lastever(price) as l, countever(*) as n from S#unique(volume)",
+    "select symbol, id, maxever(price) as m, countever(*) as n from S#time(25 msec) group by symbol, id",
+    "select symbol, minever(volume) as m, firstever(price) as f from S#sort(3, price) group by symbol",
+    "select maxever(price) as m, countever(*) as n from S#time(25 msec) where volume > 1 output last every 20 msec",
+]
+"""Over windows all that ever came."""
+LOOKED_UP = [
+    "select maxby(price).symbol as s, minby(price).price + 1 as m, minby(volume desc).id as i from S#length(4)",
+    "select irstream symbol, max(symbol) as a, min(symbol, filter: volume > 1) as b, first(flag) as f, last(symbol) || '!' as l "
+    "from S#time(30 msec) group by id, symbol having maxby(price, volume desc).id > 0",
+    "select irstream price, maxby(id).price as p, first(*).symbol as f, last(*, 1).flag as l from S#length(3) where volume > 0",
+    "select maxby(symbol, price desc).volume as v, nth(symbol, 1) as n, first(symbol, 2) as f from S#length_batch(3) "
+    "order by nth(symbol, 1) desc",
+    "select irstream symbol, last(symbol) as l, minby(price).id as m from S#groupwin(symbol)#length(2) group by symbol",
+    "select symbol, first(symbol) as f, last(*).price as p from S#unique(id)",
+    "select symbol, maxby(price).id as i, max(symbol) as m from S#time(30 msec) group by symbol output last every 20 msec",
+    "select max(symbol) as m, minby(price).symbol as s from S#length(3) output snapshot every 20 msec",
+    "select irstream symbol, minby(price).symbol as s, last(symbol) as l from S#time(25 msec) output every 3 events",
+    "select symbol, maxby(price).id as i from S#length(3) group by symbol output first every 2 events",
+    "select irstream symbol, volume, max(symbol) as m, maxby(price).id as i from S#length(3) group by rollup(symbol, volume)",
+    "select max(symbol, group_by: volume) as m, maxby(price, group_by: symbol).id as i, sum(price) as s from S#length(4)",
+    "select sorted(price).firstEvent().symbol as f, sorted(volume desc).lastKey() as k, sorted(price, id).maxBy().id as m "
+    "from S#length(3)",
+    "context C select max(symbol) as m, maxby(price).id as i, last(flag) as l from S#length(3)",
+    "select window(price) as w, window(symbol) as s, sum(price) as p from S#length(3)",
+    "select irstream symbol, window(price) as w, count(*) as n from S#length(4) where volume > 1 group by symbol having count(*) < 3",
+    "select irstream id, window(flag) as w from S#length(3) group by symbol",
+    "select irstream symbol, window(id) as w, maxby(price).id as i from S#time_batch(20 msec) group by symbol",
+    "select irstream symbol, window(price) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
+    "select window(volume) as w, max(symbol) as m from S#length(3) output last every 20 msec",
+    "select window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(*).countOf(x => x.volume > 1) as n, "
+    "window(price).average() as a from S#length(4)",
+    "select irstream symbol, window(*).where(x => x.flag).where(x => x.volume > 0).max(x => x.id) as m, window(*).anyOf(x => x.flag) "
+    "as o, window(volume).sumOf() + 1 as s from S#time(30 msec) group by symbol having window(*).allOf(x => x.price < 90)",
+    "select symbol, window(*).average(x => x.volume) as a, window(price).min() as l, window(symbol).countOf() as c "
+    "from S#length_batch(3) where volume > 0 output last every 3 events",
+    "select window(*).min(x => x.price) as m, window(*).countOf(x => x.symbol = 'a') as n, window(id).max() as i from S#length(3) "
+    "output snapshot every 20 msec",
+    "context C select symbol, window(*).sumOf(x => x.volume) as s from S#groupwin(id)#length(2) group by id",
+    "select window(price, group_by: symbol).sumOf() as s, window(*, group_by: id).countOf() as n from S#length(4)",
+    "select max(a.symbol) as m, last(b.symbol) as l from pattern [every a=S -> b=S(id=a.id)]#length(3)",
+]
+"""Aggregates whose value is looked up in a row."""

@@ -1,0 +1,329 @@
+"""Statements that no core covers, and the first reason against each."""
+
+from __future__ import annotations
+
+REFUSED = {
+    "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)": "+ of whole numbers",
+    "select symbol, first(price, filter: volume > 1) as f from S#length(3) group by symbol": "the aggregate first with a filter",
+    "select max(symbol) as m from S#unique(id)": "max of string",
+    "select max(flag) as m from S#length(3)": "max by bool",
+    "select maxby(price).id as i from S#sort(3, id)": "the aggregate maxby",
+    "select sorted(price, filter: volume > 1) as i from S#length(3)": "the aggregate sorted with a filter",
+    "select sorted(price).lowerKey(3.0) as m from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, "
+    "of all or of a key",
+    "select sorted(price, id).firstEvent() as m from S#unique(id)": "the aggregate minby",
+    "select window(price) as w from S#time(3 msec)": "lists of what a window holds, other than one of at most 256 rows, of all or of a key",
+    "select window(price) as w from S#unique(id)": "the aggregate window",
+    "select id, window(price).take(volume) as w from S#length(3)": "so many elements of a list",
+    "select window(*).orderBy(x => x.flag) as w from S#length(3)": "elements of a list by bool",
+    "select window(*).except(window(*)) as w from S#length(3)": "the operator except",
+    "select window(*).where((x, i) => i > 0).countOf() as w from S#length(3)": "a value of type S[]",
+    "select price, window(*).countOf(x => x.price > price) as w from S#length(3)": "a function of more than an element of a list",
+    "select window(*).sumOf(x => x.id) as w from S#length(3)": "numbers of a list that are long",
+    "select symbol, window(*).countOf() as w from S#length(3) group by rollup(symbol)": (
+        "lists of what a window holds in grouping sets"
+    ),
+    "select window(*) as w from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, of all or of a key",
+    "select window(price, filter: id > 1) as w from S#length(3)": "the aggregate window with a filter",
+    "select max(distinct symbol) as m from S#length(3)": "max of string",
+    "select rstream symbol from S": "the remove stream",
+    "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
+    "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",
+    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec": (
+        "aggregates of several windows, or of one by time, that an output works out"
+    ),
+    "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
+    "select irstream symbol from S#sort(3, flag)": "a window by a bool",
+    "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
+    "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
+    "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s": (
+        "aggregates of batches that an output works out"
+    ),
+    "select * from pattern [every a=S -> b=S(id=a.id)] limit 3": "limit or distinct of a pattern without order by",
+    "select * from pattern [every a=S -> b=S(id=a.id)] order by a.id": "order by, limit or distinct of whole rows",
+    "context C select symbol, sum(price) as s from S order by symbol": (
+        "order by, limit or distinct of rows that come one by one"
+    ),
+    "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
+        "order by, limit or distinct in a context without an output rate"
+    ),
+    "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
+    "select symbol from S#groupwin(symbol)#time(10) output last every 20 msec": (
+        "outputs by the clock, which are before what leaves a window of time for each key"
+    ),
+    "select sum(price) from S#groupwin(symbol)#length_batch(3) output every 20 msec": (
+        "aggregates of batches that an output works out"
+    ),
+    "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
+    "select irstream symbol, maxever(price) from S#length(3) group by symbol": (
+        "the aggregate maxever by groups with the remove stream, or of batches"
+    ),
+    "select symbol, countever(*) from S#groupwin(symbol)#length_batch(3) group by symbol": (
+        "the aggregate countever by groups with the remove stream, or of batches"
+    ),
+    "select symbol, lastever(price) from S#length(3) group by symbol output all every 3 events": (
+        "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    ),
+    "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
+    "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",
+    "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 1 sec": (
+        "output snapshot over a window of keys"
+    ),
+    "select irstream symbol, price, sum(price) as s from S#unique(id) group by symbol output first every 2 events": (
+        "output first by groups with the remove stream"
+    ),
+    "select sum(price) as s from S#sort(3, price) where volume > 1": "where behind a window of keys",
+    "select sum(price) from S#time_length_batch(3, 3, 'FORCE_UPDATE')": "the window TimeLengthBatch",
+    "select sum(price) from S#expr(symbol = 'a')": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(newest_event.id < avg(price))": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr_batch(current_timestamp > 3)": "a window by a condition that no loop can ask",
+    "select sum(price) from S#expr(current_count < 3) output every 2 events": "aggregates of such a window that an output works out",
+    "select sum(price) from S#time(9223372036854775000 msec)": "a span of more than 62 bits",
+    "select sum(price) from S output last every 9223372036854775 sec": "a span of more than 62 bits",
+    "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
+    "select sum(price) from S#ext_timed(id + 1, 3 msec)": "+ of whole numbers",
+    "select size, symbol from S#length(3)#size(symbol)": "lastever of string",
+    "select size from S#length(3)#size output every 3 events": "an input that is not a plain stream",
+    "context C select size from S#length(3)#size": "the window Derived in a context",
+    "select sum(price) from S#timetolive(id + 1)": "+ of whole numbers",
+    "select sum(price) from S#timetolive(current_timestamp - volume)": "- of whole numbers",
+    "select sum(price) from S#time_order(price, 3 msec)": "a window by a time that is a double",
+    "select sum(price) from S#time_order(id, 3 msec)#unique(symbol)": "the window Intersection",
+    "select sum(price) from S#time_order(id, 9223372036854775807 msec)": "a span of more than 64 bits",
+    "select prior(1, price) as p from S#time_order(id, 3 msec)": "earlier events over the window TimeOrder",
+    "select sum(price) from S#time_accum(3) output every 2 events": "aggregates of such a window that an output works out",
+    "select symbol, sum(price) as s from S#time_accum(3 msec) where volume > 0 group by symbol output first every 3 events": (
+        "output first by groups with where behind a window"
+    ),
+    "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events": (
+        "output all by groups with where behind a window"
+    ),
+    "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
+    "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
+    "window other than length, time, keepall, a key's",
+    "select prev(1, price) as p, sum(price) as s from S#length(3)": "prev beside aggregates, with the remove stream, or "
+    "over a window other than length, time, keepall, a key's",
+    "select prev(1, price) as p from S#length_batch(3)": "prev beside aggregates, with the remove stream, or over a "
+    "window other than length, time, keepall, a key's",
+    "select prev(volume, price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
+    "select istream() as a from S where istream()": "the look-up Arriving",
+    "select irstream istream() as a from S": "the look-up Arriving",
+    "select prevtail(1, price) as p from S#length(3)": (
+        "an earlier event other than a field of the one that is so many before"
+    ),
+    "select prevwindow(price) as p from S#keepall": "lists of what a window holds, other than one of at most 256 rows, of all "
+    "or of a key",
+    "select prevwindow(price) as p from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, of "
+    "all or of a key",
+    "select distinct prevwindow(price) as p from S#length(3)": "distinct rows with lists or rows",
+    "select prevwindow(price).countOf() as p from S#length(3)": "a value of type double[]",
+    "select prior(1, price) as p from S#unique(symbol)": "earlier events over the window Unique",
+    "select prior(1, price) as p from S#length(3) output every 3 events": (
+        "earlier events of rows that wait for an output, over a window that they may leave before"
+    ),
+    "select prior(1, price) as p, sum(price) as s from S#keepall": "the window KeepAll",
+    "select volume * volume * volume from S": "* of whole numbers",
+    "select symbol from S(id > price)": "> between long and double",
+    "select price, sum(volume) from S#length(3) group by price": "groups by a double",
+    "select * from pattern [a=S -> b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol) where timer:withinmax(1 sec, 2)]": (
+        "a pattern other than every a -> b -> …, within a time or not"
+    ),
+    "select * from pattern [every a=S -> b=S(price=a.price)]": "a key of type double",
+    "select * from pattern [every a=S -> b=S where timer:within(9223372036854775000 msec)]": "a span of more than 62 bits",
+    "select * from pattern [every ([2] a=S -> b=S)]": "whole rows of a pattern in which a tag is several events or none",
+    "select a[0] as e from pattern [every ([2] a=S -> b=S)]": "the operator element",
+    "select b.id as i from pattern [every ([2] a=S -> b=S(id=a[0].id))]": "a filter with a value that is not a literal",
+    "select b.id as i from pattern [every (a=S -> (b=S and c=S(id=b.id)))]": "a condition of an event on another that need not have come",
+    "select c.id as i from pattern [every (a=S -> b=S -> c=S(price > a.price + b.price))]": "a condition of an event on several earlier "
+    "ones at once",
+    "select a.id as i from pattern [every (a=S -> b=S) where timer:within(1 sec)]": (
+        "a pattern other than every a -> b -> …, within a time or not"
+    ),
+    "select * from pattern [every a=S -> (b=S and c=S)]": "a pattern other than every a -> b -> …, within a time or not",
+    "select * from pattern [every a=S -> every b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
+    "context C select * from pattern [every a=S -> b=S]": "whole rows or look-ups over a pattern in a context",
+    "context C select count(*) as n from pattern [every a=S -> b=S]": (
+        "a window, aggregates or an output rate over a pattern in a context"
+    ),
+    "select * from pattern [every a=S -> b=S(price>a.price)]": (
+        "a condition of an event on an earlier one without a key"
+    ),
+    "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
+        "a condition of an event on an earlier one that is no comparison of one with the other"
+    ),
+    "context C select sum(price) as s from S output after 3 events": "output after, over several streams or in a context",
+    "select a.id as i from S#length(2) as a, S#length(3) as b where a.id = b.id output after 3 events": (
+        "output after, over several streams or in a context"
+    ),
+    "select symbol from S output first at (*, *, *, *, *)": "output first after something, at, or when",
+    "select symbol from S output first when count_insert > 2": "output first after something, at, or when",
+    "select symbol from S output after 3 sec first every 1 sec": "output first after something, at, or when",
+    "select symbol from S output when count_insert > 2.5": (
+        "output when something holds other than of its counts and whole numbers"
+    ),
+    "select sum(a.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#unique(a.symbol)": (
+        "a pattern with the window Unique"
+    ),
+    "select a.id as i, sum(b.price) as s from pattern [every a=S -> b=S(symbol=a.symbol)]#length(3)": (
+        "one row a row over a window of a pattern"
+    ),
+    "select irstream count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)]#length(3)": "the remove stream",
+    "select count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] output every 3 events": (
+        "whole rows, look-ups or an output rate over a pattern with a window or aggregates"
+    ),
+    "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
+        "order by of aggregates or a window over a pattern"
+    ),
+    "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row with aggregates, or without a window",
+    "select symbol from S#length(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
+    "select symbol from S#length_batch(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
+    "whose rows stand otherwise than they came",
+    "select symbol from S#sort(3, id) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
+    "whose rows stand otherwise than they came",
+    "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (
+        "output snapshot over a window of keys"
+    ),
+    "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
+        "output all of one row a row by groups"
+    ),
+    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 1 sec": (
+        "output first by groups over a window of keys"
+    ),
+    "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
+        "output first by groups with the remove stream"
+    ),
+    "context C select count(*) as c from S having count(*) > 1 output first every 1 sec": (
+        "output first by groups or with having, in a context"
+    ),
+    "context C select count(*) as c from S output last when count_insert > 2": (
+        "output at, or when something holds, in a context"
+    ),
+    "context C select count(*) as c from S output after 1 sec last every 1 sec": "output after something, in a context",
+    "context C select irstream count(*) as c from S#length(2) output last every 1 sec": (
+        "the remove stream with an output rate in a context"
+    ),
+    "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
+        "output snapshot by groups or of one row a row over a window, in a context"
+    ),
+    "context C select volume, sum(price) as s from S#length(2) group by volume output every 3 events": (
+        "aggregates by groups over a window that an output works out, in a context"
+    ),
+    "context C select symbol from S#length(2) output snapshot every 1 sec": (
+        "output snapshot by groups or of one row a row over a window, in a context"
+    ),
+    "context C select volume, sum(price) as s from S group by volume output first every 1 sec": (
+        "output first by groups or with having, in a context"
+    ),
+    "context C select sum(price) as s from S#time(1 sec) output last every 1 sec": (
+        "an output rate over a pattern, previous rows or such a window, in a context"
+    ),
+    "context Y select count(*) as n from S output last when terminated and count_insert > 1": (
+        "output when terminated under a condition, or that sets variables"
+    ),
+    "context I select irstream count(*) as n from S": "the remove stream without a window, in a context whose partitions end",
+    "context D select count(*) as n from S(volume = context.s.volume)": (
+        "partitions by several keys, or by what is no plain field"
+    ),
+    "context D select count(*) as n from S(id = context.s.volume)": "a filter with a value that is not a literal",
+    "context W select context.endTime as e, count(*) as n from S": "the end of a partition that no clock ends",
+    "context Z select count(*) as n from S": "a span of more than 62 bits",
+    "context X select count(*) as n from S": (
+        "a context whose partitions end otherwise than by an event or after a span of time"
+    ),
+    "select irstream symbol, price from S#groupwin(symbol)#time(10 msec) order by price": (
+        "order by behind a window of time for each key, which makes one change of what leaves"
+    ),
+    "context C select volume, price from S#keepall group by volume": (
+        "each row of keepall in a context, where none is kept to be shown"
+    ),
+    "context C select symbol, price, sum(volume) as s from S#keepall": (
+        "each row of keepall in a context, where none is kept to be shown"
+    ),
+    "context Q select context.A.label as l, sum(price) as s from S": "a context of categories with other levels within them",
+    "context R select context.A.key1 as k, sum(price) as s from S": "a context that is neither keyed nor by a hash or categories",
+    "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
+    "context C select prevwindow(price) as p from S#length(2)": "lists of what came before in a context",
+    "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length or keepall",
+    "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
+        "aggregates of a sub-query that asks for the row outside, or over another window"
+    ),
+    "select (select price from S#length(3) as t where t.id > s.id) as p from S as s": (
+        "a sub-query that asks more of the row outside than equal values"
+    ),
+    "select symbol from S where price in (select price from S#length(3))": "a sub-query that asks for keys of other types",
+    "select symbol from S where volume > all (select volume from S#unique(id))": "the aggregate max",
+    "select symbol from S where volume = all (select volume from S#length(3))": "a list of values that is not asked whether "
+    "a value is in it, or compares with all or any of it",
+    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id)": (
+        "a sub-query over the window KeepAll"
+    ),
+    "select (select volume + 1 from S#lastevent) as p from S": "arithmetic of whole numbers, which may leave their type",
+    "select (select * from S#lastevent) as p from S": "a sub-query of several columns",
+    "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
+    "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",
+    "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
+    "select a.price from S#length(2) as a, S#sort(3, flag) as b where a.id = b.id": "a window by a bool",
+    "select a.price from S#length(2) as a, S#ext_timed(id, 3 sec) as b where a.id = b.id": (
+        "a join over a window by a time that rows carry"
+    ),
+    "select a.price from S#time_length_batch(3 sec, 2) as a, S#length(3) as b where a.id = b.id": (
+        "a join over the window TimeLengthBatch"
+    ),
+    "select a.price from S#groupwin(symbol)#length_batch(2) as a, S#length(3) as b where a.id = b.id": (
+        "a join over the window Grouped"
+    ),
+    "select a.price from S#rank(id, 2, price) as a, S#length(3) as b where a.id = b.id order by a.price limit 1": (
+        "a limit over a window of keys"
+    ),
+    "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (
+        "a limit over a window of keys"
+    ),
+    "select max(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "the aggregate max",
+    "select sum(a.price) as s from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
+        "aggregates over an outer join"
+    ),
+    "select count(distinct a.volume) as n from S#length(2) as a, S#length(3) as b where a.id = b.id": (
+        "an aggregate over a join that goes by more than sums"
+    ),
+    "select a.id, count(*) as n from S#length(2) as a full outer join S#length(3) as b on a.id = b.id group by a.id": (
+        "aggregates over an outer join"
+    ),
+    "select count(*) as n from S#length(2) as a full outer join S as b unidirectional on a.id = b.id": (
+        "aggregates over an outer join"
+    ),
+    "select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id group by a.id output last every 3 events": (
+        "groups without aggregates over a join"
+    ),
+    "select prior(1, a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "look-ups beside a join",
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output every 3 events": (
+        "aggregates over a join that an output works out"
+    ),
+    "select a.price as s from S#length(2) as a, S#length(3) as b where a.id = b.id output first every 3 events": (
+        "output first over a join"
+    ),
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output snapshot every 1 sec": (
+        "output snapshot over a join"
+    ),
+    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output after 2 events": (
+        "output after, over several streams or in a context"
+    ),
+    "select a.price as s from S#length(2) as a, S#length(3) as b where a.id = b.id output after 2 events every 3 events": (
+        "output after something, at, or when, over a join"
+    ),
+    "select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
+        "a join of more than two"
+    ),
+    "context C select a.price from S#length(2) as a, S#length(3) as b where a.id = b.id output every 2 events": (
+        "an output rate over a join in a context"
+    ),
+    "context C select sum(a.price) as s from S as a unidirectional, S#length(3) as b": (
+        "aggregates over a unidirectional join in a context"
+    ),
+    "select rstream id from S output after 3 events": "the remove stream",
+    "context C select a.price as p from S#length(2) as a, S#time_batch(3) as b": "a join over the window Grouped",
+    "context C select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
+        "a join of more than two, or with what is not a plain stream"
+    ),
+}

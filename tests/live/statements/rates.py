@@ -1,0 +1,177 @@
+"""Statements with output rates."""
+
+STATEMENTS = {
+    "pairs every": "select irstream s.volume as v, t.price as y from S#time(20 msec) as s full outer join R#time(15 msec) as t "
+    "on s.symbol = t.symbol output every 15 msec",
+    "pairs every 3": "select s.symbol as s, t.price as y from S#time(20 msec) as s left outer join R#time(15 msec) as t "
+    "on s.symbol = t.symbol output every 3 events",
+    "comes": "select istream() as i, symbol, sum(price) as s from S#length(3) group by symbol output last every 20 msec",
+    "each ever at last": "select symbol, volume, maxever(price) as m from S#length(2) group by symbol output last every 10 msec",
+    "every 3": "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
+    "all rows": "select symbol, price from S having volume > 0 output all every 20 msec",
+    "last row": "select symbol, price * 2 as x from S where volume > 0 output last every 10 msec",
+    "first row": "select symbol, price from S having volume > 1 output first every 30 msec",
+    "first three": "select irstream sum(price) as s from S#length(3) having count(*) < 3 output first every 3 events",
+    "each every 3": "select symbol, price, sum(price) as s from S#length(4) group by symbol output every 3 events",
+    "each last": "select symbol, price, sum(price) as s, max(volume) as m from S#time(30 msec) group by symbol "
+    "having sum(price) > 10 output last every 20 msec",
+    "each all": "select volume, max(price) as m from S#time(30 msec) output all every 3 events",
+    "first of groups": "select symbol, price, count(*) as n from S group by symbol output first every 3 events",
+    "first in time": "select symbol, sum(price) as s from S group by symbol output first every 25 msec",
+    "first of length": "select symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
+    "output first every 2 events",
+    "first of time": "select symbol, sum(price) as s from S#time(30 msec) group by symbol output first every 20 msec",
+    "first of those in time": "select symbol, price, max(volume) as m from S#time(25 msec) where volume > 0 group by symbol "
+    "output first every 2 events",
+    "first of batch": "select symbol, volume, count(*) as n from S#length_batch(3) group by symbol, volume "
+    "output first every 15 msec",
+    "first total in time": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) output first every 10 msec",
+    "first leaving": "select rstream symbol, price from S#time(30 msec) having volume > 0 output first every 15 msec",
+    "first rows of time": "select irstream symbol, price from S(price > 3)#time(20 msec) output first every 20 msec",
+    "first each of time": "select symbol, price, max(price) as m from S#time(30 msec) output first every 5 msec",
+    "first of time batch": "select irstream sum(price) as s from S#time_batch(20 msec) output first every 10 msec",
+    "first three of time batch": "select irstream symbol, price from S#time_batch(15 msec) output first every 3 events",
+    "first of keys in time": "select irstream symbol, price from S#time(30 msec)#unique(symbol) output first every 10 msec",
+    "first three of keys in time": "select irstream sum(price) as s from S#time(25 msec)#length(3) output first every 3 events",
+    "groups of time batch": "select symbol, sum(price) as s from S#time_batch(20 msec) group by symbol output first every 30 msec",
+    "more groups of time batch": "select symbol, count(*) as n from S#time_batch(15 msec) group by symbol "
+    "output first every 2 events",
+    "first rows": "select symbol, price from S#length(3) group by symbol output first every 2 events",
+    "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
+    "output every 20 msec",
+    "last total": "select irstream sum(price) as s from S#length(4) having count(*) > 1 output last every 20 msec",
+    "rows there of length": "select symbol, price from S#length(4) where volume > 0 output snapshot every 15 msec order by price desc",
+    "rows there of time": "select symbol, price from S#time(40 msec) output snapshot every 15 msec",
+    "rows there of each": "select irstream * from S(price > 5)#unique(symbol) having volume is not null output snapshot every 12 msec",
+    "first rows there": "select symbol, volume from S#firstunique(symbol, volume) output snapshot every 20 msec",
+    "rows there at": "select volume from S#firstlength(5) output snapshot at (*, *, *, *, *, */2)",
+    "rows there of accum": "select price from S#time_accum(20 msec) where price > 10 output snapshot every 15 msec",
+    "total there": "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
+    "groups every 3": "select irstream symbol, min(price) as s from S#length(4) group by symbol output every 3 events",
+    "last of groups": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 "
+    "output last every 20 msec",
+    "all groups": "select irstream symbol, volume, sum(price) as s from S#length(4) group by symbol, volume "
+    "having count(*) > 1 output all every 25 msec",
+    "groups there": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
+    "groups ever": "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
+    "rows after": "select symbol, price from S(price > 3) output after 4 events every 3 events",
+    "rows after some time": "select irstream symbol, price from S#length(3) output after 20 msec all every 15 msec",
+    "last after": "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output after 4 events "
+    "last every 20 msec",
+    "each after": "select symbol, price, max(price) as m from S#time(30 msec) output after 30 msec every 2 events",
+    "total after": "select irstream sum(price) as s from S#length(3) output after 20 msec last every 20 msec",
+    "there after": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output after 3 events snapshot every 20 msec",
+    "after 3": "select symbol, price * 2 as x from S(price > 3) output after 3 events",
+    "after some time": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output after 40 msec",
+    "groups after": "select irstream symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
+    "output after 4 events",
+    "leaving after": "select rstream symbol, price from S#time(25 msec) output after 3 events",
+    "numbers after": "select average as a from S(price < 50)#length(2)#uni(price) output after 2 events",
+    "each of those after": "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 5 events",
+    "batch after": "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
+    "levels after": "select irstream symbol, volume, sum(price) as s from S#time(25 msec) group by rollup(symbol, volume) "
+    "output after 8 events",
+    "when three": "select symbol, price from S(price > 20) output when count_insert >= 3",
+    "last when": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output last when count_remove > 1",
+    "all when": "select symbol, sum(price) as s from S#length(4) group by symbol output all when count_insert_total > 3 "
+    "and count_insert > 1",
+    "total when": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 "
+    "output last when count_insert > 2 or count_remove = 1",
+    "each when": "select symbol, price, max(price) as m from S#length(3) group by symbol output when count_insert = 2",
+    "when two have left": "select symbol, sum(price) as s from S#length(3) group by symbol output when count_remove > 1",
+    "later": "select symbol, sum(price) as s from S#length(3) group by symbol output last when last_output_timestamp < 30",
+    "rows at": "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
+    "last at": "select irstream symbol, sum(price) as s from S#time(700 msec) group by symbol output last at (*, *, *, *, *, *)",
+    "all at": "select symbol, sum(price) as s from S#length(4) group by symbol output all at (*, *, *, *, *, [0, 1, 4])",
+    "total at": "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, *)",
+    "groups at": "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, *)",
+    "some of each": "select sum(volume) as s from S(price > 1)#groupwin(volume)#length(3) output last every 20 msec",
+    "rows every 3": "select irstream symbol, price from S#length(3) output every 3 events",
+    "rows last": "select irstream symbol, price from S#time(30 msec) having volume > 0 output last every 20 msec",
+    "each leaving": "select irstream symbol, price, sum(price) as s, max(volume) as m from S#time(30 msec) group by symbol "
+    "output every 20 msec",
+    "each leaving last": "select irstream symbol, price, sum(price) as s from S#length(3) group by symbol "
+    "having sum(price) > 10 output last every 3 events",
+    "each leaving first": "select irstream symbol, sum(price) as s from S#length(3) output first every 3 events",
+    "groups leaving last": "select irstream symbol, price from S#length(1) group by symbol output last every 5 events",
+    "groups last": "select symbol, sum(price) as s from S#length(4) group by symbol having sum(price) > 10 "
+    "output last every 3 events",
+    "groups last in time": "select symbol, sum(price) as s from S group by symbol having sum(price) > 10 "
+    "output last every 20 msec",
+    "group last": "select symbol, sum(price) as s from S#length(1) group by symbol output last every 5 events",
+    "group all": "select symbol, sum(price) as s from S#length(1) group by symbol output all every 5 events",
+    "batch last": "select symbol, sum(price) as s from S#time_batch(25 msec) group by symbol output last every 40 msec",
+    "batch all": "select irstream symbol, sum(price) as s, count(*) as n from S#length_batch(3) group by symbol "
+    "output all every 20 msec",
+    "batch total last": "select irstream sum(price) as s, count(*) as n from S#time_batch(20 msec) output last every 30 msec",
+    "batch rows every 4": "select irstream symbol, price from S#time_batch(15 msec) output every 4 events",
+    "batch there": "select sum(price) as s from S#length_batch(3) output snapshot every 20 msec",
+    "best groups": "select symbol, sum(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec "
+    "order by sum(price) desc limit 2",
+    "best of output": "select * from S(volume > 0) output every 25 msec order by price desc limit 3 offset 1",
+    "groups in order": "select irstream symbol, count(*) as n from S#length(4) group by symbol output every 4 events "
+    "order by count(*), symbol desc",
+    "last in order": "select symbol, sum(price) as s from S#time(30 msec) group by symbol output last every 20 msec "
+    "order by sum(price) desc, symbol",
+    "all in order": "select irstream symbol, volume, count(*) as n from S#length(4) group by symbol, volume "
+    "output all every 3 events order by count(*), symbol limit 3",
+    "last total in order": "select irstream sum(price) as s from S#time(25 msec) output last every 20 msec order by sum(price)",
+    "last each in order": "select symbol, price, max(price) as m from S#length(3) group by symbol output last every 3 events "
+    "order by max(price), symbol",
+    "total in order": "select irstream sum(price) as s from S#length(3) output every 2 events order by sum(price) limit 1",
+    "different last": "select distinct symbol, volume from S output last every 20 msec limit 2",
+    "first in order": "select symbol, price from S output first every 3 events order by price",
+    "firsts ever": "select firstever(price) as f, minever(price) as m from S#keepall group by symbol output last every 3 events",
+    "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
+    "texts in outputs": "select irstream symbol, maxby(price).volume as v, max(symbol) as m from S#length(4) group by symbol "
+    "output last every 20 msec",
+    "total of texts": "select min(symbol) as m, first(*).price as p from S#time(30 msec) output snapshot every 15 msec",
+    "lists in rows": "select price, window(volume) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
+    "lists in outputs": "select window(symbol) as w from S#length(3) output snapshot every 15 msec",
+    "elements of groups": "select symbol, window(*).countOf(x => x.volume > 1) as n, window(*).anyOf(x => x.symbol = 'a') as a "
+    "from S#time(25 msec) where price > 3 group by symbol output last every 20 msec",
+    "elements of a total": "select window(*).average(x => x.volume) as a from S#time(30 msec) output snapshot every 15 msec",
+    "whole rows of groups": "select symbol, last(*) as l, window(*).orderBy(x => x.price) as w from S#length(3) group by symbol "
+    "output all every 15 msec",
+    "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
+    "distances": "select symbol, avedev(price) as a, stddev(price) as d from S#length(5) group by symbol "
+    "output last every 20 msec",
+    "kinds in time": "select irstream avg(distinct volume) as a, stddev(distinct price) as d from S#time(30 msec) "
+    "output every 20 msec",
+    "keys every 3": "select irstream symbol, price from S#unique(symbol) output every 3 events",
+    "total of keys in time": "select irstream sum(price) as s from S#unique(symbol, volume) output every 20 msec",
+    "keys last": "select symbol, volume, sum(price) as s from S#unique(symbol, volume) group by symbol, volume "
+    "output last every 20 msec",
+    "keys first": "select rstream symbol, price from S#sort(2, price) output first every 3 events",
+    "ranked total": "select sum(price) as s, count(*) as n from S(volume > 0)#rank(volume, 3, price) output every 3 events",
+    "few best in time": "select sum(price) as s from S#time(40 msec)#sort(3, volume desc)#length(4) output last every 20 msec",
+    "any of three": "select symbol, sum(price) as s from S#sort(2, price)#time(20 msec)#rank(symbol, 2, volume) retain-union "
+    "group by symbol output last every 3 events",
+    "carried time every 3": "select symbol, price, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
+    "group by symbol output every 3 events",
+    "carried time there": "select symbol, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
+    "group by symbol output snapshot every 15 msec",
+    "accumulated last": "select irstream sum(price) as s from S#time_accum(15 msec) output last every 20 msec",
+    "accumulated first": "select symbol, sum(price) as s from S#time_accum(15 msec) group by symbol output first every 20 msec",
+    "full or late last": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output last every 20 msec",
+    "full or late first": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output first every 20 msec",
+    "accumulated first total": "select irstream sum(price) as s from S#time_accum(15 msec) output first every 20 msec",
+    "first while": "select irstream * from S#firsttime(20 msec) output every 2 events",
+    "first sums": "select symbol, price, sum(price) as s from S#firstlength(5) group by symbol output every 3 events",
+    "until last": "select symbol, sum(price) as s from S#expr_batch(current_count >= 3) group by symbol "
+    "output last every 20 msec",
+    "while every 3": "select irstream symbol, price from S#expr(sum(price) < 90) output every 3 events",
+    "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
+    "output every 3 events",
+    "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
+    "ends of the best": "select max(price) as a, min(price) as b, median(price) as m from S#sort(3, volume desc) output every 3 events",
+    "keys in time last": "select volume, count(*) as n from S#groupwin(price)#time(20 msec) group by volume "
+    "output last every 3 events",
+    "keys in time first": "select sum(volume) as n from S#groupwin(symbol)#time(20 msec) output first every 2 events",
+    "batch of each last": "select volume, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by volume "
+    "output last every 3 events",
+    "living last": "select symbol, sum(price) as s from S(volume > 0)#timetolive(volume * 10 + current_timestamp) group by symbol "
+    "output last every 15 msec",
+    "living every 3": "select rstream symbol, price from S#time_order(current_timestamp, 10 msec) output every 3 events",
+    "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
+}
