@@ -50,27 +50,18 @@ def gather(instance: SelectInstance) -> Follow:
     """A select whose only input changes, and whose rows wait until the clock brings an output."""
     outputs, take = instance.outputs, instance.outputs.take
 
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if came or left:
-            due = outputs.due
-            take(came, left)
-            if outputs.due != due:
-                instance.ask_timers()
+    def told(came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        due = outputs.due
+        take(came, left)
+        if outputs.due != due:
+            instance.ask_timers()
         return ()
 
-    def come(place: int, r: Rows) -> None:
-        due = outputs.due
-        take((r,), ())
-        if outputs.due != due:
-            instance.ask_timers()
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        return told(came, left) if came or left else ()
 
-    def leave(place: int, r: Rows) -> None:
-        due = outputs.due
-        take((), (r,))
-        if outputs.due != due:
-            instance.ask_timers()
-
-    return of_passing(instance, instance.plan.where, OneByOne(change, come, leave))
+    one_by_one = OneByOne(change, lambda place, r: told((r,), ()), lambda place, r: told((), (r,)))
+    return of_passing(instance, instance.plan.where, one_by_one)
 
 
 def observing(observe: Observe) -> Follow:
@@ -109,6 +100,7 @@ def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow)
             alone.leave(place, r)
 
     alone = OneByOne.of(change)
+    change = alone.change
     return OneByOne(some, come, leave)
 
 

@@ -17,9 +17,8 @@ Take = Callable[[int, Row], bool]
 
 def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take:
     """A select over the stream itself, which is one of its inputs, and its window."""
-    window, clock = instance.inputs[number].window, instance.environment.clock
-
-    come = OneByOne.of(change).come
+    window, clock, alone = instance.inputs[number].window, instance.environment.clock, OneByOne.of(change)
+    come, change = alone.come, alone.change
 
     def through(place: int, row: Row) -> bool:
         come(place, (row,))
@@ -59,6 +58,7 @@ class Told:
         self.order, self.watched = store.order, store.watched
         alone = [OneByOne.of(each) for each in consumers]
         self._comes, self._leaves = [each.come for each in alone], [each.leave for each in alone]
+        self._changes = [each.change for each in alone]
         self.timed = store.window.timed
         """Whether the window lets rows out by the clock."""
         self.clocked = clocked or self.timed
@@ -84,8 +84,8 @@ class Told:
             note((place, -1, each.values))
         if self.consumers and (came or left):
             new, old = [*zip(came)], [*zip(left)]
-            for consumer in self.consumers:
-                consumer(place, new, old)
+            for change in self._changes:
+                change(place, new, old)
 
     def fire(self, now: int) -> None:
         """The window's timer: each change at a place of its own, and all of them told as one."""
@@ -124,8 +124,8 @@ class Told:
                 leave(place, (row,))
         elif came or left:
             new, old = [*zip(came)], [*zip(left)]
-            for consumer in self.consumers:
-                consumer(place, new, old)
+            for change in self._changes:
+                change(place, new, old)
 
 
 def inserting(instance: SelectInstance, change: Follow, into: Told, tape: Tape) -> Take:

@@ -143,7 +143,7 @@ class PerGroup:
         if self._leaving or self._stepwise or not self._whole or self._own.levels:
             return None
         if self._level is not None and self._shown is not None:
-            return partial(self._after, self._level, self._projector.values_of(self._level, keyed=True))
+            return self._mostly_one(self._level, self._projector.values_of(self._level, keyed=True))
         step = None if columns is None else self._levels.levels[0].step(columns)
         if step is None:
             return None
@@ -155,6 +155,25 @@ class PerGroup:
             key, shown = step(new[0], e)
             self._rows[0, key] = new[0]
             return (shown,)
+
+        return values
+
+    def _mostly_one(self, level: Groups, shown: Callable[[Key, Rows], Values | None]) -> After:
+        """As `_after`, where nearly always one row comes, and one leaves for it."""
+        enter, leave, rows, e = level.enter, level.leave, self._rows, self._projector.environment
+
+        def values(new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[Values]:
+            if len(new) != 1 or len(old) > 1:
+                return self._after(level, shown, new, old)
+            key = enter(new[0])
+            emptier = leave(old[0]) if old else key
+            e.arriving = True
+            made = [shown(key, new[0])]
+            rows[0, key] = new[0]  # a group that a row has come into is not empty
+            if emptier != key:
+                made.append(shown(emptier, old[0]))
+                self._note(level, ((emptier, old[0]),))
+            return [each for each in made if each is not None]
 
         return values
 
