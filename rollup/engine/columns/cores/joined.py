@@ -21,6 +21,7 @@ from rollup.engine.columns.cores.sides import Moved, Moves, Side
 from rollup.engine.columns.cores.windowed_sides import side_of
 from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints, equals
+from rollup.engine.columns.loops import loop
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import All, Expr, Field, inside, walk
 from rollup.engine.operators import EQUAL, SAME
@@ -34,6 +35,24 @@ _MOST = 1 << 22
 _EVER = 2**62
 SIDES = ("left", "right")
 """The tables of the state."""
+_MERGED = """
+def core(at_a, event_a, at_b, event_b, at, event, number_a, number_b):
+    i, j, n = 0, 0, 0
+    while i < len(at_a) or j < len(at_b):
+        if j == len(at_b) or (
+            i < len(at_a) and (at_a[i] < at_b[j] or (at_a[i] == at_b[j] and event_a[i] <= event_b[j]))
+        ):
+            at[n], event[n] = at_a[i], event_a[i]
+        else:
+            at[n], event[n] = at_b[j], event_b[j]
+        while i < len(at_a) and at_a[i] == at[n] and event_a[i] == event[n]:
+            number_a[i], i = n, i + 1
+        while j < len(at_b) and at_b[j] == at[n] and event_b[j] == event[n]:
+            number_b[j], j = n, j + 1
+        n += 1
+    return n
+"""
+"""The changes of two sides in order, of an instant that of the clock first; and which of them each change of a side is."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,7 @@ class Join:
         tables = [each.table for each in arrived]
         codes, keys = self._numbered(tables)
         moved = [side.moved(rows, own) for side, rows, own in zip(self.sides, arrived, codes, strict=True)]
-        at, event, moves = _merged(np.maximum(batch.times, before), [each for each, _ in moved])
+        at, event, moves = _merged([each for each, _ in moved])
         most = _MOST if batch.rows > 1 else _EVER
         pairs = paired(keys, [rows.old for rows in arrived], codes, moves, self.rules, most)
         if pairs is None:
@@ -199,32 +218,20 @@ class Join:
         return self.fields(tables, one, other), len(one)
 
 
-def _merged(times: Ints, moved: Sequence[Moved]) -> tuple[Ints, Ints, list[Moves]]:
-    """The changes of both sides in order, each an event of the batch (at these `times`) or an instant of the clock, or both sides':
-    when, the event or TIMER, and what each side does with it.
+def _merged(moved: Sequence[Moved]) -> tuple[Ints, Ints, list[Moves]]:
+    """The changes of both sides in order, each an event of the batch or an instant of the clock, or both sides': when, the event or
+    TIMER, and what each side does with it.
     """
     one, other = moved
     for each, still in ((one, other), (other, one)):
         if not len(still.at):
             nothing = still.among(still.at, len(each.at))
             return each.at, each.event, [each, nothing] if each is one else [nothing, each]
-    clocks = [each.event == TIMER for each in moved]
-    instants = np.unique(np.concatenate([each.at[clock] for each, clock in zip(moved, clocks, strict=True)]))
-    mask = np.zeros(len(times), bool)
-    mask[one.event[~clocks[0]]] = mask[other.event[~clocks[1]]] = True
-    places = np.flatnonzero(mask)
-    came = times[places]
-    fired = np.arange(len(instants)) + np.searchsorted(came, instants)  # at one instant what leaves is first
-    arrived = np.arange(len(came)) + np.searchsorted(instants, came, "right")
-    at, event = (np.empty(len(instants) + len(came), np.int64) for _ in range(2))
-    at[fired], event[fired], at[arrived], event[arrived] = instants, TIMER, came, places
-    moves, rank = list[Moves](), np.cumsum(mask) - 1
-    for each, clock in zip(moved, clocks, strict=True):
-        numbers = np.empty(len(each.at), np.int64)
-        numbers[clock] = fired[np.searchsorted(instants, each.at[clock])]
-        numbers[~clock] = arrived[rank[each.event[~clock]]]
-        moves.append(each.among(numbers, len(at)))
-    return at, event, moves
+    most = len(one.at) + len(other.at)
+    at, event = np.empty(most, np.int64), np.empty(most, np.int64)
+    numbers = [np.empty(len(each.at), np.int64) for each in moved]
+    n = loop(_MERGED)(one.at, one.event, other.at, other.event, at, event, *numbers)
+    return at[:n], event[:n], [each.among(own, n) for each, own in zip(moved, numbers, strict=True)]
 
 
 @dataclass(frozen=True)
