@@ -112,7 +112,7 @@ class Instance:
                 if rows:
                     state.remember(rows)
                     self.fill(number, rows)
-        for each in self._running:
+        for _, each in self._observing():
             self._fill(each)
         self.listen()
         for matcher in self._matchers.values():
@@ -126,7 +126,7 @@ class Instance:
 
         for store, each in self._observing():
             passing = self.inputs[each.input].condition
-            store.observers[id(each)] = each.moved if passing is None else partial(_passed, each, passing)
+            store.observers[id(each)] = each.change if passing is None else partial(_passed, each, passing)
 
     def _observing(self) -> Iterator[tuple[Store, Running]]:
         """The stores of whose rows aggregates are kept up, and what keeps them."""
@@ -137,9 +137,8 @@ class Instance:
 
     def _fill(self, running: Running) -> None:
         """What an input holds counts for a sub-query's aggregates, as it came."""
-        held = sorted(self.held(running.input), key=lambda row: row.id)
-        if held:
-            running.change(Delta(held, ()))
+        held: list[Row] = sorted(self.held(running.input), key=lambda row: row.id)
+        running.change(held, ())
 
     def _attach(self, number: int, spec: Input) -> None:
         if isinstance(spec, StreamInput):
@@ -257,7 +256,7 @@ class Instance:
             self.inputs[number].moved(delta)
         for each in self._running:
             if each.input == number:
-                each.change(delta)
+                each.change(delta.new, delta.old)
 
     def _forget(self) -> None:
         """What left with the change before needs no earlier rows: an output may have asked for them until now.
@@ -387,7 +386,7 @@ def _passed(
     new: Iterable[Row | None],
     old: Iterable[Row | None],
 ) -> None:
-    running.moved(passing(new), passing(old))
+    running.change(passing(new), passing(old))
 
 
 def plain(input: Input) -> bool:

@@ -55,6 +55,8 @@ def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
     """The function of a look-up; `running` keeps its aggregates, where something does."""
     match lookup:
         case Subquery():
+            if running is not None and lookup.mode == "value" and len(lookup.columns) == 1 and not lookup.keys:
+                return _kept_up(running)
             asked = _subquery(lookup, home, running)
             return asked if running is not None else _by_key(lookup, home, asked)
         case Previous():
@@ -100,6 +102,16 @@ def _by_key(plan: Subquery, home: Asked, otherwise: Ask) -> Ask:
     return evaluate
 
 
+def _kept_up(running: Running) -> Ask:
+    """The one value of aggregates over all rows, which are kept up."""
+
+    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+        found = running.answers(r)
+        return found[0][0] if found else None
+
+    return evaluate
+
+
 def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
     where, having = predicate(plan.where), predicate(plan.having)
     columns, keys = compiled_row(plan.columns), compiled_key(plan.keys)
@@ -126,15 +138,6 @@ def _subquery(plan: Subquery, home: Asked, running: Running | None) -> Ask:
     def listed(r: Rows, e: Environment) -> list[Any]:
         kept = answers(r, e) if running is None else running.answers(r)
         return [values[0] if single else home.row(values) for values in kept]
-
-    def total(r: Rows, s: Any, e: Environment) -> Any:
-        """The only value of what is kept up."""
-        found = kept_up(r)
-        return found[0][0] if found else None
-
-    if running is not None and single and not plan.keys and plan.mode == "value":
-        kept_up = running.answers
-        return total
 
     def evaluate(r: Rows, s: Any, e: Environment) -> Any:
         if plan.mode == "exists" and plan.calls and not plan.keys:

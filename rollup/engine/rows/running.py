@@ -12,7 +12,7 @@ from typing import Any
 from rollup.core.descriptions import descendants
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Ask, Expr, Field, Now, RowOf, Variable, children, walk
-from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.row import Row, Rows
 from rollup.engine.rows.plans import Input, Lookup, StoreInput, StreamInput, Subquery
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.grouping import Groups, Key, Level
@@ -34,12 +34,8 @@ class Running:
         self._environment = environment
         self._before = (None,) * width
 
-    def change(self, delta: Delta) -> None:
+    def change(self, new: Sequence[Row | None], old: Sequence[Row | None]) -> None:
         """Rows come into its window, and rows leave it."""
-        self.moved(delta.new, delta.old)
-
-    def moved(self, new: Sequence[Row | None], old: Sequence[Row | None]) -> None:
-        """The same."""
         for row in new:
             self._move(self._groups.enter, (*self._before, row))
         for row in old:

@@ -55,7 +55,7 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     name = call.aggregate.name
     if looked_up(call):
         return against_looking_up(call, whole and held != "nothing", held == "queue")
-    args, in_turn = values_of(call), held == "queue" or (whole and held == "rows")
+    args, rankable = values_of(call), held == "queue" or (whole and held == "rows")
     if call.where is not None and (name in EVER or (call.aggregate.at is not None and not call.aggregate.skips)):
         return f"the aggregate {name} with a filter"  # of a null it is another value than of no row
     if call.distinct and (name not in (*_SUMS, *_WRAPPING, *_MOMENTS, *_COUNTS) or held == "nothing"):
@@ -69,9 +69,9 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
-    elif name in EVER or (name in EXTREMES and in_turn) or (call.aggregate.at is not None and held != "nothing"):
+    elif name in EVER or (name in EXTREMES and rankable) or (call.aggregate.at is not None and held != "nothing"):
         wanted = NUMBERS
-    elif name not in _SUMS and not (name in _ORDERED and in_turn):
+    elif name not in _SUMS and not (name in _ORDERED and rankable):
         return f"the aggregate {name}"
     if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
         return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"

@@ -21,7 +21,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
 from rollup.engine.columns.cores.moving import Going
 from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts, of_no_rows
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, accepted, projected
+from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
 from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.loops import block, loop
@@ -93,21 +93,18 @@ class Living:
 
     def _step(self, state: State, batch: Batch, windows: bool = True) -> tuple[State, Output]:
         """A step; `windows`: in which these let out what is due."""
-        course, inner = self._course(state, batch), state.held()["core"]
-        numbers = self._named(course.known)
-        over = (numbers[course.over], course.until) if windows else (numbers, np.full(len(numbers), LONG_MIN))
-        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
-        after, made = self._made(inner, taken, Going(state.scalars["now"], over))
+        course = self._course(state, batch)
+        every = np.arange(course.known.num_rows)
+        over, until = (course.over, course.until) if windows else (every, np.full(len(every), LONG_MIN))
+        after, made = self._through(state, batch, course, state.scalars["now"], over, until)
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         return self._after(state, self._without(after, course)[0], course), output
 
     def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
         """The same, of which nothing is shown yet."""
         batch = self._clocked(state, batch)
-        course, inner = self._course(state, batch), state.held()["core"]
-        numbers = self._named(course.known)
-        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
-        after, made = self._made(inner, taken, Going(state.scalars["now"], (numbers[course.over], course.until)))
+        course = self._course(state, batch)
+        after, made = self._through(state, batch, course, state.scalars["now"], course.over, course.until)
         left, regrouped = self._without(after, course)
         pairs = made.taken.places
         event, own = course.event[pairs], course.part[pairs]
@@ -131,21 +128,24 @@ class Living:
 
     def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
         """What windows let out late, at the instant of the batch, of those partitions that did not end before."""
-        batch, inner, partitions = self._clocked(state, nothing), state.held()["core"], state.tables["partitions"]
-        course = Course.going_on(partitions)
-        numbers, dues = self._named(partitions), partitions.column("due").to_numpy()
-        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
-        after, made = self._made(inner, taken, Going(batch.now, (numbers, np.minimum(dues, batch.now))))
+        batch, partitions = self._clocked(state, nothing), state.tables["partitions"]
+        course, until = Course.going_on(partitions), np.minimum(partitions.column("due").to_numpy(), batch.now)
+        after, made = self._through(state, batch, course, batch.now, np.arange(len(until)), until)
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         return self.state(after, partitions, state.scalars["number"]), output
 
-    def _made(self, inner: State, taken: Taken, going: Going) -> tuple[State, Made]:
-        """The rows of the other statement; the window of a partition is over with it."""
+    def _through(
+        self, state: State, batch: Batch, course: Course, since: int, over: Ints, until: Ints
+    ) -> tuple[State, Made]:
+        """The rows that the other statement makes of a batch; the windows of those partitions that are `over` go on `until` then,
+        what had been due before `since` leaves then.
+        """
+        inner, numbers = state.held()["core"], self._named(course.known)
+        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
         if not isinstance(self.inner, Apart):
             return self.inner.made(inner, taken)
-        ends, until = going.ends
-        order = np.argsort(ends)
-        return self.inner.moved(inner, taken, replace(going, ends=(ends[order], until[order])))
+        order = np.argsort(numbers[over])
+        return self.inner.moved(inner, taken, Going(since, (numbers[over][order], until[order])))
 
     def _named(self, known: pa.Table) -> Ints:
         """What partitions are told by in the other statement: their places where they are groups, else their numbers."""

@@ -81,10 +81,14 @@ def hears_clock(core: Core) -> bool:
         case FilterProject():
             return False
         case Folded() if not isinstance(core, FoldedJoin):
-            timed = isinstance(core.window, (Time, TimeAccumulating, FirstTime, *BY_CLOCK))
-            return timed or (isinstance(core, Moving) and core.parts.timed)
+            return _timed(core) or isinstance(core.window, (FirstTime, *BY_CLOCK))
         case _:
             return True
+
+
+def _timed(core: Folded) -> bool:
+    """Whether the clock lets single rows out of the window of a stream."""
+    return core.parts.timed if isinstance(core, Moving) else isinstance(core.window, Time | TimeAccumulating)
 
 
 def clocked(core: Core) -> bool:
@@ -118,7 +122,7 @@ def clocked(core: Core) -> bool:
             return True
         timed = any(side.timed for side in inner.join.sides)
     else:
-        timed = inner.parts.timed if isinstance(inner, Moving) else isinstance(inner.window, Time | TimeAccumulating)
+        timed = _timed(inner)
     batches = isinstance(inner, Moving) and inner.batches
     return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, BY_CLOCK)
 

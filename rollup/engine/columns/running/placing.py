@@ -156,21 +156,21 @@ class Placing:
             used for name, used in uses.items() if not isinstance(self._component.statements[name].plan, StreamUpdate)
         )
         inserted = marked(chain.from_iterable(plain), "> ")
-        ways = {name: (marked(used, "< "), marked(used, "> ")) for name, used in uses.items()}
+        ways = {name: Link(marked(used, "< "), marked(used, "> "), None) for name, used in uses.items()}
         links = {
-            name: Link(
-                hears,
-                feeds,
-                self._on_rows(name) or self._beyond(name, hears & inserted) or self._out_of_turn(name, feeds, ways),
-            )
-            for name, (hears, feeds) in ways.items()
-            if feeds or hears & fed
+            name: replace(way, reason=self._against_link(name, way, inserted, ways))
+            for name, way in ways.items()
+            if way.feeds or way.hears & fed
         }
         for name, context in self._component.contexts.items():
             hears = marked(mentioned(context.context), "< ") & fed
             if hears and context.statements:
                 links[f"context {name}"] = Link(hears, frozenset(), "a context that hears it")
         return links
+
+    def _against_link(self, name: str, way: Link, inserted: frozenset[str], ways: Mapping[str, Link]) -> str | None:
+        """The first reason against one of those that hang together; `ways`: those of all statements."""
+        return self._on_rows(name) or self._beyond(name, way.hears & inserted) or self._out_of_turn(name, way, ways)
 
     def _on_rows(self, name: str) -> str | None:
         core = self.core(name)
@@ -180,20 +180,16 @@ class Placing:
         """One event may insert what a statement refuses, and must then be refused by itself."""
         return against_refusing(self.core(name)) if inserted else None
 
-    def _out_of_turn(
-        self, name: str, feeds: frozenset[str], ways: Mapping[str, tuple[frozenset[str], frozenset[str]]]
-    ) -> str | None:
+    def _out_of_turn(self, name: str, way: Link, ways: Mapping[str, Link]) -> str | None:
         """What the clock brings one who hears of the clock too must have in the order of their timers."""
-        core, reached, last = self.core(name), feeds, frozenset[str]()
-        if isinstance(core, str | Changing) or not feeds or not clocked(core):
+        core = self.core(name)
+        if isinstance(core, str | Changing) or not way.feeds or not clocked(core):
             return None
-        while reached != last:
-            last = reached
-            reached = reached.union(*(fed for hears, fed in ways.values() if hears & last))
-        for other, (hears, _) in ways.items():
-            hearing = self.core(other) if hears & reached else core
-            if other != name and hears & reached and (isinstance(hearing, str | Changing) or hears_clock(hearing)):
-                return "insert into, of rows that the clock brings, for one who hears of the clock too"
+        chains = Chains(ways)
+        reached = {stream for fed in way.feeds for stream in chains.after(fed)}
+        hearing = [self.core(other) for other, each in ways.items() if other != name and each.hears & reached]
+        if any(isinstance(each, str | Changing) or hears_clock(each) for each in hearing):
+            return "insert into, of rows that the clock brings, for one who hears of the clock too"
         return None
 
     def _used(self, name: str, deployed: Deployed) -> frozenset[str]:

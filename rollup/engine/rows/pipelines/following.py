@@ -10,6 +10,7 @@ from rollup.engine.row import Rows
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.alone import Alone
+from rollup.engine.rows.selects.alone import OfOne as OfOneRow
 from rollup.engine.rows.selects.pergroup import After, PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
 from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
@@ -116,30 +117,28 @@ def _shown(instance: SelectInstance, tape: Tape) -> Follow:
 
 def _mostly_alone(instance: SelectInstance, made: Alone, several: Follow, tape: Tape) -> Follow:
     """A select of aggregates where nearly always one row comes or leaves."""
-    (come, leave), emitted, note = made, instance.plan.emitted, tape.note
+    emitted, note = instance.plan.emitted, tape.note
     comes, leaves, sign = emitted != "old", emitted != "new", _sign(instance)
 
-    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        if len(came) + len(left) != 1:
-            return several(place, came, left)
-        shown, gone = come(came[0]) if came else leave(left[0])
-        if comes and shown is not None:
-            note((place, 1, shown))
-        if leaves and gone is not None:
-            note((place, sign, gone))
-        return () if shown is None else (shown,)
-
-    def alone(of_one: Callable[[Rows], tuple[Values | None, Values | None]]) -> OfOne:
-        def one(place: int, r: Rows) -> None:
+    def alone(of_one: OfOneRow) -> Callable[[int, Rows], Values | None]:
+        def one(place: int, r: Rows) -> Values | None:
             shown, gone = of_one(r)
             if comes and shown is not None:
                 note((place, 1, shown))
             if leaves and gone is not None:
                 note((place, sign, gone))
+            return shown
 
         return one
 
-    return OneByOne(change, alone(come), alone(leave))
+    def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        if len(came) + len(left) != 1:
+            return several(place, came, left)
+        shown = come(place, came[0]) if came else leave(place, left[0])
+        return () if shown is None else (shown,)
+
+    come, leave = map(alone, made)
+    return OneByOne(change, come, leave)
 
 
 def _of_several(instance: SelectInstance, kind: Kind, tape: Tape) -> Follow:

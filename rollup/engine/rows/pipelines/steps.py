@@ -71,49 +71,46 @@ class Told:
 
     def come(self, place: int, row: Row) -> None:
         """A row comes into the window, and all who follow hear of it."""
-        note, (came, left, _) = self._note, self._entered((row,))
-        if not left and len(came) == 1:  # as into most windows
-            (row,) = came
-            note((place, 1, row.values))
-            for come in self._comes:
-                come(place, (row,))
-            return
+        note, delta = self._note, self._entered((row,))
+        came, left, _ = delta
         for each in came:
             note((place, 1, each.values))
         for each in left:
             note((place, -1, each.values))
-        if self.consumers and (came or left):
-            new, old = [*zip(came)], [*zip(left)]
-            for change in self._changes:
-                change(place, new, old)
+        if not left and len(came) == 1:  # as into most windows
+            (row,) = came
+            for come in self._comes:
+                come(place, (row,))
+        else:
+            self.tell(place, delta)
 
     def fire(self, now: int) -> None:
         """The window's timer: each change at a place of its own, and all of them told as one."""
-        note, times, store = self._note, self._times, self.store
+        times, store = self._times, self.store
         window, found = store.window, list[Delta]()
         while (due := window.due) is not None and due <= now:
             delta = store.fired(now)
             if not delta:
                 continue
             times.append(now)
-            place = len(times) - 1
-            for row in delta.new:
-                note((place, 1, row.values))
-            for row in delta.old:
-                note((place, -1, row.values))
+            self._noted(len(times) - 1, delta)
             found.append(delta)
         if found and self.consumers:
             self.tell(len(times) - 1, found[0] if len(found) == 1 else together(found))
 
     def change(self, place: int, new: Sequence[Row], old: Sequence[Row]) -> Change:
         """Rows come into the window and are taken out of it."""
-        note, delta = self._note, self._exchanged(new, old)
-        came, left, _ = delta
+        delta = self._exchanged(new, old)
+        self._noted(place, delta)
+        return delta
+
+    def _noted(self, place: int, delta: Change) -> None:
+        """The window's own deliveries."""
+        note, (came, left, _) = self._note, delta
         for row in came:
             note((place, 1, row.values))
         for row in left:
             note((place, -1, row.values))
-        return delta
 
     def tell(self, place: int, delta: Change) -> None:
         """The change to all who follow."""

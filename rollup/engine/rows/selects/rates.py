@@ -163,13 +163,7 @@ class Outputs:
         self._take(new, old)
         if self.due is None:
             self._start_clock()
-        counts = self._counts
-        if new:
-            counts[INSERTED] += len(new)
-            counts[INSERTED_EVER] += len(new)
-        if old:
-            counts[REMOVED] += len(old)
-            counts[REMOVED_EVER] += len(old)
+        _add(self._counts, len(new), len(old))
 
     def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":
@@ -351,10 +345,12 @@ class Outputs:
 
 def _add(counts: list[Any], arrived: int, left: int) -> None:
     """Count rows that came and left."""
-    counts[INSERTED] += arrived
-    counts[INSERTED_EVER] += arrived
-    counts[REMOVED] += left
-    counts[REMOVED_EVER] += left
+    if arrived:
+        counts[INSERTED] += arrived
+        counts[INSERTED_EVER] += arrived
+    if left:
+        counts[REMOVED] += left
+        counts[REMOVED_EVER] += left
 
 
 Policy = Literal["direct", "snapshot", "first", "units", "kept", "pending"]
