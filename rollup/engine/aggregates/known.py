@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
@@ -170,12 +170,26 @@ RATE_ENTERS = "{times}.append({x}); {full} = drop_early({times}, {x}, rated_span
 """How a time enters the times of the last `rated_span`, beside which earlier ones may still stand."""
 
 
+class Counting(NamedTuple):
+    """What `rate` counts: over so long a time, of which a `second` is a part."""
+
+    span: int
+    second: int
+
+
 def rate(second: int, span: int) -> Aggregate:
     """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once."""
     return Aggregate(
         f"rate over {span}", {"times": "[]", "full": "False"}, RATE_ENTERS, None,
-        f"rated({{times}}, {{full}}, {span}, {second})", _double, skips=False, objects={"rated_span": span},
+        "rated({times}, {full}, rated_span, rated_second)", _double, skips=False,
+        objects={"rated_span": span, "rated_second": second},
     )  # fmt: skip
+
+
+def counting(aggregate: Aggregate) -> Counting | None:
+    """What an aggregate counts that `rate` has made; None of others."""
+    span, second = (aggregate.objects.get(name) for name in ("rated_span", "rated_second"))
+    return None if span is None or second is None else Counting(span, second)
 
 
 def rate_by(second: int) -> Aggregate:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine import operators as op
-from rollup.engine.aggregates.known import COUNT, MAXEVER, MIN, MINEVER, RATE_ENTERS, SUM
+from rollup.engine.aggregates.known import COUNT, MAXEVER, MIN, MINEVER, SUM, counting
 from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Delta, Row
@@ -194,7 +194,7 @@ def _enters(call: AggregateCall) -> bool:
 
 def _of_time(call: AggregateCall) -> bool:
     """Whether it is the rate of what comes, by the clock."""
-    return call.aggregate.enter == RATE_ENTERS and call.args == (Now(),)
+    return counting(call.aggregate) is not None and call.args == (Now(),)
 
 
 def _certain(condition: Expr | None) -> bool:

@@ -173,5 +173,12 @@ STATEMENTS = {
     "living last": "select symbol, sum(price) as s from S(volume > 0)#timetolive(volume * 10 + current_timestamp) group by symbol "
     "output last every 15 msec",
     "living every 3": "select rstream symbol, price from S#time_order(current_timestamp, 10 msec) output every 3 events",
+    "lately": "select rate(20 msec) as r, rate(50 msec) as q, volume from S(price > 3)#time(30 msec)",
+    "lately of each": "select symbol, rate(30 msec) as r, count(*) as n from S where volume > 0 group by symbol",
+    "lately at last": "select rate(20 msec) as r from S#length(3) output last every 15 msec",
+    "lately and all": "select irstream rate(20 msec) as r, sum(price) as s from S#time(25 msec) output all every 3 events",
+    "lately of each at outputs": "select symbol, volume, rate(20 msec) as r from S group by symbol, volume "
+    "output snapshot every 20 msec",
+    "lately first": "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 15 msec",
     "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
 }

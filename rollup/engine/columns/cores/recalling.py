@@ -1,8 +1,8 @@
 """Statements that read earlier events with each of theirs, `prior(n, x)` and `prev(n, x)`, or how many a window holds and
 the oldest of them: what they read so are further fields of an event, made when it comes, and a core that knows of nothing
-else reads those.
+else reads those. So is what the aggregate `rate` counts.
 
-State: that of this core; `earlier`, what is read of the last events that passed, and when they came. Where the rows of a
+State: that of this core; `earlier`, what is read of the last events that passed, and when they came; `lately`, what is counted. Where the rows of a
 window matter only to such look-ups and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
 """
 
@@ -20,6 +20,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.pacing import Pace, paced
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
@@ -34,7 +35,7 @@ from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
-from rollup.engine.types import RowType
+from rollup.engine.types import DOUBLE, RowType
 
 Making = Callable[[Select, RowType, bool], Core | str]
 _PIECES = 64
@@ -58,6 +59,8 @@ class Recalling:
     """Columns of the result that are all values of the window, with their places; `main` has none of them."""
     by: int | None = None
     """The field by which events are those of several partitions, each with those before it of its own; None: of one."""
+    pace: Pace | None = None
+    """What is counted of the events; `main` reads it behind what is recalled."""
 
     @cached_property
     def shifted(self) -> tuple[Recalled, ...]:
@@ -72,8 +75,8 @@ class Recalling:
 
     @cached_property
     def reached(self) -> RowType:
-        """The stream with what is recalled."""
-        return _reached(self.type, self.recalled)
+        """The stream with what is recalled and counted."""
+        return _reached(self.type, self.recalled, self.pace)
 
     @cached_property
     def kinds(self) -> list[pa.DataType]:
@@ -93,12 +96,16 @@ class Recalling:
     def start(self, now: int) -> State:
         """Nothing has come."""
         earlier, content = self.schemas
-        return self.state(self.main.start(now), earlier.empty_table(), content.empty_table(), now)
+        lately = None if self.pace is None else self.pace.table([])
+        return self.state(self.main.start(now), earlier.empty_table(), content.empty_table(), now, lately)
 
-    def state(self, main: State, earlier: pa.Table, content: pa.Table, now: int) -> State:
+    def state(
+        self, main: State, earlier: pa.Table, content: pa.Table, now: int, lately: pa.Table | None = None
+    ) -> State:
         """The state, of its parts."""
         held = {} if self.window is None else {"content": content}
-        return State.holding({"main": main}, {"now": now}, {"earlier": earlier, **held})
+        counted = {} if lately is None else {"lately": lately}
+        return State.holding({"main": main}, {"now": now}, {"earlier": earlier, **held, **counted})
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """What `main` makes of the events that pass, with what came before each."""
@@ -110,13 +117,17 @@ class Recalling:
             shifted[self.shifted.index(each)] if each in self.shifted else self._read(each, content, window, taken)
             for each in self.recalled
         ]
+        lately = state.tables.get("lately")
+        if self.pace is not None and lately is not None:
+            told, lately = self.pace.step(lately, taken)
+            columns += told
         inner, output = self.main.step(
             state.held()["main"], Batch((*taken.columns, *columns), taken.times, taken.now, batch.stream)
         )
         if content is not None and window is not None:
             output = self._with_lists(output, content, window, taken)
             content = self._kept(content, window, taken, columns)
-        after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
+        after = self.state(inner, earlier, content if content is not None else earlier, taken.now, lately)
         ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
         return after, replace(output, event=taken.placed(output.event), ticks=ticks)
 
@@ -224,9 +235,30 @@ def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
     return pa.concat_arrays([pa.nulls(missing, values.type), values[: rows - missing]])
 
 
-def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
+def _reached(stream: RowType, recalled: Sequence[Recalled], pace: Pace | None = None) -> RowType:
     further = {f"{each.offset} before ({i})": each.type for i, each in enumerate(recalled)}
-    return RowType(stream.name, {**stream.fields, **further})
+    counted = () if pace is None else pace.counted
+    return RowType(stream.name, {**stream.fields, **further, **{f"in {each.span}": DOUBLE for each in counted}})
+
+
+def pacing(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str | None:
+    """The core of a statement that asks how many events there have been lately, or the first reason against it; None where it is
+    no such statement. `ordered`, `rated`: as of `recalling`.
+    """
+    input, found = plan.inputs[0], paced(plan, len(stream.fields))
+    if found is None or not isinstance(input, StreamInput) or input.unnest:
+        return None
+    (read, pace), reason = found, filtered(input.filter, plan.where)
+    if reason is not None:
+        return reason
+    if (plan.rate.mode == "default" and plan.rate.limited) or (ordered and plan.rate.mode in ("last", "all")):
+        return "the aggregate rate, which an output works out"
+    wider = replace(read, inputs=(replace(input, filter=Filter(input.filter.stream)),))
+    type = _reached(stream, (), pace)
+    main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
+    if isinstance(main, str):
+        return main
+    return Recalling(main, read, input.filter, (), None, stream, pace=pace)
 
 
 def recalling(

@@ -89,6 +89,19 @@ RATES = [
     *FIRST_OF_GROUPS,
     *FIRST_IN_TIME,
 ]
+LATELY = [
+    "select rate(20 msec) as r, symbol from S",
+    "select rate(20 msec) as r, rate(50 msec) as q, count(*) as n from S(price > 3)#time(30 msec)",
+    "select symbol, rate(30 msec) as r, sum(price) as s from S group by symbol",
+    "select symbol, id, rate(10 msec) as r from S where price > 3 group by symbol, id having count(*) > 1",
+    "select rate(30 msec) as r from S output last every 20 msec",
+    "select rate(20 msec) as r, sum(volume) as s from S#length(3) where volume > 0 output snapshot every 15 msec",
+    "select irstream rate(20 msec) as r from S#time(25 msec) output all every 3 events",
+    "select symbol, rate(20 msec) as r from S group by symbol output snapshot every 20 msec",
+    "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 25 msec",
+    "select rate(15 msec) as r from S output after 30 msec snapshot every 20 msec",
+]
+"""How many events there have been lately."""
 RATES_AFTER = [
     "select symbol, price from S output after 4 events every 3 events",
     "select symbol, price from S(price > 3) having volume > 0 output after 30 msec all every 20 msec",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 REFUSED = {
+    "select symbol, rate(20 msec) as r from S#length(3) group by symbol": "the aggregate rate over 20",
+    "select rate(20 msec, filter: price > 3) as r from S": "the aggregate rate over 20",
+    "select rate(20 msec) as r from S output every 20 msec": "the aggregate rate, which an output works out",
     "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)": "+ of whole numbers",
     "select symbol, first(price, filter: volume > 1) as f from S#length(3) group by symbol": "the aggregate first with a filter",
     "select max(symbol) as m from S#unique(id)": "max of string",
