@@ -112,7 +112,7 @@ class _Counted:
         found = list[Any]()
         for call, own in self._parts(slots):
             asked = counting(call.aggregate)
-            found += own if asked is None else [rated(*own, *asked)]
+            found += own if asked is None else [rated(own[0], own[1], asked.span, asked.second)]
         return found
 
     def _parts(self, slots: Sequence[Any]) -> Iterator[tuple[AggregateCall, Sequence[Any]]]:
