@@ -3,6 +3,8 @@
 STATEMENTS = {
     "asking": "select symbol, price - (select avg(price) from S(volume < 3)#length(3)) as d from S(volume >= 1)",
     "asking two": "select symbol, (select sum(price) from R#time(20 msec)) as r, (select count(*) from S#keepall) as n from S",
+    "asking all groups": "select symbol from S where price > all (select avg(price) from S(volume < 3)#length(3) group by symbol) "
+    "or volume < any (select sum(volume) from R#time(20 msec) group by symbol, volume having count(*) < 3)",
     "asking all": "select symbol from S where price > all (select price from S(volume < 3)#length(3)) "
     "or price < any (select price from R#time(20 msec))",
     "asking for one": "select symbol, (select price from R#lastevent) as p, "

@@ -2,9 +2,10 @@
 the rows of such a window that have a key.
 
 An event sees what the windows hold when it comes, itself among it. Sub-queries with aggregates are cores of their own, whose
-rows are their answers one after the other; an event's answer is the last one that came by then.
+rows are their answers one after the other, or changes of groups, of which a comparison with all or any of them is made; an
+event's answer is the last one that came by then.
 
-State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one.
+State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one, and of groups `there`.
 """
 
 from __future__ import annotations
@@ -16,27 +17,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.aggregates.known import COUNT
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded, folded
+from rollup.engine.columns.cores.of_groups import ANSWERS, OfGroups
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sought import Sought, sought
-from rollup.engine.columns.evaluate import carried, evaluate
+from rollup.engine.columns.evaluate import carried, evaluate, field
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, inside, walk
-from rollup.engine.operators import NOT, Operator
+from rollup.engine.expressions import All, Ask, Call, Case, Const, Expr, Field, Slot, children, inside, walk
+from rollup.engine.folding import AggregateCall
+from rollup.engine.operators import GREATER, NOT, Operator
 from rollup.engine.quantifiers import AMONG, Quantifier
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
-from rollup.engine.types import BOOL, INT, LONG, RowType
+from rollup.engine.types import BOOL, INT, LONG, DataType, RowType
 
 _WINDOWS = Length | Time | KeepAll | Unique | Sorted
 """Those whose changes are answers as they come."""
@@ -44,19 +49,40 @@ _WINDOWS = Length | Time | KeepAll | Unique | Sorted
 
 @dataclass(frozen=True)
 class Asked:
-    """A sub-query with aggregates: its core, and the type of its stream."""
+    """A sub-query with aggregates: its core, the type of its stream; and what is asked of groups, if there are any."""
 
     core: Folded
     type: RowType
+    of_groups: OfGroups | None = None
+
+    @property
+    def width(self) -> int:
+        """How many answers there are."""
+        return ANSWERS if self.of_groups is not None else len(self.core.projection.columns)
 
     def start(self, now: int) -> State:
         """An empty window."""
+        if self.of_groups is not None:
+            return self.holding_groups(self.core.start(now), [])
         return self.holding(self.core.start(now), self.answers())
 
-    def holding(self, inner: State, answers: Sequence[pa.Array]) -> State:
-        """The state, from that of the core and the last answers."""
-        names = [f"answer{i}" for i in range(len(answers))]
-        return State({**inner.tables, "answer": pa.table([*answers], names=names)}, inner.scalars)
+    def holding(self, inner: State, answers: Sequence[pa.Array], there: pa.Table | None = None) -> State:
+        """The state, from that of the core and the last answers; and the groups that there are."""
+        groups = {} if there is None else {"there": there}
+        return State({**inner.tables, "answer": _table(answers), **groups}, inner.scalars)
+
+    def holding_groups(self, inner: State, there: Sequence[Sequence[Any]]) -> State:
+        """The same of groups, from the keys and the value of each."""
+        assert self.of_groups is not None
+        kinds = [each.type for each in self.core.keys]
+        kinds.append(_answer(self.core.projection.columns[len(kinds)].type))
+        columns = [field([each[place] for each in there], kind) for place, kind in enumerate(kinds)]
+        answers, table = self.of_groups.step(
+            _table([column[:0] for column in columns]), [*columns, pa.array([True] * len(there), pa.bool_())]
+        )
+        nothing = [pa.array([0], pa.int64())] * (ANSWERS - 1)
+        last = [each[len(each) - 1 :] for each in answers] if len(there) else [*nothing, pa.nulls(1, answers[-1].type)]
+        return self.holding(inner, last, table)
 
     def answers(self, slots: list[Any] | None = None) -> list[pa.Array]:
         """The answers of a group, by default of an empty one, as columns of one row."""
@@ -70,9 +96,12 @@ class Asked:
         if batch.stream != self.core.filter.stream:
             own = Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
         inner, output = self.core.step(state, own)
-        pairs = zip(state.tables["answer"].columns, output.columns, strict=True)
+        found, there = list(output.columns), state.tables.get("there")
+        if self.of_groups is not None and there is not None:
+            found, there = self.of_groups.step(there, found)
+        pairs = zip(state.tables["answer"].columns, found, strict=True)
         answers = [pa.concat_arrays([*known.chunks, new]) for known, new in pairs]
-        after = self.holding(inner, [each.slice(len(each) - 1) for each in answers])
+        after = self.holding(inner, [each.slice(len(each) - 1) for each in answers], there)
         seen = pa.array(_seen(output, times))
         return after, [each.take(seen) for each in answers] if asking else []
 
@@ -105,6 +134,10 @@ class Asking:
         return after, self.main.step(State(scalars={"now": before}), given)[1]
 
 
+def _table(columns: Sequence[pa.Array]) -> pa.Table:
+    return pa.table([*columns], names=[f"answer{place}" for place in range(len(columns))])
+
+
 def _seen(output: Output, times: Ints) -> Ints:
     """How many answers have come by each event; what time lets out at an instant leaves before the events of it."""
     since = np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
@@ -125,7 +158,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
         asked, answer = part
         found.append(asked)
         shown.append(answer)
-        width += len(asked.core.projection.columns) if isinstance(asked, Asked) else 1
+        width += asked.width if isinstance(asked, Asked) else 1
     projection, where = plan.projection, plan.where
     columns = tuple(Field(0, i, kind) for i, kind in enumerate(fields)) if projection.whole else projection.columns
     columns = tuple(_answered(column, shown) for column in columns)
@@ -189,9 +222,12 @@ def _quantified(
     lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifier, value: Expr, at: int
 ) -> tuple[Asked, Expr] | str:
     """A comparison with all or any of the values of a window: with what its aggregates say of them."""
+    calls, answer = compared(op, value, lookup.columns[0], at)
+    if lookup.calls and lookup.keys:
+        found = _grouped(lookup, input, stream, op)
+        return found if isinstance(found, str) else (found, answer)
     if lookup.calls or lookup.keys or lookup.having is not None:
         return "aggregates of a sub-query in a comparison with all or any"
-    calls, answer = compared(op, value, lookup.columns[0], at)
     columns = tuple(Slot(place, call.type) for place, call in enumerate(calls))
     found = _aggregated(replace(lookup, mode="value", calls=calls, columns=columns), input, stream, at)
     return found if isinstance(found, str) else (found[0], answer)
@@ -201,22 +237,61 @@ def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) 
     """A sub-query with aggregates, and the first of its answers."""
     if lookup.having is not None or lookup.keys:
         return "a sub-query of groups"
+    if (reason := _unaggregated(lookup, input)) is not None:
+        return reason
+    inner = Select((input,), stream, Projection(lookup.columns), levels=(Level((), _calls(lookup)),), total=True)
+    core = folded(replace(inner, where=_where(lookup)), len(stream.fields))
+    kind = _answer(lookup.columns[0].type)
+    return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, kind))
+
+
+def _grouped(lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifier) -> Asked | str:
+    """A sub-query of groups with whose values something is compared: each change of a group shows its keys, its value, and whether
+    there is the group, be it one that `having` lets be.
+    """
+    if (reason := _unaggregated(lookup, input)) is not None:
+        return reason
+    keys, rows = len(lookup.keys), len(lookup.calls)
+
+    def behind_keys(expr: Expr) -> Expr:
+        return Slot(keys + expr.index, expr.type) if isinstance(expr, Slot) else inside(expr, behind_keys)
+
+    calls = (*_calls(lookup), AggregateCall(COUNT))
+    there: Expr = Call(GREATER, (Slot(keys + rows, LONG), Const(0, LONG)), BOOL)
+    if lookup.having is not None:
+        there = Case(((All((there, behind_keys(lookup.having))), Const(True, BOOL)),), Const(False, BOOL), BOOL)
+    by = tuple(map(of_one_event, lookup.keys))
+    shown = (*(Slot(place, key.type) for place, key in enumerate(by)), behind_keys(lookup.columns[0]), there)
+    grouping = Grouping(by, (tuple(range(keys)),), calls)
+    inner = Select((input,), stream, Projection(shown), grouping=grouping, grouped=True)
+    core = folded(replace(inner, where=_where(lookup)), len(stream.fields))
+    if isinstance(core, str):
+        return core
+    return Asked(core, stream, OfGroups(keys, (op.sign in ("<", "<=")) is op.every))
+
+
+def _unaggregated(lookup: Subquery, input: StreamInput) -> str | None:
+    """The first reason against a sub-query with aggregates."""
     if not (isinstance(input.window, _WINDOWS | None) and stands_alone(lookup, input, 1)):
         return "aggregates of a sub-query that asks for the row outside, or over another window"
-    if any(isinstance(each, Field) for column in lookup.columns for each in walk(column)):
+    read = (*lookup.columns, *([] if lookup.having is None else [lookup.having]))
+    if any(isinstance(each, Field) for column in read for each in walk(column)):
         return "a column of a sub-query that is no aggregate"
-    calls = tuple(replace(call, args=tuple(map(of_one_event, call.args))) for call in lookup.calls)
-    inner = Select(
-        (input,),
-        stream,
-        Projection(lookup.columns),
-        where=None if lookup.where is None else of_one_event(lookup.where),
-        levels=(Level((), calls),),
-        total=True,
-    )
-    core = folded(inner, len(stream.fields))
-    kind = lookup.columns[0].type
-    return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, LONG if kind == INT else kind))
+    return None
+
+
+def _answer(kind: DataType) -> DataType:
+    """The type of an answer: a sum may be wider than its type says."""
+    return LONG if kind == INT else kind
+
+
+def _calls(lookup: Subquery) -> tuple[AggregateCall, ...]:
+    """The aggregates, over the events of the sub-query alone."""
+    return tuple(replace(call, args=tuple(map(of_one_event, call.args))) for call in lookup.calls)
+
+
+def _where(lookup: Subquery) -> Expr | None:
+    return None if lookup.where is None else of_one_event(lookup.where)
 
 
 def _answered(expr: Expr, shown: Sequence[Expr]) -> Expr:

@@ -19,8 +19,8 @@ from rollup.engine.aggregates.known import LAST_EVER, Counting, counting
 from rollup.engine.columns.cores.folded import shape_of, unkeyed
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, evaluate, flags, passing, plain
-from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
+from rollup.engine.columns.numbering import told_apart
 from rollup.engine.expressions import Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Select, StreamInput
@@ -75,7 +75,7 @@ class Pace:
             pa.concat_arrays([*held.chunks, plain(key)]) for held, key in zip(lately.columns[1:], came, strict=True)
         ]
         times = np.concatenate([lately.column("time").to_numpy(), taken.times[counts]])
-        codes = _numbered(keys, len(times))
+        codes = told_apart(keys, np.zeros(len(times), np.int64))
         order = np.argsort(codes, kind="stable")
         times, codes = times[order], codes[order]
         stays, longest, found = np.zeros(len(times), bool), max(each.span for each in self.counted), list[pa.Array]()
@@ -88,15 +88,6 @@ class Pace:
             found.append(pa.array(told * each.second / each.span, mask=told == 0))
         kept = pa.array(order[stays])
         return found, pa.table([pa.array(times[stays]), *(key.take(kept) for key in keys)], schema=self.schema)
-
-
-def _numbered(keys: Sequence[pa.Array], rows: int) -> Ints:
-    """The number of the group of each row."""
-    found = np.zeros(rows, np.int64)
-    for key in keys:
-        codes = key.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
-        found = np.unique(found * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
-    return found
 
 
 def paced(plan: Select, width: int) -> tuple[Select, Pace] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.engine.columns.cores.asking import Asking
+from rollup.engine.columns.cores.asking import Asked, Asking
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
@@ -110,14 +110,23 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
         if isinstance(each, Sought):
             parts.append(each.holding(*columns_of(window[0], isinstance(each.input.window, Time), each.type, now), now))
         elif lookup.calls:
-            groups = next(running)
-            inner, _ = folded_state(each.core, [[window], None, [[groups]]], each.type, now)
-            parts.append(each.holding(inner, each.answers(groups[0][1] if groups else None)))
+            parts.append(_kept_up(each, window, next(running), now))
         else:
             columns, times = columns_of(window[0], isinstance(each.core.window, Time), each.type, now)
             came = Batch.of(columns, times, now, each.core.filter.stream)
             parts.append(each.step(each.start(int(times[0]) if len(times) else now), came, False)[0])
     return core.holding(parts, now)
+
+
+def _kept_up(asked: Asked, window: Any, groups: Any, now: int) -> State:
+    """Aggregates that the row executor keeps up; with those of groups columns count the rows of each."""
+    if asked.of_groups is None:
+        inner, _ = folded_state(asked.core, [[window], None, [[groups]]], asked.type, now)
+        return asked.holding(inner, asked.answers(groups[0][1] if groups else None))
+    groups, there = groups
+    counted = [[key, [*slots, rows], rows] for key, slots, rows in groups]
+    inner, _ = folded_state(asked.core, [[window], None, [[[counted]]]], asked.type, now)
+    return asked.holding_groups(inner, [(*key, *values) for key, values in there])
 
 
 def _of_matches(core: OfMatches, kept: Any, now: int) -> State:

@@ -257,6 +257,10 @@ REFUSED = {
     ),
     "select symbol from S where price in (select price from S#length(3))": "a sub-query that asks for keys of other types",
     "select symbol from S where volume > all (select volume from S#unique(id))": "the aggregate max",
+    "select symbol from S where price > all (select avg(price) from S#length(3) group by price)": "groups by a double",
+    "select symbol from S where price > all (select avg(price) from S#length(3))": (
+        "aggregates of a sub-query in a comparison with all or any"
+    ),
     "select symbol from S where volume = all (select volume from S#length(3))": "a list of values that is not asked whether "
     "a value is in it, or compares with all or any of it",
     "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id)": (
