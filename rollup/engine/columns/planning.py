@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
+from rollup.engine.columns.cores.asked_of_each import asking_in_context
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.beside import beside
@@ -53,7 +54,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if _hears_leaving(plan):
         return "the remove stream"
     if plan.own_inputs:
-        return "a sub-query in a context" if context is not None else asking(plan, reads)
+        return asking(plan, reads) if context is None else asking_in_context(plan, context, reads)
     if context is not None:
         return (
             rated_in_context(plan, context, reads, ordered) if plan.rate.limited else in_context(plan, context, reads)

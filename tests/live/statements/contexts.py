@@ -1,6 +1,11 @@
 """Statements in contexts."""
 
 STATEMENTS = {
+    "asking each": "context C select price, context.id as i, (select avg(price) from S#length(3)) as a from S(volume >= 0) "
+    "where price > (select min(price) from S#time(20 msec))",
+    "asking of each": "context J select symbol, context.key1 as k, (select sum(price) from R#length(2)) as a "
+    "from S where (select count(*) from R(volume > 0)#time(20 msec)) < 3 or volume > 1",
+    "asking categories": "context G select context.label as l, (select sum(volume) from S where price > 3) as n from S",
     "pairs of each": "context J select irstream s.symbol as s, s.volume as v, r.price as p, context.id as i "
     "from S#length(2) as s, R#time(20 msec) as r where s.volume = r.volume",
     "latest of each": "context J select irstream s.volume as v, r.price as p, context.key1 as k "

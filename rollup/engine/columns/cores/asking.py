@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +75,7 @@ class Asked:
         """The same of groups, from the keys and the value of each."""
         assert self.of_groups is not None
         kinds = [each.type for each in self.core.keys]
-        kinds.append(_answer(self.core.projection.columns[len(kinds)].type))
+        kinds.append(answer_type(self.core.projection.columns[len(kinds)].type))
         columns = [field([each[place] for each in there], kind) for place, kind in enumerate(kinds)]
         answers, table = self.of_groups.step(
             _table([column[:0] for column in columns]), [*columns, pa.array([True] * len(there), pa.bool_())]
@@ -106,12 +106,24 @@ class Asked:
         return after, [each.take(seen) for each in answers] if asking else []
 
 
+class Part(Protocol):
+    """One sub-query."""
+
+    def start(self, now: int) -> State:
+        """An empty window."""
+        ...
+
+    def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
+        """The state after a batch; and, where its events are `asking`, the answers for each."""
+        ...
+
+
 @dataclass(frozen=True)
 class Asking:
     """The statement; `main` reads the fields of its stream, then the answers."""
 
     main: FilterProject
-    asked: tuple[Asked | Sought, ...]
+    asked: tuple[Part, ...]
 
     def start(self, now: int) -> State:
         """Empty windows."""
@@ -128,20 +140,29 @@ class Asking:
         stepped = [each.step(kept, batch, asking) for each, kept in zip(self.asked, state.held().values(), strict=True)]
         after = self.holding([inner for inner, _ in stepped], max(before, batch.now))
         if not asking:
-            return after, Output(np.empty(0, np.int64), np.empty(0, np.int64), ())
+            return after, Output(np.empty(0, np.int64), np.empty(0, np.int64), self._no_rows())
         answers = [answer for _, answers in stepped for answer in answers]
         given = replace(batch, columns=(*batch.columns, *answers))
         return after, self.main.step(State(scalars={"now": before}), given)[1]
+
+    def _no_rows(self) -> tuple[pa.Array, ...]:
+        """The columns of no rows; what is not a field is not read of them."""
+        shown = self.main.projection.columns
+        return tuple(pa.array([], carried(each.type)) if isinstance(each, Field) else pa.nulls(0) for each in shown)
 
 
 def _table(columns: Sequence[pa.Array]) -> pa.Table:
     return pa.table([*columns], names=[f"answer{place}" for place in range(len(columns))])
 
 
+def seen_since(output: Output, times: Ints) -> Ints:
+    """From which event on each row is seen; what time lets out at an instant leaves before the events of it."""
+    return np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
+
+
 def _seen(output: Output, times: Ints) -> Ints:
-    """How many answers have come by each event; what time lets out at an instant leaves before the events of it."""
-    since = np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
-    return np.searchsorted(since, np.arange(len(times)), "right")
+    """How many answers have come by each event."""
+    return np.searchsorted(seen_since(output, times), np.arange(len(times)), "right")
 
 
 def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
@@ -237,11 +258,11 @@ def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) 
     """A sub-query with aggregates, and the first of its answers."""
     if lookup.having is not None or lookup.keys:
         return "a sub-query of groups"
-    if (reason := _unaggregated(lookup, input)) is not None:
+    if (reason := unaggregated(lookup, input)) is not None:
         return reason
-    inner = Select((input,), stream, Projection(lookup.columns), levels=(Level((), _calls(lookup)),), total=True)
-    core = folded(replace(inner, where=_where(lookup)), len(stream.fields))
-    kind = _answer(lookup.columns[0].type)
+    inner = Select((input,), stream, Projection(lookup.columns), levels=(Level((), calls_of(lookup)),), total=True)
+    core = folded(replace(inner, where=where_of(lookup)), len(stream.fields))
+    kind = answer_type(lookup.columns[0].type)
     return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, kind))
 
 
@@ -249,14 +270,14 @@ def _grouped(lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifi
     """A sub-query of groups with whose values something is compared: each change of a group shows its keys, its value, and whether
     there is the group, be it one that `having` lets be.
     """
-    if (reason := _unaggregated(lookup, input)) is not None:
+    if (reason := unaggregated(lookup, input)) is not None:
         return reason
     keys, rows = len(lookup.keys), len(lookup.calls)
 
     def behind_keys(expr: Expr) -> Expr:
         return Slot(keys + expr.index, expr.type) if isinstance(expr, Slot) else inside(expr, behind_keys)
 
-    calls = (*_calls(lookup), AggregateCall(COUNT))
+    calls = (*calls_of(lookup), AggregateCall(COUNT))
     there: Expr = Call(GREATER, (Slot(keys + rows, LONG), Const(0, LONG)), BOOL)
     if lookup.having is not None:
         there = Case(((All((there, behind_keys(lookup.having))), Const(True, BOOL)),), Const(False, BOOL), BOOL)
@@ -264,13 +285,13 @@ def _grouped(lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifi
     shown = (*(Slot(place, key.type) for place, key in enumerate(by)), behind_keys(lookup.columns[0]), there)
     grouping = Grouping(by, (tuple(range(keys)),), calls)
     inner = Select((input,), stream, Projection(shown), grouping=grouping, grouped=True)
-    core = folded(replace(inner, where=_where(lookup)), len(stream.fields))
+    core = folded(replace(inner, where=where_of(lookup)), len(stream.fields))
     if isinstance(core, str):
         return core
     return Asked(core, stream, OfGroups(keys, (op.sign in ("<", "<=")) is op.every))
 
 
-def _unaggregated(lookup: Subquery, input: StreamInput) -> str | None:
+def unaggregated(lookup: Subquery, input: StreamInput) -> str | None:
     """The first reason against a sub-query with aggregates."""
     if not (isinstance(input.window, _WINDOWS | None) and stands_alone(lookup, input, 1)):
         return "aggregates of a sub-query that asks for the row outside, or over another window"
@@ -280,17 +301,18 @@ def _unaggregated(lookup: Subquery, input: StreamInput) -> str | None:
     return None
 
 
-def _answer(kind: DataType) -> DataType:
+def answer_type(kind: DataType) -> DataType:
     """The type of an answer: a sum may be wider than its type says."""
     return LONG if kind == INT else kind
 
 
-def _calls(lookup: Subquery) -> tuple[AggregateCall, ...]:
+def calls_of(lookup: Subquery) -> tuple[AggregateCall, ...]:
     """The aggregates, over the events of the sub-query alone."""
     return tuple(replace(call, args=tuple(map(of_one_event, call.args))) for call in lookup.calls)
 
 
-def _where(lookup: Subquery) -> Expr | None:
+def where_of(lookup: Subquery) -> Expr | None:
+    """Its condition, over the same."""
     return None if lookup.where is None else of_one_event(lookup.where)
 
 

@@ -62,7 +62,7 @@ class OfGroups:
     def step(self, there: pa.Table, changes: Sequence[pa.Array]) -> tuple[list[pa.Array], pa.Table]:
         """The answers after each change, and the groups that there are then; `there`: those before."""
         held, *together = there.num_rows, *zip(there.columns, changes[:-1], strict=True)
-        *keys, value = (pa.concat_arrays([*known.chunks, plain(new)]) for known, new in together)
+        *keys, value = (pa.concat_arrays([*known.chunks, plain(new).cast(known.type)]) for known, new in together)
         exists = np.concatenate([np.ones(held, bool), changes[-1].to_numpy(zero_copy_only=False)])
         codes = told_apart(keys, np.zeros(len(exists), np.int64))
         answers = self._answers(codes, value, exists)

@@ -109,9 +109,9 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
         window = kept[INPUTS][lookup.input]
         if isinstance(each, Sought):
             parts.append(each.holding(*columns_of(window[0], isinstance(each.input.window, Time), each.type, now), now))
-        elif lookup.calls:
+        elif isinstance(each, Asked) and lookup.calls:
             parts.append(_kept_up(each, window, next(running), now))
-        else:
+        elif isinstance(each, Asked):
             columns, times = columns_of(window[0], isinstance(each.core.window, Time), each.type, now)
             came = Batch.of(columns, times, now, each.core.filter.stream)
             parts.append(each.step(each.start(int(times[0]) if len(times) else now), came, False)[0])

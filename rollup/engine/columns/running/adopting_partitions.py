@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rollup.engine.columns.cores.asked_of_each import AskedOfEach
+from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
@@ -17,13 +19,13 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import of_numbers
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, of_totals, queued_state
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, RUNNING, folded_state, of_totals, queued_state
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
 from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in_partitions
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.plans import Select
+from rollup.engine.rows.plans import Select, Subquery
 from rollup.engine.rows.selects.rates import Saved
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import State
@@ -40,6 +42,8 @@ def partitioned_state(core: Partitioned, component: Component, name: str, wanted
         return core.state(recalling_in_partitions(core.inner, inputs, now), known)
     if isinstance(core.inner, Matched | Renewing):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
+    if isinstance(core.inner, Asking):
+        return core.state(_asking(core.inner, plan, kept, now), known)
     if isinstance(core.inner, Joined | FoldedJoin):
         return core.state(_joined(core.inner, plan, kept, now), known)
     if not isinstance(core.inner, Folded):
@@ -84,6 +88,24 @@ def _joined(core: Joined | FoldedJoin, plan: Select, kept: Sequence[Any], now: i
     if isinstance(core, Joined):
         return joined_state(core.join, [inputs], now)
     return folded_join_state(core, [inputs, None, [[[_groups(core, plan, kept)]]]], now)
+
+
+def _asking(core: Asking, plan: Select, kept: Sequence[Any], now: int) -> State:
+    """The windows and aggregates of the sub-queries of all partitions, and the answers of each."""
+    parts, lookups = list[State](), [each for each in plan.lookups if isinstance(each, Subquery)]
+    for place, (each, lookup) in enumerate(zip(core.asked, lookups, strict=True)):
+        assert isinstance(each, AskedOfEach)
+        window, fold = _window(each.core.window, kept, lookup.input), each.core.lines.fold
+        own = [of_each[RUNNING][place] for of_each in kept]
+        slots = [found[0][1] if found else fold.start() for found in own]
+        groups = [((number,), slots[number], found[0][2] if found else 0) for number, found in enumerate(own)]
+        whole = [[[window]], None, [[[groups]]]]
+        if isinstance(each.core, Queued):
+            inner = queued_state(each.core, whole, each.type, now)
+        else:
+            inner, _ = folded_state(each.core, whole, each.type, now)
+        parts.append(each.holding(inner, each.told(slots)))
+    return core.holding(parts, now)
 
 
 def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:

@@ -270,7 +270,15 @@ REFUSED = {
     "select (select * from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",
-    "context C select symbol, (select sum(price) from S#keepall) as s from S": "a sub-query in a context",
+    "context C select symbol, (select price from S#lastevent) as s from S": (
+        "a sub-query in a context that is no aggregate of all its rows"
+    ),
+    "context C select symbol, (select sum(price) from S#sort(3, price)) as s from S": (
+        "a sub-query in a context over a store or another window"
+    ),
+    "context C select symbol, (select sum(price) from S#length(3)) as s from S output last every 3 events": (
+        "a sub-query in a join, over a pattern or with an output rate, in a context"
+    ),
     "select a.price from S#length(2) as a, S#sort(3, flag) as b where a.id = b.id": "a window by a bool",
     "select a.price from S#length(2) as a, S#ext_timed(id, 3 sec) as b where a.id = b.id": (
         "a join over a window by a time that rows carry"

@@ -74,7 +74,7 @@ ASKING = [
     "select id, price < any (select sum(price) from S(flag)#time(25 msec) group by symbol, id) as a, "
     "volume >= all (select max(volume) from S#length(3) group by symbol having count(*) > 1) as b from S",
     "select id, id <= any (select count(*) from S#time(30 msec) where price > 3 group by flag) as a, "
-    "volume < all (select min(volume) from S#unique(id) group by symbol) as b from S",
+    "volume < all (select avg(volume) from S#unique(id) group by symbol) as b from S",
     "select id from S as s where exists (select * from S(flag)#length(3) as w where w.symbol = s.symbol and w.volume = s.volume)",
     "select id from S(volume >= 0) as s where not exists (select * from S(volume < 3)#time(25 msec) as w where w.id = s.volume)",
     "select id, exists (select * from S(price > 50)#time(30 msec)) as e from S",
