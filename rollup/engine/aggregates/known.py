@@ -147,6 +147,10 @@ UNION = Aggregate(
     lambda types: ANY, merge=DISTINCT_COUNT.merge,
 )  # fmt: skip
 """The values of sets, each once, in the order in which they came; a set is a tuple."""
+LEAVING = Aggregate(
+    "leaving", {"left": "False"}, "pass", "{left} = True", "{left}", lambda types: BOOL, skips=False, arguments=(0, 0)
+)
+"""Whether a row has left: what has left leaves its trace here."""
 ALL_TRUE = Aggregate(
     "all true", {"yes": "0", "no": "0"}, "{yes} += 1 if {x} else 0; {no} += 0 if {x} else 1",
     "{yes} -= 1 if {x} else 0; {no} -= 0 if {x} else 1", "{yes} > 0 and {no} == 0", lambda types: BOOL,

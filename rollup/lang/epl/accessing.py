@@ -12,7 +12,7 @@ from typing import Any
 from rollup.engine.aggregates.declaration import Aggregate
 from rollup.engine.enumerations import Arranging
 from rollup.engine.operators import Operator
-from rollup.engine.types import BOOL, DataType, Kind
+from rollup.engine.types import DataType, Kind
 from rollup.lang.epl.ranks import Ranks, in_order
 
 IDENTITY = Operator(
@@ -96,10 +96,6 @@ def kept(name: str, place: int, joined: bool = False) -> Aggregate:
     )
 
 
-LEAVING = Aggregate(
-    "leaving", {"left": "False"}, "pass", "{left} = True", "{left}", lambda types: BOOL, skips=False, arguments=(0, 0)
-)
-"""Whether a row has left: what has left leaves its trace here."""
 RANKED = ("sorted", "minby", "maxby", "minbyever", "maxbyever")
 
 

@@ -13,7 +13,6 @@ from rollup.engine import operators as op
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, DataType, Kind
-from rollup.lang.epl.accessing import LEAVING
 from rollup.lang.epl.java import narrowed, narrowing, shard_crc32, shard_hash, text
 
 TYPES: dict[str, DataType] = {
@@ -168,7 +167,7 @@ AGGREGATES: dict[str, agg.Aggregate] = {
     "stddev": agg.STDDEV,
     "avedev": agg.AVEDEV,
     "countever": agg.COUNT_EVER,
-    "leaving": LEAVING,
+    "leaving": agg.LEAVING,
     "firstever": replace(agg.FIRST_EVER, skips=True),
     "lastever": replace(agg.LAST_EVER, skips=True),
     "minever": agg.MINEVER,

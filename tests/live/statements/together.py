@@ -222,6 +222,7 @@ SEVERAL = [
     ["pairs of batches", "batches with themselves", "first pairs of all"],
     ["best pairs", "totals of pairs while", "pairs of a clock"],
     ["pairs of batches every", "totals of pairs of batches"],
+    ["whether any left", "whether any left in time", "removed"],
     ["asking each", "asking categories", "removed"],
     ["asking of each", "pairs of each", "asking each"],
     ["pairs of hashes", "totals of pairs within", "pairs of a key", "categories of keys"],

@@ -44,7 +44,7 @@ _SUMS = (known.SUM.name, known.AVG.name)
 _WRAPPING = (known.SUM_OF_LONGS.name, known.AVG_OF_LONGS.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
-_EVERS = (known.COUNT_EVER.name, *EVER)
+_EVERS = (known.COUNT_EVER.name, known.LEAVING.name, *EVER)
 _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
 
 
@@ -63,6 +63,8 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     kinds, wanted = {arg.type.kind for arg in args}, (Kind.DOUBLE, Kind.INT)
     if name in _EVERS and held != "nothing" and emptied:  # on rows it is forgotten with the next row
         return f"the aggregate {name} by groups with the remove stream, or of batches"
+    if name == known.LEAVING.name:
+        return f"the aggregate {name} with a filter" if call.where is not None else None
     if name in _COUNTS:
         wanted = NUMBERS if call.distinct else tuple(Kind)
     elif name in _MOMENTS:
@@ -167,7 +169,8 @@ class Lines:
         return Fold(self.calls)
 
     def _double(self, call: AggregateCall) -> bool:
-        return call.aggregate.name not in _COUNTS and values_of(call)[0].type.kind is Kind.DOUBLE
+        args = values_of(call)
+        return call.aggregate.name not in _COUNTS and bool(args) and args[0].type.kind is Kind.DOUBLE
 
     @property
     def names(self) -> dict[str, str]:
@@ -335,7 +338,7 @@ class Lines:
         out: list[np.ndarray] = []
         for call in self.calls:
             whole = call.type.kind in (Kind.INT, Kind.LONG) or looked_up(call)
-            out += [np.zeros(rows, np.int64 if whole else np.float64)]
+            out += [np.zeros(rows, np.int64 if whole else bool if call.type.kind is Kind.BOOL else np.float64)]
             out += [np.zeros(rows, np.int64 if call.aggregate.listed else bool)]
         return out
 

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+LEFT = [
+    "select leaving() as l, count(*) as n from S#length(3)",
+    "select irstream leaving() as l, sum(price) as s from S#time(20 msec) having not leaving() or count(*) > 1",
+    "select leaving() as l, sum(id) as s from S#unique(id) output last every 20 msec",
+    "select leaving() as l, max(volume) as m from S(price > 3)#length_batch(2)",
+    "select volume, leaving() as l from S#groupwin(symbol)#length(2)",
+    "select leaving() as l from S#sort(2, price) output snapshot every 20 msec",
+    "select leaving() as l, symbol from S",
+    "context C select symbol, leaving() as l from S#time(15 msec)",
+    "select a.symbol as k, leaving() as l from S#length(2) as a, S#lastevent as b where a.id = b.id group by a.symbol",
+]
+"""Whether any row has left."""
 LONGS = [
     "select sum(id) as s, avg(id) as a, sum(cast(price * 1e17, long)) as b from S#length(3)",
     "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a from S#time(25 msec) "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.engine.columns.statements.aggregates import EVER_IN_WINDOWS, EXTREMES_OF_LONGS, LONGS, LOOKED_UP
+from tests.engine.columns.statements.aggregates import EVER_IN_WINDOWS, EXTREMES_OF_LONGS, LEFT, LONGS, LOOKED_UP
 from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING
 from tests.engine.columns.statements.joins import FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (
@@ -41,6 +41,7 @@ COVERED = [
     *EXTREMES_OF_LONGS,
     *EVER_IN_WINDOWS,
     *LONGS,
+    *LEFT,
     *IN_ORDER,
     *BY_CONDITION,
     *EARLIER_IN_ORDER,

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 REFUSED = {
+    "select irstream symbol, leaving() as l from S#time(20 msec) group by symbol": (
+        "the aggregate leaving by groups with the remove stream, or of batches"
+    ),
+    "select leaving(filter: price > 3) as l from S#length(3)": "the aggregate leaving with a filter",
+    "select sum(price) as s from S#expr(not leaving())": "the aggregate leaving by groups with the remove stream, or of batches",
     "select symbol, rate(20 msec) as r from S#length(3) group by symbol": "the aggregate rate over 20",
     "select rate(20 msec, filter: price > 3) as r from S": "the aggregate rate over 20",
     "select rate(20 msec) as r from S output every 20 msec": "the aggregate rate, which an output works out",
