@@ -176,11 +176,19 @@ def _previous(plan: Previous, home: Asked) -> Ask:
         there = (*r[: plan.input], row, *r[plan.input + 1 :])
         return value(there, s, e) if value is not None else None
 
-    def evaluate(r: Rows, s: Any, e: Environment) -> Any:
+    def before(r: Rows, s: Any, e: Environment) -> Any:
+        row, window = r[plan.input], home.input(plan.input).window
+        back = offset(r, s, e) if offset is not None else 0
+        if row is None or window is None or back is None or not e.arriving:
+            return None
+        found = window.behind(row, back)
+        return None if found is None else at(r, found, s, e)
+
+    def around(r: Rows, s: Any, e: Environment) -> Any:
         row, window = r[plan.input], home.input(plan.input).window
         if row is None or window is None or not e.arriving:
             return None
-        rows = window.previous(row) if plan.what == "row" else window.around(row)
+        rows = window.around(row)
         if not rows:
             return None
         if plan.what == "count":
@@ -188,11 +196,9 @@ def _previous(plan: Previous, home: Asked) -> Ask:
         if plan.what == "window":
             return [at(r, each, s, e) for each in reversed(rows)]
         back = offset(r, s, e) if offset is not None else 0
-        if plan.what == "tail":
-            return at(r, rows[back], s, e) if rows and 0 <= back < len(rows) else None
-        return at(r, rows[-1 - back], s, e) if back is not None and 0 <= back < len(rows) else None
+        return at(r, rows[back], s, e) if 0 <= back < len(rows) else None
 
-    return evaluate
+    return before if plan.what == "row" else around
 
 
 def _earlier(plan: Earlier, home: Asked) -> Ask:

@@ -90,6 +90,11 @@ class Window(ABC):
         """The content that `prev` counts in, for that row: the newest last."""
         return tuple(self.content())
 
+    def behind(self, row: Row, back: int) -> Row | None:
+        """The row that stands so many before the newest that `prev` counts from, for that row; None where there is none."""
+        rows = self.previous(row)
+        return rows[len(rows) - 1 - back] if 0 <= back < len(rows) else None
+
     def around(self, row: Row) -> Sequence[Row]:
         """The content whose number and ends are asked for, for that row: the newest last."""
         return self.previous(row)
@@ -101,6 +106,10 @@ class Window(ABC):
     @abstractmethod
     def restore(self, state: Any) -> None:
         """Go on from a snapshot."""
+
+
+_NEAR = 32
+"""To a row that stands so many before the newest it is a short walk."""
 
 
 class Kept(Window):
@@ -119,6 +128,16 @@ class Kept(Window):
     def previous(self, row: Row) -> Sequence[Row]:
         """The rows as they are while nothing comes or leaves."""
         return _InOrder(self.rows)
+
+    def behind(self, row: Row, back: int) -> Row | None:
+        """Of the nearest the newest are gone through, without more about them."""
+        if 0 <= back < _NEAR:
+            for found in reversed(self.rows.values()):
+                if not back:
+                    return found
+                back -= 1
+            return None
+        return super().behind(row, back)
 
     def remove(self, row: Row) -> None:
         """Nothing is delivered."""
