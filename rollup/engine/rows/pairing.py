@@ -154,6 +154,7 @@ class Pairs:
         self._tests = [predicate(each) for each in conditions]
         self._sides: dict[tuple[int, ...], Side] = {}
         self._steps = {start: self._plan(start, equals) for start in moving}
+        self._of_input = [[side for side in self._sides.values() if side.place == place] for place in range(inputs)]
 
     def _plan(self, start: int, equals: Sequence[Equal]) -> list[Step]:
         known, steps = {start}, list[Step]()
@@ -168,12 +169,11 @@ class Pairs:
 
     def fill(self, place: int, rows: Iterable[Row]) -> None:
         """Rows that a window holds from now on."""
-        for side in self._sides.values():
-            if side.place == place:
-                for row in rows:
-                    key = self._key(side, row)
-                    if side.matches(key):
-                        side.rows.setdefault(key, {})[row.id] = row
+        for side in self._of_input[place]:
+            for row in rows:
+                key = self._key(side, row)
+                if side.matches(key):
+                    side.rows.setdefault(key, {})[row.id] = row
 
     def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
         """The combinations that come and that leave; the latter only if somebody wants them: `leaving`."""
@@ -194,9 +194,7 @@ class Pairs:
 
     def drop(self, place: int, rows: Iterable[Row]) -> None:
         """Rows that a window holds no longer."""
-        for side in self._sides.values():
-            if side.place != place:
-                continue
+        for side in self._of_input[place]:
             for row in rows:
                 key = self._key(side, row)
                 bucket = side.rows.get(key)
@@ -240,7 +238,9 @@ class Pairs:
                 if side.matches(key):
                     longer += [(*r[:at], other, *r[at + 1 :]) for other in partners(side, key)]
             combinations = longer
-        if self._inputs > 2:
+            if not longer:
+                break
+        if self._inputs > 2 and len(combinations) > 1:
             combinations.sort(key=_ids)
         for test in self._tests:
             combinations = [r for r in combinations if test(r, (), e)]

@@ -78,8 +78,7 @@ class AskedOfEach:
 
     def _nothing(self, parts: int) -> list[pa.Array]:
         """Those of empty windows."""
-        one = self._answers(self.core.nothing())
-        return [pa.concat_arrays([each] * parts) if parts else each[:0] for each in one]
+        return [pa.repeat(each[0], parts) for each in self._answers(self.core.nothing())]
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch, whose last column says the partitions; and, where its events are `asking`, the answers for each."""
