@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.asking import Asking, answer_type, calls_of, seen_since, unaggregated, where_of
-from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.asking import Asking, answer_type, calls_of, heard, unaggregated, where_of
+from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.by_partition import NUMBER, by_partition
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded, fields_for_slots
@@ -82,11 +82,7 @@ class AskedOfEach:
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch, whose last column says the partitions; and, where its events are `asking`, the answers for each."""
-        times = np.maximum(batch.times, state.scalars["now"])
-        own = batch
-        if batch.stream != self.core.filter.stream:
-            own = Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
-        inner, output = self.core.step(state, own)
+        inner, output, since = heard(self.core, self.type, state, batch)
         before, numbers = state.tables["answer"], batch.columns[-1].to_numpy()
         parts = max(before.num_rows, int(numbers.max(initial=-1)) + 1)
         fresh = self._nothing(parts - before.num_rows)
@@ -98,19 +94,19 @@ class AskedOfEach:
         after = self.holding(inner, [each.take(pa.array(last)) for each in together])
         if not asking:
             return after, []
-        seen = pa.array(_latest(part, parts, output, times, numbers, before.num_rows))
+        seen = pa.array(_latest(part, parts, since, numbers, before.num_rows))
         return after, [each.take(seen) for each in together]
 
 
-def _latest(part: Ints, parts: int, output: Output, times: Ints, numbers: Ints, known: int) -> Ints:
+def _latest(part: Ints, parts: int, since: Ints, numbers: Ints, known: int) -> Ints:
     """The place of the answer that each event sees among all, of which the first are those of each partition before; an event with
     which one begins that was not `known` sees that.
     """
-    most = len(times) + 2  # rows that are seen by none stand behind the last event
-    come = np.concatenate([np.zeros(parts, np.int64), seen_since(output, times) + 1])
+    most = len(numbers) + 2  # rows that are seen by none stand behind the last event
+    come = np.concatenate([np.zeros(parts, np.int64), since + 1])
     turn = part * most + come
     order = np.argsort(turn, kind="stable")
-    asked = numbers * most + np.arange(1, len(times) + 1)
+    asked = numbers * most + np.arange(1, len(numbers) + 1)
     begun = np.maximum.accumulate(np.concatenate([[known - 1], numbers]))[:-1]
     asked[numbers > begun] = numbers[numbers > begun] * most
     return order[np.searchsorted(turn[order], asked, "right") - 1]

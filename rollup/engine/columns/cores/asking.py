@@ -91,18 +91,16 @@ class Asked:
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answers for each."""
-        times = np.maximum(batch.times, state.scalars["now"])
-        own = batch
-        if batch.stream != self.core.filter.stream:
-            own = Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
-        inner, output = self.core.step(state, own)
+        inner, output, since = heard(self.core, self.type, state, batch)
         found, there = list(output.columns), state.tables.get("there")
         if self.of_groups is not None and there is not None:
             found, there = self.of_groups.step(there, found)
         pairs = zip(state.tables["answer"].columns, found, strict=True)
         answers = [pa.concat_arrays([*known.chunks, new]) for known, new in pairs]
         after = self.holding(inner, [each.slice(len(each) - 1) for each in answers], there)
-        seen = pa.array(_seen(output, times))
+        seen = pa.array(
+            np.searchsorted(since, np.arange(batch.rows), "right")
+        )  # so many answers have come by each event
         return after, [each.take(seen) for each in answers] if asking else []
 
 
@@ -155,14 +153,16 @@ def _table(columns: Sequence[pa.Array]) -> pa.Table:
     return pa.table([*columns], names=[f"answer{place}" for place in range(len(columns))])
 
 
-def seen_since(output: Output, times: Ints) -> Ints:
-    """From which event on each row is seen; what time lets out at an instant leaves before the events of it."""
-    return np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
-
-
-def _seen(output: Output, times: Ints) -> Ints:
-    """How many answers have come by each event."""
-    return np.searchsorted(seen_since(output, times), np.arange(len(times)), "right")
+def heard(core: Folded, type: RowType, state: State, batch: Batch) -> tuple[State, Output, Ints]:
+    """A step of a sub-query's core, be the events of another stream; and from which event on each of its rows is seen: what time
+    lets out at an instant leaves before the events of it.
+    """
+    times = np.maximum(batch.times, state.scalars["now"])
+    own = batch
+    if batch.stream != core.filter.stream:
+        own = Batch.nothing([carried(kind) for kind in type.fields.values()], batch.now)
+    inner, output = core.step(state, own)
+    return inner, output, np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
 
 
 def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
