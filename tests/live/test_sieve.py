@@ -118,7 +118,7 @@ def test_an_engine_leaves_out_what_concerns_nobody(columns: int | None, monkeypa
     monkeypatch.setattr(Sieve, "passing", told)
     engine = Engine(columns=columns)
     engine.deploy(
-        SCHEMA + "select leaving() as m from S(price > 97)#length(2); select * from S(symbol = 'a', volume = 1)"
+        SCHEMA + "select rate(1, filter: volume > 0) as m from S(price > 97); select * from S(symbol = 'a', volume = 1)"
     )
     events, _ = _events(3, 200)
     engine.send("S", pa.Table.from_pylist(events, TYPES))
