@@ -23,7 +23,9 @@ from rollup.lang.siddhi.statements.semantics import FUNCTIONS
 from tests.profiles import examples
 
 ALL = [value for value in vars(aggregates).values() if isinstance(value, Aggregate)]
-LEAVING = [aggregate for aggregate in ALL if aggregate.leave is not None]
+LEAVING = [
+    each for each in ALL if each.leave is not None and each is not aggregates.LEAVING
+]  # whose value that trace is
 MERGING = [aggregate for aggregate in ALL if aggregate.merge is not None]
 NUMBERS = st.lists(st.none() | st.integers(-8, 8).map(float), max_size=12)
 
