@@ -170,10 +170,6 @@ LAST_EVER = Aggregate(
 COUNT_EVER = Aggregate("countever", {"n": "0"}, "{n} += 1", None, "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1))
 
 
-RATE_ENTERS = "{times}.append({x}); {full} = drop_early({times}, {x}, rated_span) or {full}"
-"""How a time enters the times of the last `rated_span`, beside which earlier ones may still stand."""
-
-
 class Counting(NamedTuple):
     """What `rate` counts: over so long a time, of which a `second` is a part."""
 
@@ -182,9 +178,13 @@ class Counting(NamedTuple):
 
 
 def rate(second: int, span: int) -> Aggregate:
-    """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once."""
+    """Rows a second over the last `span`; the argument is the time. Null until `span` has passed once.
+
+    Beside the times of the last `span` earlier ones may still stand.
+    """
+    enter = "{times}.append({x}); {full} = drop_early({times}, {x}, rated_span) or {full}"
     return Aggregate(
-        f"rate over {span}", {"times": "[]", "full": "False"}, RATE_ENTERS, None,
+        f"rate over {span}", {"times": "[]", "full": "False"}, enter, None,
         "rated({times}, {full}, rated_span, rated_second)", _double, skips=False,
         objects={"rated_span": span, "rated_second": second},
     )  # fmt: skip

@@ -20,7 +20,7 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
-from rollup.engine.columns.cores.recalling import Recalling, pacing, recalling
+from rollup.engine.columns.cores.recalling import Recalling, recalling, tallying
 from rollup.engine.columns.cores.rewriting import of_sizes
 from rollup.engine.columns.cores.sized import sized
 from rollup.engine.columns.finishing import against_finishing, as_read
@@ -68,7 +68,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     ((_, stream),) = reads.items()
     if plan.lookups:
         return recalling(plan, stream, ordered, rated)
-    if (counting := pacing(plan, stream, ordered, rated)) is not None:
+    if (counting := tallying(plan, stream, ordered, rated)) is not None:
         return counting
     if plan.rate.limited:
         return rated(plan, stream, ordered)

@@ -178,10 +178,10 @@ def _previous(plan: Previous, home: Asked) -> Ask:
 
     def before(r: Rows, s: Any, e: Environment) -> Any:
         row, window = r[plan.input], home.input(plan.input).window
-        back = offset(r, s, e) if offset is not None else 0
-        if row is None or window is None or back is None or not e.arriving:
+        if row is None or window is None or not e.arriving:
             return None
-        found = window.behind(row, back)
+        back = offset(r, s, e) if offset is not None else 0
+        found = None if back is None else window.behind(row, back)
         return None if found is None else at(r, found, s, e)
 
     def around(r: Rows, s: Any, e: Environment) -> Any:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.asking import Asking, answer_type, calls_of, heard, unaggregated, where_of
+from rollup.engine.columns.cores.asking import Asking, answer_type, answers_in, calls_of, heard, unaggregated, where_of
 from rollup.engine.columns.cores.batches import Batch
-from rollup.engine.columns.cores.by_partition import NUMBER, by_partition
+from rollup.engine.columns.cores.by_partition import by_partition, numbered
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded, fields_for_slots
+from rollup.engine.columns.cores.joined import flat
 from rollup.engine.columns.cores.nested import divisions
-from rollup.engine.columns.cores.partitioned import Partitioned, known, properties, shown
+from rollup.engine.columns.cores.partitioned import Partitioned, known, properties, properties_behind, shown
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.columns.cores.queued import whole_columns
@@ -58,8 +60,7 @@ class AskedOfEach:
 
     def holding(self, inner: State, answers: Sequence[pa.Array]) -> State:
         """The state, from that of the core and the last answers of each partition."""
-        table = pa.table([*answers], names=[f"answer{place}" for place in range(len(answers))])
-        return State({**inner.tables, "answer": table}, inner.scalars)
+        return State({**inner.tables, "answer": answers_in(answers)}, inner.scalars)
 
     def told(self, groups: Sequence[list[Any]]) -> list[pa.Array]:
         """The answers of each partition, from the slots of its aggregates."""
@@ -78,7 +79,11 @@ class AskedOfEach:
 
     def _nothing(self, parts: int) -> list[pa.Array]:
         """Those of empty windows."""
-        return [pa.repeat(each[0], parts) for each in self._answers(self.core.nothing())]
+        return [pa.repeat(each[0], parts) for each in self._of_empty]
+
+    @cached_property
+    def _of_empty(self) -> list[pa.Array]:
+        return self._answers(self.core.nothing())
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch, whose last column says the partitions; and, where its events are `asking`, the answers for each."""
@@ -120,21 +125,22 @@ def asking_in_context(plan: Select, context: Context, reads: Mapping[str, RowTyp
     found = divisions(context, reads)
     if isinstance(found, str):
         return found
-    (own,) = (each for each in found if each.filter.stream == input.filter.stream)
-    if not known(replace(plan, lookups=tuple(each for each in plan.lookups if not isinstance(each, Subquery))), own):
+    if not known(
+        replace(plan, lookups=tuple(each for each in plan.lookups if not isinstance(each, Subquery))), found[0]
+    ):
         return "a look-up in a context"
-    wider = {name: RowType(type.name, {**type.fields, NUMBER: LONG}) for name, type in reads.items()}
+    wider, ahead = {name: numbered(type) for name, type in reads.items()}, found[0].count(found[0].start())
     asked, answers, width = list[AskedOfEach](), dict[int, Expr](), len(wider[input.filter.stream].fields)
     for place, lookup in enumerate(plan.lookups):
         if not isinstance(lookup, Subquery):
             continue
-        part = _part(plan, lookup, wider, own.count(own.start()))
+        part = _part(plan, lookup, wider, ahead)
         if isinstance(part, str):
             return part
         asked.append(part)
         answers[place] = Field(0, width, answer_type(lookup.columns[0].type))
         width += part.width
-    return _asking(plan, input, found, wider, tuple(asked), answers)
+    return _asking(plan, found, reads[input.filter.stream], tuple(asked), answers)
 
 
 def _part(plan: Select, lookup: Subquery, wider: Mapping[str, RowType], ahead: int) -> AskedOfEach | str:
@@ -166,43 +172,31 @@ def _part(plan: Select, lookup: Subquery, wider: Mapping[str, RowType], ahead: i
 
 def _asking(
     plan: Select,
-    input: StreamInput,
     found: tuple[Division, ...],
-    wider: Mapping[str, RowType],
+    type: RowType,
     asked: tuple[AskedOfEach, ...],
     answers: Mapping[int, Expr],
 ) -> Partitioned | str:
-    """The core, which shows what is read of an event and the answers; conditions come behind it."""
-    stream, rest = wider[input.filter.stream], [place for place in range(len(plan.lookups)) if place not in answers]
+    """The core over a stream of a type, which shows what is read of an event and the answers; conditions come behind it."""
+    rest = [place for place in range(len(plan.lookups)) if place not in answers]
 
     def told(expr: Expr) -> Expr:
-        return answers.get(expr.index, expr) if isinstance(expr, Ask) else inside(expr, told)
+        if isinstance(expr, Ask):
+            return answers.get(expr.index) or Ask(rest.index(expr.index), expr.type)
+        return inside(expr, told)
 
-    given = whole_columns(plan.projection, RowType(stream.name, dict(list(stream.fields.items())[:-1])))
+    given = whole_columns(plan.projection, type)
     columns = tuple(map(told, given.columns))
     conditions = tuple(told(each) for each in (plan.where, given.having) if each is not None)
-    number = Field(0, len(stream.fields) - 1, LONG)
+    number = Field(0, len(type.fields), LONG)
     used = [each for expr in (*columns, *conditions) for each in walk(expr) if isinstance(each, Field)]
     read = tuple(dict.fromkeys((number, *used)))
     places = {(0, each.index): place for place, each in enumerate(read)}
-
-    def seen(expr: Expr) -> Expr:
-        match expr:
-            case Field():
-                return Field(0, places[0, expr.index], expr.type)
-            case Ask():
-                return Field(0, len(read) + rest.index(expr.index), expr.type)
-            case _:
-                return inside(expr, seen)
-
-    having = None if not conditions else seen(All(conditions))
-    projection = Projection(tuple(map(seen, columns)), having)
+    having = flat(All(conditions), places) if conditions else None
+    seen = properties_behind(Projection(tuple(flat(each, places) for each in columns), having), len(read))
     main = filter_project(replace(plan, projection=Projection(read), where=None, lookups=(), own_inputs=()))
     if isinstance(main, str):
         return main
-    reason = first(map(unshown, shown(projection)))
-    ordered = sorted(found, key=lambda each: each.filter.stream != input.filter.stream)
-    kept = Partitioned(
-        tuple(ordered), Asking(main, asked), stream, Field(0, 0, LONG), projection, properties(plan), plan.emitted
-    )
-    return reason or kept
+    reason = first(map(unshown, shown(seen)))
+    core = Asking(main, asked)
+    return reason or Partitioned(found, core, numbered(type), Field(0, 0, LONG), seen, properties(plan), plan.emitted)

@@ -69,7 +69,7 @@ class Asked:
     def holding(self, inner: State, answers: Sequence[pa.Array], there: pa.Table | None = None) -> State:
         """The state, from that of the core and the last answers; and the groups that there are."""
         groups = {} if there is None else {"there": there}
-        return State({**inner.tables, "answer": _table(answers), **groups}, inner.scalars)
+        return State({**inner.tables, "answer": answers_in(answers), **groups}, inner.scalars)
 
     def holding_groups(self, inner: State, there: Sequence[Sequence[Any]]) -> State:
         """The same of groups, from the keys and the value of each."""
@@ -78,7 +78,7 @@ class Asked:
         kinds.append(answer_type(self.core.projection.columns[len(kinds)].type))
         columns = [field([each[place] for each in there], kind) for place, kind in enumerate(kinds)]
         answers, table = self.of_groups.step(
-            _table([column[:0] for column in columns]), [*columns, pa.array([True] * len(there), pa.bool_())]
+            answers_in([column[:0] for column in columns]), [*columns, pa.array([True] * len(there), pa.bool_())]
         )
         nothing = [pa.array([0], pa.int64())] * (ANSWERS - 1)
         last = [each[len(each) - 1 :] for each in answers] if len(there) else [*nothing, pa.nulls(1, answers[-1].type)]
@@ -98,9 +98,8 @@ class Asked:
         pairs = zip(state.tables["answer"].columns, found, strict=True)
         answers = [pa.concat_arrays([*known.chunks, new]) for known, new in pairs]
         after = self.holding(inner, [each.slice(len(each) - 1) for each in answers], there)
-        seen = pa.array(
-            np.searchsorted(since, np.arange(batch.rows), "right")
-        )  # so many answers have come by each event
+        come = np.searchsorted(since, np.arange(batch.rows), "right")  # so many answers, by each event
+        seen = pa.array(come)
         return after, [each.take(seen) for each in answers] if asking else []
 
 
@@ -149,7 +148,8 @@ class Asking:
         return tuple(pa.array([], carried(each.type)) if isinstance(each, Field) else pa.nulls(0) for each in shown)
 
 
-def _table(columns: Sequence[pa.Array]) -> pa.Table:
+def answers_in(columns: Sequence[pa.Array]) -> pa.Table:
+    """Answers as a state has them."""
     return pa.table([*columns], names=[f"answer{place}" for place in range(len(columns))])
 
 

@@ -23,7 +23,12 @@ from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import LONG, DataType, RowType
 
-NUMBER = "number of the partition"
+_NUMBER = "number of the partition"
+
+
+def numbered(type: RowType) -> RowType:
+    """A stream of events with the number of their partition, as their last field."""
+    return RowType(type.name, {**type.fields, _NUMBER: LONG})
 
 
 def recalls(plan: Select) -> list[Earlier | Previous]:

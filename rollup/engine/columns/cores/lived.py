@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rollup.engine.columns.cores.apart import Apart
-from rollup.engine.columns.cores.by_partition import NUMBER, by_partition
+from rollup.engine.columns.cores.by_partition import by_partition, numbered
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
 from rollup.engine.columns.cores.declared import uncountable
@@ -23,7 +23,7 @@ from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import ContextValue, Filter, Lookup, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.types import LONG, RowType
+from rollup.engine.types import RowType
 
 _PROPERTIES = "name", "id", "startTime", "endTime"
 
@@ -89,7 +89,7 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     own = _Own(name, tag, plan.lookups)
     filter, route = own.routed(input.filter)
     projection = own.projection(plan.projection)
-    wider = RowType(type.name, {**type.fields, NUMBER: LONG})
+    wider = numbered(type)
     alone = replace(plan, projection=projection, rate=Rate(), lookups=())
     inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider, True)
     if isinstance(inner, str):

@@ -75,7 +75,7 @@ class OfGroups:
     def _answers(self, codes: Ints, value: pa.Array, exists: np.ndarray) -> list[pa.Array]:
         values = pc.fill_null(value, 0).to_numpy(zero_copy_only=False)
         kinds = np.where(exists, 1 + valid(value) * (1 + (values == values)), 0).astype(np.int64)
-        size = 2 << max(int(codes.max(initial=0)), 1).bit_length()
+        size = 1 << max(int(codes.max(initial=0)), 1).bit_length()
         rows, known, numbers = (np.empty(len(codes), np.int64) for _ in range(3))
         best, ok = np.zeros(len(codes), values.dtype), np.empty(len(codes), bool)
         loop(_CHANGES)(size, codes, values, kinds, self.least, rows, known, numbers, best, ok)

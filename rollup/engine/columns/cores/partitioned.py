@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.by_partition import NUMBER, by_partition, recalled_first, recalls
+from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
 from rollup.engine.columns.cores.covering import against, first, unshown
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
@@ -210,7 +210,7 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
     if not known(plan, found):
         return "a look-up in a context"
     plan = recalled_first(plan)
-    wider = RowType(type.name, {**type.fields, NUMBER: LONG})
+    wider = numbered(type)
     inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
@@ -247,18 +247,18 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
         return found
     if plan.projection.whole or recalls(plan) or not known(plan, found):
         return "whole rows or look-ups over a pattern in a context"
-    wider = RowType(type.name, {**type.fields, NUMBER: LONG})
+    wider = numbered(type)
     inner = pattern_of(plan, input.pattern, {stream: wider}, len(type.fields))
     if isinstance(inner, str):
         return inner
     kinds = [kind for each in inner.types for kind in each.fields.values()]
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
-    seen = _beside(of_events(plan, places_in(inner)), len(kinds))
+    seen = properties_behind(of_events(plan, places_in(inner)), len(kinds))
     reason = first(map(against, shown(seen)))
     return reason or Partitioned((found,), every, wider, None, seen, properties(plan), plan.emitted)
 
 
-def _beside(projection: Projection, width: int) -> Projection:
+def properties_behind(projection: Projection, width: int) -> Projection:
     """A projection that sees what it asks for as the fields behind the first `width`."""
 
     def seen(expr: Expr) -> Expr:

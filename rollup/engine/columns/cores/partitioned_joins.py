@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rollup.engine.columns.cores.by_partition import NUMBER, of_each, of_numbered, recalls
+from rollup.engine.columns.cores.by_partition import numbered, of_each, of_numbered, recalls
 from rollup.engine.columns.cores.covering import against, first
 from rollup.engine.columns.cores.folded_joins import FoldedJoin, folded_pairs
 from rollup.engine.columns.cores.joined import Joined, Places, flat, join_of
@@ -99,7 +99,7 @@ def partitioned_join(plan: Select, context: Context, reads: Mapping[str, RowType
         return "an output rate over a join in a context"
     match plan.inputs:
         case (StreamInput() as left, StreamInput() as right) if plan.join is not None:
-            wider = {name: RowType(type.name, {**type.fields, NUMBER: LONG}) for name, type in reads.items()}
+            wider = {name: numbered(type) for name, type in reads.items()}
             join = _Whole(plan, plan.join, (left, right), wider)
         case _:
             return "a join of more than two, or with what is not a plain stream"

@@ -20,12 +20,12 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.over_stream import over_stream
-from rollup.engine.columns.cores.pacing import Pace, paced
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import rewritten
+from rollup.engine.columns.cores.tallying import Tally, tallied
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
@@ -59,7 +59,7 @@ class Recalling:
     """Columns of the result that are all values of the window, with their places; `main` has none of them."""
     by: int | None = None
     """The field by which events are those of several partitions, each with those before it of its own; None: of one."""
-    pace: Pace | None = None
+    tally: Tally | None = None
     """What is counted of the events; `main` reads it behind what is recalled."""
 
     @cached_property
@@ -76,7 +76,7 @@ class Recalling:
     @cached_property
     def reached(self) -> RowType:
         """The stream with what is recalled and counted."""
-        return _reached(self.type, self.recalled, self.pace)
+        return _reached(self.type, self.recalled, self.tally)
 
     @cached_property
     def kinds(self) -> list[pa.DataType]:
@@ -96,7 +96,7 @@ class Recalling:
     def start(self, now: int) -> State:
         """Nothing has come."""
         earlier, content = self.schemas
-        lately = None if self.pace is None else self.pace.table([])
+        lately = None if self.tally is None else self.tally.table([])
         return self.state(self.main.start(now), earlier.empty_table(), content.empty_table(), now, lately)
 
     def state(
@@ -118,8 +118,8 @@ class Recalling:
             for each in self.recalled
         ]
         lately = state.tables.get("lately")
-        if self.pace is not None and lately is not None:
-            told, lately = self.pace.step(lately, taken)
+        if self.tally is not None and lately is not None:
+            told, lately = self.tally.step(lately, taken)
             columns += told
         inner, output = self.main.step(
             state.held()["main"], Batch((*taken.columns, *columns), taken.times, taken.now, batch.stream)
@@ -235,30 +235,30 @@ def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
     return pa.concat_arrays([pa.nulls(missing, values.type), values[: rows - missing]])
 
 
-def _reached(stream: RowType, recalled: Sequence[Recalled], pace: Pace | None = None) -> RowType:
+def _reached(stream: RowType, recalled: Sequence[Recalled], tally: Tally | None = None) -> RowType:
     further = {f"{each.offset} before ({i})": each.type for i, each in enumerate(recalled)}
-    counted = () if pace is None else pace.counted
+    counted = () if tally is None else tally.counted
     return RowType(stream.name, {**stream.fields, **further, **{f"in {each.span}": DOUBLE for each in counted}})
 
 
-def pacing(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str | None:
+def tallying(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str | None:
     """The core of a statement that asks how many events there have been lately, or the first reason against it; None where it is
     no such statement. `ordered`, `rated`: as of `recalling`.
     """
-    input, found = plan.inputs[0], paced(plan, len(stream.fields))
+    input, found = plan.inputs[0], tallied(plan, len(stream.fields))
     if found is None or not isinstance(input, StreamInput) or input.unnest:
         return None
-    (read, pace), reason = found, filtered(input.filter, plan.where)
+    (read, tally), reason = found, filtered(input.filter, plan.where)
     if reason is not None:
         return reason
     if (plan.rate.mode == "default" and plan.rate.limited) or (ordered and plan.rate.mode in ("last", "all")):
         return "the aggregate rate, which an output works out"
     wider = replace(read, inputs=(replace(input, filter=Filter(input.filter.stream)),))
-    type = _reached(stream, (), pace)
+    type = _reached(stream, (), tally)
     main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
     if isinstance(main, str):
         return main
-    return Recalling(main, read, input.filter, (), None, stream, pace=pace)
+    return Recalling(main, read, input.filter, (), None, stream, tally=tally)
 
 
 def recalling(

@@ -34,6 +34,7 @@ from rollup.engine.columns.running.adopting_each_part import each_part_state
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     RUNNING,
+    aggregates_state,
     columns_of,
     folded_state,
     leveled_state,
@@ -133,10 +134,7 @@ def _of_matches(core: OfMatches, kept: Any, now: int) -> State:
     """The pattern, and the window and aggregates of its matches."""
     (input, *others) = kept[INPUTS]
     alone = [[[_flattened(input[0], core.pattern), *input[1:]], *others], *kept[1:]]
-    if isinstance(core.main, Queued):
-        main = queued_state(core.main, alone, core.type, now)
-    else:
-        main, _ = folded_state(core.main, alone, core.type, now)
+    main = aggregates_state(core.main, alone, core.type, now)
     return core.holding(matched_state(core.pattern, kept, now), main, now)
 
 

@@ -119,16 +119,20 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     return State(tables, scalars)
 
 
+def aggregates_state(core: Folded, kept: Any, stream: RowType, now: int) -> State:
+    """The state of aggregates over a window of any kind."""
+    if isinstance(core, Queued):
+        return queued_state(core, kept, stream, now)
+    return folded_state(core, kept, stream, now)[0]
+
+
 def leveled_state(core: Levels, kept: Any, stream: RowType, now: int) -> State:
     """The state of aggregates by several sets of keys: of each level as if it were alone."""
     states = list[State]()
     for level, groups in zip(core.levels, kept[KEPT][0][0], strict=True):
         kind = [[groups]] if level.keys or not level.by_group else [groups]
         alone = [kept[INPUTS], kept[MATCHERS], [kind]]
-        if isinstance(level, Queued):
-            states.append(queued_state(level, alone, stream, now))
-        else:
-            states.append(folded_state(level, alone, stream, now)[0])
+        states.append(aggregates_state(level, alone, stream, now))
     return core.holding(states)
 
 

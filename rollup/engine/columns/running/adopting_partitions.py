@@ -19,7 +19,15 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import of_numbers
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, RUNNING, folded_state, of_totals, queued_state
+from rollup.engine.columns.running.adopting_folds import (
+    INPUTS,
+    KEPT,
+    RUNNING,
+    aggregates_state,
+    folded_state,
+    of_totals,
+    queued_state,
+)
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
 from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in_partitions
@@ -95,16 +103,11 @@ def _asking(core: Asking, plan: Select, kept: Sequence[Any], now: int) -> State:
     parts, lookups = list[State](), [each for each in plan.lookups if isinstance(each, Subquery)]
     for place, (each, lookup) in enumerate(zip(core.asked, lookups, strict=True)):
         assert isinstance(each, AskedOfEach)
-        window, fold = _window(each.core.window, kept, lookup.input), each.core.lines.fold
-        own = [of_each[RUNNING][place] for of_each in kept]
-        slots = [found[0][1] if found else fold.start() for found in own]
-        groups = [((number,), slots[number], found[0][2] if found else 0) for number, found in enumerate(own)]
-        whole = [[[window]], None, [[[groups]]]]
-        if isinstance(each.core, Queued):
-            inner = queued_state(each.core, whole, each.type, now)
-        else:
-            inner, _ = folded_state(each.core, whole, each.type, now)
-        parts.append(each.holding(inner, each.told(slots)))
+        found = (groups_in(each.core, number, [own[RUNNING][place]], True) for number, own in enumerate(kept))
+        groups = [group for (group,) in found]
+        whole = [[[_window(each.core.window, kept, lookup.input)]], None, [[[groups]]]]
+        inner = aggregates_state(each.core, whole, each.type, now)
+        parts.append(each.holding(inner, each.told([slots for _, slots, _ in groups])))
     return core.holding(parts, now)
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 from rollup.engine.aggregates.helpers import rated
 from rollup.engine.aggregates.known import counting
 from rollup.engine.columns.cores.folded import Folded, shape_of
-from rollup.engine.columns.cores.pacing import Pace
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.tallying import Tally
 from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -34,8 +34,8 @@ from rollup.engine.state import State
 
 def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     """What was read of the last events, and the rows of the window with what came before each."""
-    if core.pace is not None:
-        return _counting_state(core, core.pace, instance, now)
+    if core.tally is not None:
+        return _counting_state(core, core.tally, instance, now)
     kept = instance.snapshot()
     window, recent, known = kept[INPUTS][0]
     reached = _Reaching(core, dict(known))
@@ -83,14 +83,14 @@ def _held(core: Recalling, content: Sequence[tuple[int, Row]]) -> pa.Table:
     return pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=core.schemas[1])
 
 
-def _counting_state(core: Recalling, pace: Pace, instance: Instance, now: int) -> State:
+def _counting_state(core: Recalling, tally: Tally, instance: Instance, now: int) -> State:
     """When the events that are counted came, of each group; its aggregates are what was told with the last of them."""
     assert isinstance(instance, SelectInstance)
     counted = _Counted(instance.plan)
     main = _main(core, instance, _Reaching(core, {}), now, counted.told)
     earlier, content = core.schemas
     events = counted.events(instance.snapshot()[KEPT][0])
-    return core.state(main, earlier.empty_table(), content.empty_table(), now, pace.table(events))
+    return core.state(main, earlier.empty_table(), content.empty_table(), now, tally.table(events))
 
 
 class _Counted:
@@ -150,7 +150,7 @@ class _Reaching:
         for each in self._core.recalled:
             there = (*before, row)[-1 - each.offset :][:1] if not each.inside and each.offset <= len(before) else ()
             further += [there[0].values[each.value.index]] if there else [None]
-        further += [None] * (0 if self._core.pace is None else len(self._core.pace.counted))
+        further += [None] * (0 if self._core.tally is None else len(self._core.tally.counted))
         return Row(row.id, (*row.values, *further))
 
     def rows(self, window: Any) -> Any:

@@ -108,10 +108,6 @@ class Window(ABC):
         """Go on from a snapshot."""
 
 
-_NEAR = 32
-"""To a row that stands so many before the newest it is a short walk."""
-
-
 class Kept(Window):
     """A window whose state is the rows in their order of arrival, oldest first; removal by identity is O(1).
 
@@ -130,13 +126,9 @@ class Kept(Window):
         return _InOrder(self.rows)
 
     def behind(self, row: Row, back: int) -> Row | None:
-        """Of the nearest the newest are gone through, without more about them."""
-        if 0 <= back < _NEAR:
-            for found in reversed(self.rows.values()):
-                if not back:
-                    return found
-                back -= 1
-            return None
+        """Nearer to the newest than to the oldest it is as far as from there, without more about the rows."""
+        if 0 <= 2 * back < len(self.rows):
+            return next(islice(reversed(self.rows.values()), back, None))
         return super().behind(row, back)
 
     def remove(self, row: Row) -> None:

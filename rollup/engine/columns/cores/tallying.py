@@ -24,6 +24,7 @@ from rollup.engine.columns.numbering import told_apart
 from rollup.engine.expressions import Expr, Field
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import DOUBLE
@@ -45,7 +46,7 @@ and, where that is the longest that is asked, which are counted with those to co
 
 
 @dataclass(frozen=True)
-class Pace:
+class Tally:
     """What is told with each event that passes `where`: of its group, which `keys` say, for each of `counted` how many."""
 
     counted: tuple[Counting, ...]
@@ -90,7 +91,7 @@ class Pace:
         return found, pa.table([pa.array(times[stays]), *(key.take(kept) for key in keys)], schema=self.schema)
 
 
-def paced(plan: Select, width: int) -> tuple[Select, Pace] | None:
+def tallied(plan: Select, width: int) -> tuple[Select, Tally] | None:
     """A statement that reads what is told of it behind `width` fields of an event, and what that is; None where no aggregate asks
     for it, or not each event is counted when it comes.
     """
@@ -99,10 +100,7 @@ def paced(plan: Select, width: int) -> tuple[Select, Pace] | None:
         return None
     keys, calls, _ = shape
     asked = dict.fromkeys(found for call in calls if (found := _counting(call)) is not None)
-    steady = (None, KeepAll) if keys else (None, KeepAll, Length, Time)  # else groups that empty are forgotten
-    window = None if input.window is None else type(input.window)
-    timed = isinstance(input.window, Time) and input.window.size is not None
-    if not asked or window not in steady or timed or any(map(unkeyed, keys)):
+    if not asked or not _counts_each(input.window, bool(keys)) or any(map(unkeyed, keys)):
         return None
     told = {each: Field(0, place, DOUBLE) for place, each in enumerate(asked, width)}
 
@@ -113,7 +111,18 @@ def paced(plan: Select, width: int) -> tuple[Select, Pace] | None:
     read = tuple(map(last, calls))
     grouping = None if plan.grouping is None else replace(plan.grouping, calls=read)
     levels = tuple(replace(level, calls=read) for level in plan.levels)
-    return replace(plan, grouping=grouping, levels=levels), Pace(tuple(asked), keys, plan.where)
+    return replace(plan, grouping=grouping, levels=levels), Tally(tuple(asked), keys, plan.where)
+
+
+def _counts_each(window: WindowSpec | None, grouped: bool) -> bool:
+    """Whether each event is counted when it comes, for as long as its group is known: one that empties is forgotten."""
+    match window:
+        case None | KeepAll():
+            return True
+        case Length() | Time(size=None):
+            return not grouped
+        case _:
+            return False
 
 
 def _counting(call: AggregateCall) -> Counting | None:
