@@ -14,19 +14,9 @@ from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
 from rollup.live import Arrived, Engine
+from tests.live.one_by_one import EVENTS, FOLLOWED, SCHEMA, engine_of, left, said, sent
 
-SCHEMA = """
-create schema S(k string, n int, v double);
-create schema R(k string);
-@name('clock') select count(*) as c from R output snapshot every 70 msec;
-"""
 TABLE = "create table T(k string primary key, v double, c int);"
-FOLLOWED = """
-@name('sum') select sum(v) as s from W;
-@name('groups') select irstream k, count(*) as c, sum(v) as s from W group by k having count(*) > 1;
-@name('left') select rstream v from W where n > 1;
-@name('all') select * from W;
-"""
 MERGE = """
 @name('merge') on S(v > 5) as s merge W as w where w.k = s.k and s.n = w.n
   when matched and s.v > 90 then delete
@@ -360,55 +350,19 @@ MODULES = {
     "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
 }
 LATER = "later"
-_EVENT = st.fixed_dictionaries(
-    {
-        "k": st.sampled_from(["a", "b", "c", None]),
-        "n": st.one_of(st.none(), st.integers(0, 2)),
-        "v": st.sampled_from([1.0, 3.5, 6.1, 30.2, 40.3, 80.7, 95.9]),
-    }
-)
-_EVENTS = st.lists(_EVENT, min_size=8, max_size=30)
-
-
-def _engine(text: str) -> Engine:
-    engine = Engine(columns=None)
-    engine.deploy(SCHEMA + text)
-    engine.send("R", {"k": "a"})
-    engine.send("R", {"k": "b"})
-    return engine
-
-
-def _said(engine: Engine) -> list[Any]:
-    return [(each.statement, each.at, each.new, each.old) for each in engine.heard()]
-
-
-def _sent(engine: Engine, events: list[dict[str, Any]], at: list[int], together: bool) -> list[Any]:
-    """What the events bring, as one batch or one by one; what comes after one that is refused is not taken."""
-    try:
-        for begin, end in [(0, len(events))] if together else [(i, i + 1) for i in range(len(events))]:
-            engine.send("S", events[begin:end], at=at[begin:end])
-    except QueryError as problem:
-        return [*_said(engine), str(problem)]
-    return _said(engine)
-
-
-def _left(engine: Engine) -> list[Any]:
-    stores = sorted(engine.stores)
-    names = sorted(placed.statement for placed in engine.plan())
-    return [*(engine.query(f"select * from {name}") for name in stores), *(engine.rows(name) for name in names)]
 
 
 @pytest.mark.parametrize("name", MODULES)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.DataObject) -> None:
-    whole, single = _engine(MODULES[name]), _engine(MODULES[name])
+    whole, single = engine_of(MODULES[name]), engine_of(MODULES[name])
     now = 0
     for _ in range(data.draw(st.integers(1, 3))):
-        events = data.draw(_EVENTS)
+        events = data.draw(EVENTS)
         at = [now := now + data.draw(st.sampled_from([0, 1, 30])) for _ in events]
-        assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
-        assert _left(whole) == _left(single)
+        assert sent(whole, events, at, together=True) == sent(single, events, at, together=False)
+        assert left(whole) == left(single)
         if data.draw(st.booleans()):
             for engine in (whole, single):
                 if LATER not in [each.statement for each in engine.plan()]:
@@ -424,7 +378,7 @@ def test_a_batch_brings_what_its_events_bring_one_by_one(name: str, data: st.Dat
 
 def test_rows_leave_by_the_clock_without_leaving_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before an event comes, be it of a stream that has nothing to do with the window; until the clock is due for others."""
-    engine, jumps = _engine(LEAVING["rows that leave by the clock"]), list[int]()
+    engine, jumps = engine_of(LEAVING["rows that leave by the clock"]), list[int]()
     runner = engine._component.runner  # pyright: ignore[reportPrivateUsage]
     advance = runner.advance
     monkeypatch.setattr(runner, "advance", lambda to: (jumps.append(to), advance(to)))
@@ -433,8 +387,8 @@ def test_rows_leave_by_the_clock_without_leaving_the_pipeline(monkeypatch: pytes
     assert jumps == []
     engine.send("R", [{"k": "a"}] * 30, at=range(61, 91))
     assert jumps == [70]
-    left = [(each.at, each.old) for each in engine.heard() if each.statement == "W0" and each.old]
-    assert left == [(n + 21, [events[n]]) for n in range(60)]
+    gone = [(each.at, each.old) for each in engine.heard() if each.statement == "W0" and each.old]
+    assert gone == [(n + 21, [events[n]]) for n in range(60)]
 
 
 def test_of_a_refused_event_nobody_knows_who_comes_later() -> None:
@@ -445,14 +399,14 @@ def test_of_a_refused_event_nobody_knows_who_comes_later() -> None:
     )
     later = "@name('count') select (select count(*) from W) as c from S"
     events = [{"k": "a", "n": int(i in (5, 9)), "v": 1.0} for i in range(12)]
-    whole, single = _engine(text), _engine(text)
-    said = [_sent(engine, events, list(range(12)), together=engine is whole) for engine in (whole, single)]
-    assert said[0] == said[1]
-    assert "unique" in said[0][-1]
+    whole, single = engine_of(text), engine_of(text)
+    told = [sent(engine, events, list(range(12)), together=engine is whole) for engine in (whole, single)]
+    assert told[0] == told[1]
+    assert "unique" in told[0][-1]
     for engine in (whole, single):
         engine.deploy(later)
         engine.send("S", [{"k": "b", "n": 0, "v": 0.0}], at=[20])
-    assert _said(whole) == _said(single) == [("count", 20, [{"c": 9}], [])]
+    assert said(whole) == said(single) == [("count", 20, [{"c": 9}], [])]
 
 
 CHANGES = (
@@ -466,12 +420,12 @@ CHANGES = (
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_what_is_read_may_change_between_batches(name: str, data: st.DataObject) -> None:
-    whole, single = _engine(MODULES[name]), _engine(MODULES[name])
+    whole, single = engine_of(MODULES[name]), engine_of(MODULES[name])
     now = 0
     for _ in range(data.draw(st.integers(2, 4))):
-        events = data.draw(_EVENTS)
+        events = data.draw(EVENTS)
         at = [now := now + 1 for _ in events]
-        assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
+        assert sent(whole, events, at, together=True) == sent(single, events, at, together=False)
         change, key = data.draw(st.sampled_from(CHANGES)), data.draw(st.sampled_from(["a", "c"]))
         for engine in (whole, single):
             for store in engine.stores:
@@ -480,13 +434,13 @@ def test_what_is_read_may_change_between_batches(name: str, data: st.DataObject)
                 except QueryError as problem:  # the table has a row of that key
                     assert "already" in str(problem)
             engine.send("R", {"k": key})
-        assert _said(whole) == _said(single)
-        assert _left(whole) == _left(single)
+        assert said(whole) == said(single)
+        assert left(whole) == left(single)
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_these_modules_have_a_pipeline(name: str) -> None:
-    engine = _engine(MODULES[name])
+    engine = engine_of(MODULES[name])
     pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
     assert pipelines.of("S") is not None
 
@@ -535,65 +489,13 @@ APART = {
 
 @pytest.mark.parametrize("why", APART)
 @settings(max_examples=3, deadline=None)
-@given(events=_EVENTS)
+@given(events=EVENTS)
 def test_what_has_none_goes_one_by_one(why: str, events: list[dict[str, Any]]) -> None:
-    whole, single = _engine(APART[why]), _engine(APART[why])
+    whole, single = engine_of(APART[why]), engine_of(APART[why])
     pipelines = whole._pipelines  # pyright: ignore[reportPrivateUsage]
     assert pipelines.of("S") is None
     at = list(range(len(events)))
-    assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
-
-
-PARTITIONS = {
-    "from an event on": "create context C start S(v > 40) as s end after 20 msec; "
-    "context C select context.s.k as b, k, sum(v) as t, count(*) as c from S",
-    "told at the end": "create context C start @now end after 25 msec; "
-    "context C select k, sum(v) as t from S(n >= 0) group by k output snapshot when terminated",
-    "a window of some": "create context C start S(v > 40) as s end after 50 msec; "
-    "context C select irstream k, v from S(k = context.s.k)#length(2) where v > 3",
-    "until an event": "create context C start S(v > 40) end S(v < 3); context C select max(v) as m from S#length(3)",
-    "several at once": "create context C initiated by S(v > 40) as s terminated after 20 msec; "
-    "context C select context.s.v as b, count(*) as c from S(n >= 1) output last every 10 msec",
-    "over time": "create context C start S(v > 6) end after 30 msec; context C select sum(v) as s from S#time(10 msec)",
-    "groups every so often": "create context C start S(v > 40) end after 50 msec; "
-    "context C select k, n, v, sum(v) as t from S(n >= 0) group by k, n having count(*) > 1 output snapshot every 20 msec",
-    "a total every so often": "create context C start S(v > 40) end after 50 msec; "
-    "context C insert into Q select sum(v) as t from S(v < 50) output last every 20 msec",
-    "several of one": "create context C start @now end after 30 msec; context C select k from S; context C select v from S(n = 1)",
-    "what may be refused": "create context C start S(v > 6) as s end after 30 msec; "
-    "context C select n.compareTo(1) as c, count(*) as t from S",
-}
-
-
-@pytest.mark.parametrize("name", PARTITIONS)
-@pytest.mark.parametrize(("again", "few"), [(1, 1), (3, 2), (64, 64)])
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_partitions_that_begin_and_end_in_a_batch_hear_what_they_hear_one_by_one(
-    name: str, again: int, few: int, data: st.DataObject
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rollup.live.engine._AGAIN", again)
-        patch.setattr("rollup.engine.rows.pipelines.running._FEW", few)
-        whole, single = _engine(PARTITIONS[name]), _engine(PARTITIONS[name])
-        now = 0
-        for _ in range(data.draw(st.integers(1, 3))):
-            events = data.draw(_EVENTS)
-            at = [now := now + data.draw(st.sampled_from([0, 1, 1, 30])) for _ in events]
-            assert _sent(whole, events, at, together=True) == _sent(single, events, at, together=False)
-            assert _left(whole) == _left(single)
-
-
-def test_the_only_partition_that_hears_a_stream_has_a_pipeline() -> None:
-    engine = _engine(PARTITIONS["told at the end"])
-    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
-    assert pipelines.of("S") is not None
-    assert pipelines.begun("S") is not None
-    engine = _engine(PARTITIONS["from an event on"])
-    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
-    assert pipelines.begun("S") is None
-    engine.send("S", {"k": "a", "n": 1, "v": 50.0})
-    assert pipelines.begun("S") is not None
+    assert sent(whole, events, at, together=True) == sent(single, events, at, together=False)
 
 
 @pytest.mark.parametrize("window", ["", "#length(3)"])
@@ -605,7 +507,7 @@ def test_events_inside_others_are_those_that_are_selected(window: str) -> None:
 
 
 def test_what_is_deployed_later_is_told_too() -> None:
-    engine = _engine(MODULES["length"])
+    engine = engine_of(MODULES["length"])
     events = [{"k": "a", "n": 1, "v": float(i)} for i in range(10)]
     engine.send("S", events)
     engine.deploy("@name('later') select max(v) as m from W")
@@ -616,7 +518,7 @@ def test_what_is_deployed_later_is_told_too() -> None:
 
 
 def test_a_listener_may_end_and_begin_who_hears_a_stream() -> None:
-    engine = _engine("@name('s a') insert into A select k, v from S; @name('s') select v from S;")
+    engine = engine_of("@name('s a') insert into A select k, v from S; @name('s') select v from S;")
     engine.deploy("@name('a') select sum(v) as s from A", "ends")
     calls = list[int]()
 
@@ -631,13 +533,13 @@ def test_a_listener_may_end_and_begin_who_hears_a_stream() -> None:
     assert len(calls) == 10
     assert "b" not in {each.statement for each in engine.heard()}
     engine.send("S", _events(10))
-    said = [(each.statement, each.new) for each in engine.heard() if each.statement in ("a", "b")]
-    assert said == [("b", [{"m": float(n)}]) for n in range(10)]
+    told = [(each.statement, each.new) for each in engine.heard() if each.statement in ("a", "b")]
+    assert told == [("b", [{"m": float(n)}]) for n in range(10)]
 
 
 @pytest.mark.parametrize("name", ["merge W", "several into W", "by two ways", "a join of both"])
 def test_tables_of_a_pipeline_are_its_deliveries(name: str) -> None:
-    engine, other = _engine(MODULES[name]), _engine(MODULES[name])
+    engine, other = engine_of(MODULES[name]), engine_of(MODULES[name])
     found = list[Arrived]()
     engine.listen_arrow(found.append)
     events = [{"k": "ab"[i % 2], "n": i % 3, "v": float(i)} for i in range(40)]

@@ -61,7 +61,7 @@ class Component:
         self.contexts: dict[str, ContextRuntime] = {}
         self._statements: dict[str, Deployed] = {}
         self.changed = 0
-        """How often statements have begun or ended."""
+        """How often statements and unique indexes have begun or ended."""
         self._stores: dict[str, str | None] = {}
         self._tables: set[str] = set()
         self._entering: dict[str, FilterIndex] = {}
@@ -102,6 +102,7 @@ class Component:
 
     def create_index(self, store: str, index: UniqueIndex) -> None:
         """A unique index over a store. Raises QueryError when the store breaks it already."""
+        self.changed += 1
         for found in self.every(store):
             found.unique.append(index)
             content = found.content()
@@ -114,6 +115,7 @@ class Component:
 
     def drop_index(self, store: str, name: str) -> None:
         """An index is gone."""
+        self.changed += 1
         self._indexes[store] = [index for index in self._indexes.get(store, []) if index.name != name]
         for found in self.every(store):
             found.unique = [index for index in found.unique if index.name != name]

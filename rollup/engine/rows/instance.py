@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row, Rows, together
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
@@ -100,6 +101,15 @@ class Instance:
         elif state.findable and (found := by_key.rows(state, r, self.environment)) is not None:
             return found
         return self.held(number)
+
+    def heard(self, stream: str) -> list[Entry]:
+        """Its entries among the filters of a stream."""
+        return [entry for name, entry in self._listening.entries if name == stream]
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether patterns hear streams for it."""
+        return bool(self._matchers)
 
     # life
 

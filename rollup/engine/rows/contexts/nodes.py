@@ -228,17 +228,30 @@ class Node:
             self._keyed(level, inputs, row)
         elif isinstance(level, Hashed):
             for number in inputs:
-                shard = compiled(level.streams[number][1])((row,), (), self._environment) % level.granularity
+                shard = self._shard(level, number, row)
                 if shard not in self.children:
                     self._show(lambda shard=shard: self._open(shard, {}))
 
+    def knows(self, stream: str, inputs: Sequence[int], row: Row) -> bool:
+        """Whether an event that it hears begins nothing: the partitions that it may begin are there."""
+        level = self.level
+        if isinstance(level, Keyed):
+            key = self._key(level, stream, row)
+            return key is None or key in self.children
+        return isinstance(level, Hashed) and all(self._shard(level, number, row) in self.children for number in inputs)
+
+    def _key(self, level: Keyed, stream: str, row: Row) -> Any:
+        """The key of an event; None of one of a stream without keys, which begins no partition."""
+        places = next((each.places for each in level.streams if each.filter.stream == stream), None)
+        return None if places is None else comparable([row.values[place] for place in places])
+
+    def _shard(self, level: Hashed, number: int, row: Row) -> int:
+        return compiled(level.streams[number][1])((row,), (), self._environment) % level.granularity
+
     def _keyed(self, level: Keyed, inputs: Sequence[int], row: Row) -> None:
         stream = self._runner.current[0] if self._runner.current is not None else ""
-        places = next((each.places for each in level.streams if each.filter.stream == stream), None)
-        if places is None:
-            return
-        key = comparable([row.values[place] for place in places])
-        if key in self.children:
+        key = self._key(level, stream, row)
+        if key is None or key in self.children:
             return
         properties = self._keys(key)
         if level.initiated:

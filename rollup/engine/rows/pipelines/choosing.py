@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rollup.engine.index import FEW, Entry, FilterIndex, Test
+from rollup.engine.index import FEW, Entry, FilterIndex, Test, both_tests, equal
 from rollup.engine.row import Row
 from rollup.engine.rows.pipelines.steps import Take
 
@@ -24,6 +25,20 @@ def to_those_concerned(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
         return True
 
     return some
+
+
+def to_those_within(narrowed: Mapping[int, Any], takes: Mapping[Entry, Take]) -> Take:
+    """An event of a partition, which has those `narrowed` values, to all in it whom it concerns, in the order of `takes`."""
+    tested = [(_further(entry, narrowed), take) for entry, take in takes.items()]
+    if all(test is None for test, _ in tested):
+        return tested[0][1] if len(tested) == 1 else _to_all([take for _, take in tested])
+    return _to_those_that_pass(tested)
+
+
+def _further(entry: Entry, narrowed: Mapping[int, Any]) -> Test | None:
+    """What an event of the partition has to pass, too."""
+    equals = {place: value for place, value in entry.equals.items() if narrowed.get(place, entry) != value}
+    return both_tests((lambda row: equal(row.values, equals)) if equals else None, entry.test)
 
 
 def _to_all(every: Sequence[Take]) -> Take:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from rollup.engine.row import Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pipelines.following import Follow, follow
-from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -58,8 +58,8 @@ class Apart:
     a place of its own, since its only tape stands where it hears events, and so do those who follow after it. `times`: the
     instant of each place."""
 
-    def __init__(self, times: list[int]) -> None:
-        self._times = times
+    def __init__(self, times: list[int], tape_of: TapeOf = Tape) -> None:
+        self._times, self._tape_of = times, tape_of
         self._tapes: dict[Instance, Tape] = {}
         self._whole: dict[Instance, Whole] = {}
         self.routed: Callable[[SelectInstance, Follow], Follow | None] = lambda instance, change: None
@@ -89,7 +89,7 @@ class Apart:
             return None
         tape = self._tapes.get(instance)
         if tape is None:
-            tape = self._tapes[instance] = Tape(instance.name)
+            tape = self._tapes[instance] = self._tape_of(instance.name)
             tapes.append(tape)
             self.followed.add(instance)
         if number is not None:

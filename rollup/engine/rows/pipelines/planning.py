@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
+from rollup.engine.expressions import Field
 from rollup.engine.rows.acting import MergeInstance
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.contexts.levels import Keyed
+from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.lazy import Gathering
@@ -17,7 +20,7 @@ from rollup.engine.rows.pipelines.following import Follow, follow, gather, obser
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
 from rollup.engine.rows.pipelines.reading import idle, looks, seeks
 from rollup.engine.rows.pipelines.steps import Take, Told, inserting, of_stream, waiting
-from rollup.engine.rows.pipelines.tapes import Tape
+from rollup.engine.rows.pipelines.tapes import Tape, TapeOf
 from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -37,7 +40,7 @@ class Planned:
 
     take: Take
     filtered: bool
-    tapes: tuple[Tape, ...]
+    tapes: Sequence[Tape]
     stores: tuple[Store, ...] = ()
     streams: tuple[str, ...] = ()
     times: list[int] = field(default_factory=list[int])
@@ -46,6 +49,8 @@ class Planned:
     timed: tuple[Told | Whole, ...] = ()
     caused: Callable[[int], None] | None = None
     """What rows that have left by the clock, at a place, have put on its way."""
+    holds: Callable[[], bool] | None = None
+    """Whether it still does what the events cause, where that does not change with each who begins to hear them."""
 
 
 def timed(some: Iterable[Told | Whole]) -> tuple[Told | Whole, ...]:
@@ -58,7 +63,7 @@ def with_others(plan: Planned, component: Component, apart: Apart) -> Planned:
     stores, tapes, others = [*plan.stores], [*plan.tapes], list[Told]()
     for name in component.stores:
         store = _timed_window(component, name)
-        if store is None or store in stores or (found := window(component, name, plan.times, apart)) is None:
+        if store is None or store in stores or (found := window(component.root, name, plan.times, apart)) is None:
             continue
         told, own = found
         stores.append(store)
@@ -86,16 +91,21 @@ def alone(component: Component, stream: str) -> Planned | None:
         case Gathering() as instance if instance.alive:
             return Planned(waiting(instance), narrowed, (Tape(instance.name),), clocked=instance.plan.rate.ticks)
         case SelectInstance() as instance if type(instance) is SelectInstance and instance.alive:
-            return _select(instance, component) if here(instance, component) else _in_partition(instance, narrowed)
-        case MergeInstance() as instance if here(instance, component):
+            return _select(instance, component) if here(instance, component.root) else _in_partition(instance, narrowed)
+        case MergeInstance() as instance if here(instance, component.root):
             return _merge(instance, component)
         case _:
             return None
 
 
-def here(instance: Instance, component: Component) -> bool:
-    """Whether it is the only one of its statement."""
-    return instance.alive and instance.partition is component.root
+def here(instance: Instance, where: Partition) -> bool:
+    """Whether it is the one of its statement in a partition."""
+    return instance.alive and instance.partition is where
+
+
+def owned(name: str, where: Partition) -> bool:
+    """Whether a store is that of a partition; one for all is the root's."""
+    return where.component.context_of(name) == (where.context or None)
 
 
 def _select(instance: SelectInstance, component: Component) -> Planned | None:
@@ -109,7 +119,7 @@ def _select(instance: SelectInstance, component: Component) -> Planned | None:
     alone = plan.grouping is None or len(plan.grouping.sets) == 1
     single = plain(input) and alone and plan.emitted == "new"
     times = list[int]()
-    found = window(component, target.name, times) if single and target.arriving and not target.leaving else None
+    found = window(component.root, target.name, times) if single and target.arriving and not target.leaving else None
     if found is None:
         return None
     told, tapes = found
@@ -135,12 +145,12 @@ def _in_partition(instance: SelectInstance, narrowed: bool) -> Planned | None:
 
 def _merge(instance: MergeInstance, component: Component) -> Planned | None:
     plan, tape = instance.plan, Tape(instance.name)
-    store = merged_store(instance, component)
+    store = merged_store(instance, component.root)
     if isinstance(store, Table):
         take = merging(instance, store, of_table(instance, store, tape))
         return Planned(take, _filtered(plan.trigger), (tape,), (store,))
     times = list[int]()
-    found = window(component, plan.store, times) if store is not None else None
+    found = window(component.root, plan.store, times) if store is not None else None
     if found is None:
         return None
     told, (own, *rest) = found
@@ -149,12 +159,12 @@ def _merge(instance: MergeInstance, component: Component) -> Planned | None:
     return Planned(take, filtered, tapes, (told.store,), times=times, clocked=told.clocked, timed=timed((told,)))
 
 
-def merged_store(instance: MergeInstance, component: Component) -> Store | None:
+def merged_store(instance: MergeInstance, where: Partition) -> Store | None:
     """The store of a merge that does one thing to a row that is found by what it holds; None for another merge."""
     plan = instance.plan
-    if not plain(plan.trigger) or component.context_of(plan.store) is not None:
+    if not plain(plan.trigger) or not owned(plan.store, where):
         return None
-    store = component.store(plan.store, component.root)
+    store = where.component.store(plan.store, where)
     keys = store.spec.keys if isinstance(store, Table) else ()
     if against(plan, keys) is not None or not (plan.always or ByKey(plan.where, 1).key(store)[0]):
         return None
@@ -162,26 +172,32 @@ def merged_store(instance: MergeInstance, component: Component) -> Store | None:
 
 
 def window(
-    component: Component, name: str, times: list[int], apart: Apart | None = None
+    where: Partition,
+    name: str,
+    times: list[int],
+    apart: Apart | None = None,
+    tape_of: TapeOf = Tape,
 ) -> tuple[Told, Sequence[Tape]] | None:
-    """What happens to a named window, with its tape and those of all who follow it; None where not all of them can.
+    """What happens to a named window that a partition sees, with its tape and those of all who follow it; None where not all of
+    them can.
 
-    `times`: the instant of each place; `apart`: who needs places of its own; None: nobody may.
+    `times`: the instant of each place; `apart`: who needs places of its own; None: nobody may; `tape_of`: that of a statement.
     """
-    if name not in component.stores or component.context_of(name) is not None or name in component.runner.indexes:
+    component = where.component
+    if name not in component.stores or not owned(name, where) or name in component.runner.indexes:
         return None
-    store = component.store(name, component.root)
+    store = component.store(name, where)
     if not isinstance(store, NamedWindow) or store.window.forces:
         return None
     consumers: list[Follow] = [observing(each) for each in store.observers.values()]
-    tapes, clocked, parted = [Tape(store.statement)], False, False
+    tapes, clocked, parted = [tape_of(store.statement)], False, False
     for consumer, places in groupby(store.consumers, itemgetter(0)):
-        if type(consumer) is not SelectInstance or not here(consumer, component):
+        if type(consumer) is not SelectInstance or not here(consumer, where):
             return None
         numbers = [number for _, number in places if not idle(consumer, number)]
         if not numbers:
             continue
-        change = _following(consumer, tapes, apart)
+        change = _following(consumer, tapes, apart, tape_of)
         if change is None and apart is not None:
             change, parted = apart.following(consumer, numbers, tapes), True
         if change is None:
@@ -191,13 +207,13 @@ def window(
     return Told(store, tapes[0], consumers, times, clocked), tapes
 
 
-def _following(consumer: SelectInstance, tapes: list[Tape], apart: Apart | None) -> Follow | None:
+def _following(consumer: SelectInstance, tapes: list[Tape], apart: Apart | None, tape_of: TapeOf) -> Follow | None:
     """What one who follows a named window does, with a tape where that says something; None where it is no such select."""
     plan = consumer.plan
     if len(plan.inputs) != 1 or (plan.target is not None and (apart is None or not straight(consumer))):
         return None
     if straight(consumer):
-        tapes.append(Tape(consumer.name))
+        tapes.append(tape_of(consumer.name))
         change = follow(consumer, tapes[-1])
         if plan.target is not None and apart is not None:
             change = apart.routed(consumer, change)
@@ -229,3 +245,35 @@ def _gathers(instance: SelectInstance) -> bool:
 
 def _filtered(input: Input) -> bool:
     return not isinstance(input, StreamInput) or bool(input.filter.equals) or input.filter.test is not None
+
+
+def stays(instance: SelectInstance, window: str) -> bool:
+    """Whether rows that a statement inserts into a window of its context, of events of a stream, are all of its partition: they
+    have the values by which that is told from all others.
+    """
+    context, where = instance.component.context(instance.partition.context), instance.partition
+    target, (input, *_) = instance.plan.target, instance.plan.inputs
+    if context is None or not all(isinstance(level, Keyed) for _, level in context.levels):
+        return False
+    if target is None or not isinstance(input, StreamInput):
+        return False
+    equals, test = instance.store(window).narrowing()
+    own, further = where.narrow(input.filter.stream)
+    if not equals or test is not None or further is not None:
+        return False
+    return all(
+        (source := _source(instance, target.columns[place])) is not None and own.get(source) == value
+        for place, value in equals.items()
+    )
+
+
+def _source(instance: SelectInstance, column: int | None) -> int | None:
+    """Where the event's field stands that a column is."""
+    projection = instance.plan.projection
+    if column is None or projection.whole:
+        return column
+    match projection.columns[column]:
+        case Field(input=0, index=place):
+            return place
+        case _:
+            return None

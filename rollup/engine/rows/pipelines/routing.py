@@ -4,7 +4,7 @@ order. All who hear the event come first; then row by row what they have inserte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
@@ -12,6 +12,7 @@ from rollup.engine.index import Entry
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.pipelines.acting import (
     Telling,
@@ -25,7 +26,7 @@ from rollup.engine.rows.pipelines.acting import (
     taking,
 )
 from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
-from rollup.engine.rows.pipelines.choosing import to_those_concerned
+from rollup.engine.rows.pipelines.choosing import to_those_concerned, to_those_within
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining
 from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
@@ -34,6 +35,8 @@ from rollup.engine.rows.pipelines.planning import (
     alone,
     here,
     merged_store,
+    owned,
+    stays,
     straight,
     timed,
     window,
@@ -41,7 +44,7 @@ from rollup.engine.rows.pipelines.planning import (
 )
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
 from rollup.engine.rows.pipelines.steps import Take, Told, of_stream
-from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.selecting import PerRow, Total
@@ -66,7 +69,16 @@ def planned(component: Component, stream: str) -> Planned | None:
     if found is not None:
         return with_others(found, component, Apart(found.times))
     try:
-        return _Routes(component).planned(stream)
+        routes = _Routes(component.root)
+        return with_others(routes.planned(stream), component, routes.apart)
+    except _Apart:
+        return None
+
+
+def within(where: Partition, stream: str, times: list[int], tape_of: TapeOf) -> Planned | None:
+    """The way of a stream's events within a partition of a context, which alone hears them; None where there is none."""
+    try:
+        return _Routes(where, times, tape_of).planned(stream)
     except _Apart:
         return None
 
@@ -76,15 +88,17 @@ class _Apart(Exception):
 
 
 class _Routes:
-    """The streams and named windows that rows go through from one stream on."""
+    """The streams and named windows that rows go through from one stream on, as a partition sees them: that of all statements
+    without a context, or one of a context, where others hear the stream too.
+    """
 
-    def __init__(self, component: Component) -> None:
-        self._component, self._runner = component, component.runner
+    def __init__(self, where: Partition, times: list[int] | None = None, tape_of: TapeOf = Tape) -> None:
+        self._where, self._component, self._runner = where, where.component, where.component.runner
         self._inserts, self._waiting = Waiting(), Waiting()
-        self._times = list[int]()
+        self._times, self._tape_of = list[int]() if times is None else times, tape_of
         self._telling = Telling(self._times)
-        self._apart = Apart(self._times)
-        self._apart.routed = self._from_window
+        self.apart = Apart(self._times, tape_of)
+        self.apart.routed = self._from_window
         self._tapes: list[Tape] = []
         self._windows: dict[str, tuple[Told, Take] | None] = {}
         """Each with how a row comes into it; None while it is looked at."""
@@ -104,8 +118,8 @@ class _Routes:
         stores = tuple(self._stores.values())
         conditions = self._component.hearing_variables if self._variables else ()
         windows = [each[0] for each in self._windows.values() if each is not None]
-        self._apart.routed = lambda instance, change: None  # where rows go is known by now
-        found = Planned(
+        self.apart.routed = lambda instance, change: None  # where rows go is known by now
+        return Planned(
             whole,
             False,
             tuple(self._tapes),
@@ -117,7 +131,6 @@ class _Routes:
             timed(windows),
             draining(self._inserts, self._waiting, self._telling, self._times),
         )
-        return with_others(found, self._component, self._apart)
 
     def _of(self, stream: str) -> tuple[Take | None, int]:
         if stream in self._streams:
@@ -126,21 +139,18 @@ class _Routes:
                 raise _Apart  # a circle
             return known
         self._streams[stream] = None
-        index = self._runner.indexes[stream]
-        if len(index) > _MOST or self._runner.changes.get(stream):
-            raise _Apart
         takes, most = dict[Entry, Take](), 1
-        entries, receivers = _in_turn(index.entries), dict[int, Instance]()
+        entries, receivers = _in_turn(self._entries(stream)), dict[int, Instance]()
         for entry in entries:
             if not isinstance(entry.receiver, Instance):
                 raise _Apart
             receivers[id(entry.receiver)] = entry.receiver
         self._hearers += receivers.values()
-        tapes = {each: Tape(instance.name) for each, instance in receivers.items()}
+        tapes = {each: self._tape_of(instance.name) for each, instance in receivers.items()}
         for each, instance in receivers.items():
-            if instance in self._apart.followed:
+            if instance in self.apart.followed:
                 raise _Apart  # its tape stands where it follows
-            self._apart.heard(instance, tapes[each])
+            self.apart.heard(instance, tapes[each])
         for each in receivers.values():
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
@@ -161,34 +171,51 @@ class _Routes:
             if changed and not changes:
                 takes[entry] = newest(hearing, self._times)
             changed = changed or changes
-        made = self._streams[stream] = (to_those_concerned(index, takes) if takes else None, most)
+        made = self._streams[stream] = (self._to_those_concerned(stream, takes) if takes else None, most)
         return made
+
+    def _entries(self, stream: str) -> list[Entry]:
+        """What hears a stream; of a context all that hears what is inserted, or of the first stream its partition alone."""
+        index, where = self._runner.indexes[stream], self._where
+        if self._runner.changes.get(stream):
+            raise _Apart
+        if where.context and len(self._streams) == 1:
+            return [entry for each in where.instances.values() for entry in each.heard(stream)]
+        if len(index) > (0 if where.context else _MOST):
+            raise _Apart
+        return index.entries
+
+    def _to_those_concerned(self, stream: str, takes: Mapping[Entry, Take]) -> Take:
+        if not self._where.context:
+            return to_those_concerned(self._runner.indexes[stream], takes)
+        narrowed = self._where.narrow(stream)[0]
+        return to_those_within(narrowed, takes)
 
     def _hearing(self, entry: Entry, tape: Tape, alone: bool) -> tuple[Take, int]:
         """What a statement does with an event, and how many rows that causes at most; `alone`: it hears that once."""
         match entry.receiver:
-            case SelectInstance() as instance if not instance.asked and here(instance, self._component):
+            case SelectInstance() as instance if not instance.asked and here(instance, self._where):
                 if not _by_steps(instance):
-                    whole = self._apart.by_itself(instance) if alone else None
+                    whole = self.apart.by_itself(instance) if alone else None
                     if whole is None:
                         raise _Apart
                     return whole.taking(entry.input), 0
                 if entry.input < len(instance.plan.inputs):
                     return self._select(instance, tape)
                 return keeping(instance, entry.input), 0
-            case SplitInstance() as instance if here(instance, self._component):
+            case SplitInstance() as instance if here(instance, self._where):
                 return self._split(instance, tape)
-            case MergeInstance() as instance if here(instance, self._component):
+            case MergeInstance() as instance if here(instance, self._where):
                 return self._merge(instance, tape)
-            case SetInstance() as instance if here(instance, self._component):
+            case SetInstance() as instance if here(instance, self._where):
                 return setting(instance, self._variables, tape), 0
-            case OnSelectInstance() as instance if here(instance, self._component):
+            case OnSelectInstance() as instance if here(instance, self._where):
                 return self._ask(instance, tape)
             case _:
                 raise _Apart
 
     def _merge(self, instance: MergeInstance, tape: Tape) -> tuple[Take, int]:
-        store = merged_store(instance, self._component)
+        store = merged_store(instance, self._where)
         if store is None:
             raise _Apart
         if isinstance(store, Table):
@@ -201,10 +228,12 @@ class _Routes:
         plan, component, shared = instance.plan, self._component, self._runner.environment.variables
         if not plain(plan.trigger) or plan.lookups or plan.own_inputs or component.hearing_variables:
             raise _Apart
+        if self._where.context:
+            raise _Apart  # of which some may be its own
         for variable, _ in plan.settings:
             if variable in self._variables or variable not in shared:
                 raise _Apart
-            tape = self._variables[variable] = Tape(component.said_by(variable))
+            tape = self._variables[variable] = self._tape_of(component.said_by(variable))
             self._tapes.append(tape)
 
     def _ask(self, instance: OnSelectInstance, tape: Tape) -> tuple[Take, int]:
@@ -243,7 +272,7 @@ class _Routes:
             raise _Apart
         if input.window is not None and type(input.window) not in (Length, KeepAll):
             raise _Apart  # one row comes and one leaves at most
-        put, most = self._into(target.name)
+        put, most = self._into(target.name, instance)
         most *= 1 if input.window is None or isinstance(instance.kind, (PerRow, Total)) else 2
         return of_stream(instance, _routed(instance, change, put)) if put is not None else of_stream(
             instance, change
@@ -271,18 +300,23 @@ class _Routes:
             branches.append((predicate(branch.where), compiled_row(branch.columns), put))
         return _splitting(instance, branches, tape), most
 
-    def _into(self, target: str) -> tuple[Put | None, int]:
-        """How a row goes into a stream or a named window; None where nobody hears of it."""
+    def _into(self, target: str, source: SelectInstance | None = None) -> tuple[Put | None, int]:
+        """How a row goes into a stream or a named window; None where nobody hears of it.
+
+        `source`: of which statement over events it is; within a context others' rows may be those of other partitions.
+        """
         if target not in self._component.stores:
             take, most = self._of(target)
             return (None if take is None else _putting(self._waiting, take)), most
+        if self._where.context and (source is None or not stays(source, target)):
+            raise _Apart
         return _putting(self._inserts, self._window(target)[1]), 1
 
     def _store(self, name: str) -> Store:
-        """A store that is one for all."""
-        if self._component.context_of(name) is not None:
+        """A store that is the partition's, or of no context one for all."""
+        if not owned(name, self._where):
             raise _Apart
-        return self._stores.setdefault(name, self._component.store(name, self._component.root))
+        return self._stores.setdefault(name, self._component.store(name, self._where))
 
     def _window(self, name: str) -> tuple[Told, Take]:
         """A named window with all who follow it, and how a row comes into it."""
@@ -292,7 +326,7 @@ class _Routes:
                 raise _Apart  # a circle
         else:
             self._windows[name] = None
-            found = window(self._component, name, self._times, self._apart)
+            found = window(self._where, name, self._times, self.apart, self._tape_of)
             if found is None:
                 raise _Apart
             told, tapes = found

@@ -8,6 +8,7 @@ from typing import Any
 
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.pipelines.partitions import in_partitions
 from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import planned
 from rollup.engine.rows.pipelines.steps import Told
@@ -29,13 +30,14 @@ class Pipelines:
     def __init__(self, component: Component) -> None:
         self._component = component
         self._known: dict[str, tuple[tuple[int, int, int], Pipeline | None]] = {}
+        self._tried: dict[str, int] = {}
 
     def of(self, stream: str) -> Pipeline | None:
         """The pipeline of a stream; None where its events have to be told one by one."""
         index = self._component.runner.indexes[stream]
         stamp = self._component.changed, index.number, len(index)
         known = self._known.get(stream)
-        if known is None or known[0] != stamp or (known[1] is not None and not known[1].holds):
+        if known is None or not (known[0] == stamp if known[1] is None else known[1].holds):
             known = self._known[stream] = (stamp, self._made(stream))
         pipeline = known[1]
         return None if pipeline is not None and pipeline.behind else pipeline
@@ -49,8 +51,16 @@ class Pipelines:
         return self.of(stream) if isinstance(receiver, SelectInstance) and receiver.partition.context else None
 
     def _made(self, stream: str) -> Pipeline | None:
-        plan = planned(self._component, stream)
+        plan = planned(self._component, stream) or self._in_partitions(stream)
         return None if plan is None else Pipeline(self._component.runner, stream, plan)
+
+    def _in_partitions(self, stream: str) -> Planned | None:
+        """As long as no statement begins or ends it is not tried again."""
+        changed = self._component.changed
+        if stream in self._tried and self._tried[stream] == changed:
+            return None
+        self._tried[stream] = changed
+        return in_partitions(self._component, stream)
 
 
 class Pipeline:
@@ -173,7 +183,7 @@ class Pipeline:
     @property
     def holds(self) -> bool:
         """Whether those whom the events concern are the same as when the pipeline was made."""
-        return self._stamp == self._now()
+        return self._stamp == self._now() if self._plan.holds is None else self._plan.holds()
 
     def _now(self) -> tuple[int, ...]:
         indexes, found = self._runner.indexes, [len(self._plan.conditions)]

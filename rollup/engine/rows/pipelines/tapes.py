@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rollup.engine.row import Delta, Row
@@ -49,6 +49,10 @@ class Tape:
         found.rows += self.rows
         self.rows.clear()
         return found
+
+
+TapeOf = Callable[[str], Tape]
+"""The tape of a statement: its own, or one for all its partitions."""
 
 
 def merged(tapes: Sequence[Tape], times: Sequence[int]) -> list[Delivery]:

@@ -52,8 +52,9 @@ class Groups:
         entry = self.groups.get(key)
         return self._fold.values(entry[0] if entry is not None else self._fold.start())
 
-    def step(self, shown: Sequence[Expr]) -> StepOfGroup | None:
-        """One function for a row that enters alone and what is `shown` then; None where there is no quicker way."""
+    def step(self, shown: Sequence[Expr], nothing: Rows | None = None) -> StepOfGroup | None:
+        """One function for a row that enters alone and what is `shown` then, which sees `nothing` instead of the row where that
+        is given; None where there is no quicker way."""
         return None
 
     def __contains__(self, key: Key) -> bool:
@@ -137,7 +138,13 @@ class Aggregation:
     @property
     def only(self) -> Groups | None:
         """The level, where there is one alone that keeps its groups itself."""
-        return self.levels[0] if len(self.levels) == 1 and type(self.levels[0]) is Groups else None
+        sole = self.sole
+        return sole if type(sole) is Groups else None
+
+    @property
+    def sole(self) -> Groups | None:
+        """The level, where there is one alone, also where a table keeps its groups."""
+        return self.levels[0] if len(self.levels) == 1 else None
 
     def change(self, new: Iterable[Rows], old: Iterable[Rows]) -> None:
         """Rows come in, then rows leave."""

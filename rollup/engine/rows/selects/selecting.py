@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.selects.alone import Alone, alone
 from rollup.engine.rows.selects.grouping import Aggregation, Key, OfRows
-from rollup.engine.rows.selects.projecting import Out, Projector
+from rollup.engine.rows.selects.projecting import Out, Projector, Values
 
 Made = TypeVar("Made")
 
@@ -245,9 +245,28 @@ class Total:
     def alone(self) -> Alone | None:
         """What a row does that comes or leaves alone, where that is made at once."""
         level = self._aggregation.only
-        if level is None or level.level.keys:
+        if level is None:
+            return self._alone_in_table()
+        return None if level.level.keys else alone(self._projector, level, "total", self._leaving, self._nothing)
+
+    def _alone_in_table(self) -> Alone | None:
+        """The same where a table keeps the only group there is."""
+        level, columns, e = self._aggregation.sole, self._projector.columns, self._projector.environment
+        if level is None or columns is None or level.level.keys or self._leaving:
             return None
-        return alone(self._projector, level, "total", self._leaving, self._nothing)
+        step = level.step(columns, self._nothing)
+        if step is None:
+            return None
+
+        def come(r: Rows) -> tuple[Values | None, Values | None]:
+            e.arriving = True
+            return step(r, e)[1], None
+
+        def leave(r: Rows) -> tuple[Values | None, Values | None]:
+            row = self.at_once((), (r,))[0][0]
+            return row.values, None
+
+        return Alone(come, leave)
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the row is now."""
