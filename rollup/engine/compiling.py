@@ -85,7 +85,12 @@ def row_test(expr: Expr, place: int = 0) -> Callable[..., Callable[[Row], bool]]
 
 def row_key(exprs: Sequence[Expr]) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
     """Values over one row alone by which rows are told apart: `row_key(exprs)(e)` is their function of that row."""
-    return _row_key(Same(tuple(as_keys(exprs))))
+    return _row_values(Same(tuple(as_keys(exprs))), 0)
+
+
+def row_values(exprs: Sequence[Expr], place: int = 0) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
+    """The same with values as they are, over the row of the input at `place`."""
+    return _row_values(Same(tuple(exprs)), place)
 
 
 def shared_test(expr: Expr, e: Any) -> Callable[[Row], bool]:
@@ -153,12 +158,12 @@ def _row_test(these: Same, place: int) -> Callable[..., Callable[[Row], bool]]:
 
 
 @lru_cache(maxsize=4096)
-def _row_key(these: Same) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
-    source = Source({0: "row"})
+def _row_values(these: Same, place: int) -> Callable[..., Callable[[Row], tuple[Any, ...]]]:
+    source = Source({place: "row"})
 
     def body() -> None:
         if any(isinstance(each, Ask) for expr in these.items for each in walk(expr)):
-            source.line("r, s = (row,), ()")
+            source.line(f"r, s = ({'None, ' * place}row,), ()")
         source.line(f"return ({''.join(f'{source.emit(expr)}, ' for expr in these.items)})")
 
     source.block("def key(row):", body)

@@ -115,6 +115,14 @@ JOINING = {
     "a join of what is refused": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
     "@name('in') insert into W select * from S; @name('join') select a.v as v from W as a, S#length(2) as b where a.k = b.k; "
     + FOLLOWED,
+    "joins of three": "@name('self') select a.v as x, b.v as y, c.n as n from S#unique(k) as a, S#length(2) as b, S#lastevent as c "
+    "where a.k = b.k and b.n = c.n and a.v <= b.v; @name('between') select v from S(n > 0); "
+    "@name('both') select irstream a.v as x, b.n as n from S(v > 3)#keepall as a, S(n = 1)#length(2) as b, R#length(1) as r "
+    "where a.k = b.k and b.k = r.k",
+    "outer joins of events": "@name('left') select irstream a.v as x, b.v as y from S#length(2) as a left outer join S#unique(k) as b "
+    "on a.n = b.n and a.k = b.k; @name('full') select irstream a.v as x, b.k as k from S(v > 3)#length(2) as a "
+    "full outer join R#length(1) as b on a.k = b.k; "
+    "@name('only') select a.v as x, b.v as y from S(v > 6) as a unidirectional, S(v > 3)#length_batch(3) as b where a.k = b.k",
     "a join on the way": "@name('s a') insert into A select k, v from S(v > 3); @name('W') create window W#length(3) as S; "
     "@name('in') insert into W select * from S; @name('first') select v from W; "
     "@name('join') select w.v as v, a.v as o from W as w, A#length(2) as a where w.k = a.k; @name('a') select v from A; "
@@ -347,6 +355,16 @@ MODULES = {
     "sets while somebody waits": "create variable double x = 0; create context C start after 40 msec end after 200 msec; "
     "@name('set') on S(v > 3) set x = v; @name('s') select x, k from S; "
     "@name('while') context C select count(*) as c from R output when x > 40",
+    "sets that others wait for": "create variable double x = 1; @name('set') on S(v > 3) set x = v; @name('s') select x from S(n >= 0); "
+    "@name('waits') select k from R output when x > 40",
+    "sets that bring groups": "create variable int x = 0; create variable int y = 0; @name('set') on S(n = 1) set x = x + 1; "
+    "@name('last') select k, sum(v) as s from S group by k output last when x > 2 then set x = 0, y = y + 1; "
+    "@name('y') select y from S(v > 6); @name('set y') on S(k = 'b') set y = 0; "
+    "@name('all') select k, count(*) as c from S(v > 3) group by k output all when y > 1 and x < 2 then set y = 0; "
+    "@name('snapshot') select k, max(v) as m from S(v < 90) group by k output snapshot when y = 1",
+    "sets that bring a total": "create variable double x = 0; create variable double y = 0; @name('set') on S(v > 40) set x = v, y = x; "
+    "@name('total') select sum(v) as s, count(*) as c from S(n >= 0) output last when x > 80; "
+    "@name('reset') on S(v < 2) set x = 0; @name('snapshot') select min(v) as m from S output snapshot when x > y then set y = x",
     "sorted": "@name('sorted') select rstream k, v from S#sort(2, v)",
 }
 LATER = "later"
@@ -447,8 +465,6 @@ def test_these_modules_have_a_pipeline(name: str) -> None:
 
 APART = {
     "one variable twice": "create variable double x = 1; on S(v > 3) set x = v; on S(n = 1) set x = x + 1; select x from S",
-    "who waits for a variable": "create variable double x = 1; on S(v > 3) set x = v; select x from S; "
-    "select k from R output when x > 40",
     "a variable from what is there": "create variable double x = 1; select v from S; "
     "on S(v > 3) set x = (select sum(n) from S(v > 6)#length(2))",
     "a join that hears later": "create window W#length(3) as S; insert into W select * from S; "

@@ -7,12 +7,13 @@ comes, and asks for no timer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rollup.engine import operators as op
 from rollup.engine.aggregates.known import COUNT, MAXEVER, MIN, MINEVER, SUM, counting
-from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, walk
+from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, Variable, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.plans import Finish, Select, StreamInput
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 512
 """So many events wait at most."""
+_UNKNOWN = object()
 _ENTERING = {each.enter for each in (COUNT, SUM, MIN, MINEVER, MAXEVER)}
 """How the values of most aggregates enter, whatever a language makes of them."""
 _NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
@@ -75,8 +77,14 @@ class Gathering(Lazy):
             if self.alive and (self.outputs.due is not None or not self.plan.rate.ticks):
                 self._came = []
             return
-        self._came.append(row)
-        if len(self._came) >= _TOGETHER:
+        self.gather(row)
+
+    def gather(self, row: Row) -> None:
+        """An event that brings nothing waits."""
+        came = self._came
+        assert came is not None
+        came.append(row)
+        if len(came) >= _TOGETHER:
             self.settle()
 
     def stop(self) -> None:
@@ -121,6 +129,36 @@ class Dating(Gathering):
         self.outputs.take_dated(dated)
 
 
+class Awaiting(Gathering):
+    """The same where variables bring an output: events wait as long as those stay as they were when they last brought none."""
+
+    def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
+        super().__init__(name, plan, where, order)
+        self._read = itemgetter(*sorted(self.outputs.variables))
+        self._known: Any = _UNKNOWN
+        """The variables with which there was no output; unknown while any event may bring one."""
+
+    def may_bring(self, row: Row) -> bool:
+        """Whether an event may bring an output, whatever it is."""
+        return self._read(self.environment.variables) != self._known
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event."""
+        if not self.may_bring(row):
+            self.gather(row)
+            return
+        self.settle()
+        SelectInstance.receive(self, inputs, row)
+        if self.alive:
+            self._came = []
+            self._known = _UNKNOWN if self.outputs.holds else self._read(self.environment.variables)
+
+    def variables_set(self, names: Collection[str]) -> None:
+        """What came before is of the variables as they were."""
+        self.settle()
+        super().variables_set(names)
+
+
 class Leaving(Lazy):
     """Rows of windows by time of which nobody hears that they leave: they do when the next event comes."""
 
@@ -145,6 +183,8 @@ class Leaving(Lazy):
 def made_by(plan: Select) -> type[SelectInstance]:
     """What runs a select."""
     if _gathers(plan):
+        if plan.rate.when is not None:
+            return Awaiting
         return Dating if any(_of_time(call) for level in _levels(plan) for call in level.calls) else Gathering
     return Leaving if _leaves_unheard(plan) else SelectInstance
 
@@ -153,11 +193,23 @@ def _gathers(plan: Select) -> bool:
     """Whether events only enter a total, or groups, until an output is due, and nothing that they bring can be refused."""
     match plan:
         case Select(inputs=(StreamInput(window=None, unnest=(), prior=0),), join=None, own_inputs=(), into=None):
-            shown = plan.finish == Finish() and plan.rate.by_clock and _certain(plan.where)
+            brought = plan.rate.by_clock or _by_variables(plan)
+            shown = plan.finish == Finish() and brought and _certain(plan.where)
             calls = [call for level in _levels(plan) for call in level.calls]
             return shown and (_of_total(plan) or _of_groups(plan)) and all(map(_enters, calls))
         case _:
             return False
+
+
+def _by_variables(plan: Select) -> bool:
+    """Whether variables alone say when there is an output of what is then."""
+    rate = plan.rate
+    if rate.when is None or plan.tells_what_leaves or not any(isinstance(each, Variable) for each in walk(rate.when)):
+        return False
+    others = (rate.span, rate.events, rate.schedule, rate.after_span, rate.after_events)
+    said = all(isinstance(each, (Variable, Const, All, Any_, Call)) for each in walk(rate.when))
+    times = any(_of_time(call) for level in _levels(plan) for call in level.calls)
+    return said and not times and all(each is None for each in others)
 
 
 def _levels(plan: Select) -> Sequence[Level]:
@@ -172,7 +224,8 @@ def _of_total(plan: Select) -> bool:
 def _of_groups(plan: Select) -> bool:
     """Whether an output shows all groups, which fields tell apart, as they are then."""
     grouping = plan.grouping
-    if grouping is None or not grouping.whole or grouping.own or plan.rate.mode != "snapshot":
+    modes = ("snapshot",) if plan.rate.when is None else ("snapshot", "last", "all")
+    if grouping is None or not grouping.whole or grouping.own or plan.rate.mode not in modes:
         return False
     return all(isinstance(each, Field) and each.type.kind in _KEYS for each in grouping.dimensions)
 

@@ -5,10 +5,10 @@ is held. Partners stand in the order in which they came, whatever order a window
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rollup.engine.compiling import Evaluate, compiled_row, predicate
+from rollup.engine.compiling import Evaluate, compiled_row, predicate, row_values
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Expr, inputs_read, unchanging
 from rollup.engine.operators import EQUAL, SAME
@@ -47,7 +47,7 @@ class Side(NamedTuple):
     """The rows of an input by the fields that it has in common with some others; null equals nothing where the key is `strict`."""
 
     place: int
-    key: Evaluate
+    key: Callable[[Row], tuple[Any, ...]]
     rows: dict[Any, Bucket]
     strict: tuple[int, ...]
 
@@ -61,6 +61,13 @@ class Step(NamedTuple):
 
     side: Side
     known: Evaluate
+
+
+class Begin(NamedTuple):
+    """Where the first partners of a row are found, and their key."""
+
+    side: Side
+    key: Callable[[Row], tuple[Any, ...]]
 
 
 def pairs(
@@ -153,90 +160,123 @@ class Pairs:
         self._environment, self.exact, self._inputs, self._whole = environment, exact, inputs, whole
         self._tests = [predicate(each) for each in conditions]
         self._sides: dict[tuple[int, ...], Side] = {}
+        self._begins: dict[int, Begin] = {}
         self._steps = {start: self._plan(start, equals) for start in moving}
         self._of_input = [[side for side in self._sides.values() if side.place == place] for place in range(inputs)]
 
     def _plan(self, start: int, equals: Sequence[Equal]) -> list[Step]:
-        known, steps = {start}, list[Step]()
+        """The steps after the first."""
+        known, steps, e = {start}, list[Step](), self._environment
         for place in _order(start, self._inputs, equals) or [1 - start]:  # two may have nothing in common
             used = [n for n, each in enumerate(equals) if place in each.sides and each.sides.keys() - {place} <= known]
             others = [next(side for at, side in equals[n].sides.items() if at != place) for n in used]
             strict = tuple(at for at, n in enumerate(used) if not equals[n].nulls)
-            made = Side(place, compiled_row([equals[n].sides[place] for n in used]), {}, strict)
-            steps.append(Step(self._sides.setdefault((place, *used), made), compiled_row(others)))
+            made = Side(place, row_values([equals[n].sides[place] for n in used], place)(e), {}, strict)
+            side = self._sides.setdefault((place, *used), made)
+            if known == {start}:
+                self._begins[start] = Begin(side, row_values(others, start)(e))
+            else:
+                steps.append(Step(side, compiled_row(others)))
             known.add(place)
         return steps
 
-    def fill(self, place: int, rows: Iterable[Row]) -> None:
+    def fill(self, place: int, rows: Sequence[Row]) -> None:
         """Rows that a window holds from now on."""
-        for side in self._of_input[place]:
-            for row in rows:
-                key = self._key(side, row)
-                if side.matches(key):
-                    side.rows.setdefault(key, {})[row.id] = row
+        self._move(place, rows, ())
 
-    def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[list[Rows], list[Rows]]:
-        """The combinations that come and that leave; the latter only if somebody wants them: `leaving`."""
-        for place, delta in deltas.items():
-            if delta.new:
-                self.fill(place, delta.new)
-            if delta.old:
-                self.drop(place, delta.old)
-        came = {place: delta.new for place, delta in deltas.items() if delta.new and place in self._steps}
-        left = {place: delta.old for place, delta in deltas.items() if delta.old and place in self._steps}
-        new = self._combinations(came, _held) if came else []
-        if not leaving or not left:
-            return new, []
-        return new, self._combinations(left, lambda side, key: self._before(deltas.get(side.place), side, key))
-
-    def _key(self, side: Side, row: Row) -> tuple[Any, ...]:
-        return side.key((row,) * self._inputs, (), self._environment)
-
-    def drop(self, place: int, rows: Iterable[Row]) -> None:
+    def drop(self, place: int, rows: Sequence[Row]) -> None:
         """Rows that a window holds no longer."""
+        self._move(place, (), rows)
+
+    def _move(self, place: int, came: Sequence[Row], left: Sequence[Row]) -> None:
         for side in self._of_input[place]:
-            for row in rows:
-                key = self._key(side, row)
-                bucket = side.rows.get(key)
+            _, key_of, held, strict = side
+            for row in came:
+                key = key_of(row)
+                if None in key and strict and not side.matches(key):
+                    continue
+                bucket = held.get(key)
+                if bucket is None:
+                    held[key] = {row.id: row}
+                else:
+                    bucket[row.id] = row
+            for row in left:
+                key = key_of(row)
+                bucket = held.get(key)
                 if bucket is not None:
                     bucket.pop(row.id, None)
                     if not bucket:
-                        del side.rows[key]
+                        del held[key]
 
-    def _before(self, delta: Delta | None, side: Side, key: Any) -> Iterable[Row]:
+    def change(self, deltas: Mapping[int, Delta], leaving: bool = True) -> tuple[Sequence[Rows], Sequence[Rows]]:
+        """The combinations that come and that leave; the latter only if somebody wants them: `leaving`."""
+        for place, (came, left, _) in deltas.items():
+            self._move(place, came, left)
+        new = (
+            self._combinations({place: each.new for place, each in deltas.items()}, _held) if self._some(deltas) else ()
+        )
+        if not leaving:
+            return new, ()
+        old = {place: each.old for place, each in deltas.items() if each.old}
+        return new, self._combinations(
+            old, lambda side, key: self._before(deltas.get(side.place), side, key)
+        ) if old else ()
+
+    def _some(self, deltas: Mapping[int, Delta]) -> bool:
+        """Whether rows that have come may be in combinations: one that is there is what their first partners need."""
+        for place, (came, _, _) in deltas.items():
+            if came and place in self._whole:
+                return True
+            if came and place in self._begins:
+                side, key_of = self._begins[place]
+                held = side.rows
+                for row in came:
+                    if key_of(row) in held:
+                        return True
+        return False
+
+    def _before(self, delta: Delta | None, side: Side, key: Any) -> Collection[Row]:
         """What an input held of a key before it changed."""
         held = _held(side, key)
         if not delta:
             return held
         came = {row.id for row in delta.new}
-        gone = (row for row in delta.old if row.id not in came and self._key(side, row) == key)
+        gone = (row for row in delta.old if row.id not in came and side.key(row) == key)
         return sorted([*(row for row in held if row.id not in came), *gone], key=lambda row: row.id)
 
     def _combinations(
-        self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Iterable[Row]]
-    ) -> list[Rows]:
-        if len(moved) == 1:
-            ((place, rows),) = moved.items()
-            if len(rows) == 1:  # as nearly always; the combinations of one row are different ones
-                return self._of(place, rows[0], partners)
-        found: dict[tuple[int | None, ...], Rows] = {}
-        for place, rows in sorted(moved.items()):
-            for row in rows:
-                for r in self._of(place, row, partners):
-                    found.setdefault(tuple([None if each is None else each.id for each in r]), r)
-        return list(found.values())
+        self, moved: Mapping[int, Sequence[Row]], partners: Callable[[Side, Any], Collection[Row]]
+    ) -> Sequence[Rows]:
+        parts = [
+            found
+            for place, rows in sorted(moved.items())
+            if place in self._begins
+            for row in rows
+            if (found := self._of(place, row, partners))
+        ]
+        if len(parts) < 2:
+            return parts[0] if parts else ()
+        every: dict[tuple[int | None, ...], Rows] = {}  # those of several rows may be the same
+        for part in parts:
+            for r in part:
+                every.setdefault(tuple([None if each is None else each.id for each in r]), r)
+        return list(every.values())
 
-    def _of(self, place: int, row: Row, partners: Callable[[Side, Any], Iterable[Row]]) -> list[Rows]:
+    def _of(self, place: int, row: Row, partners: Callable[[Side, Any], Collection[Row]]) -> Sequence[Rows]:
         """The combinations of one row, in the order in which the rows of the inputs came."""
-        e = self._environment
-        alone = (*(None,) * place, row, *(None,) * (self._inputs - place - 1))
-        combinations: list[Rows] = [alone]
-        for side, known in self._steps[place]:
-            longer, at = list[Rows](), side.place
+        side, key_of = self._begins[place]
+        key = key_of(row)
+        found = partners(side, key) if None not in key or side.matches(key) else ()
+        if not found:
+            return [self._alone(place, row)] if place in self._whole else ()
+        e, alone, at = self._environment, self._alone(place, row), side.place
+        combinations = [(*alone[:at], other, *alone[at + 1 :]) for other in found]
+        for step, known in self._steps[place]:
+            longer, at = list[Rows](), step.place
             for r in combinations:
                 key = known(r, (), e)
-                if side.matches(key):
-                    longer += [(*r[:at], other, *r[at + 1 :]) for other in partners(side, key)]
+                if step.matches(key):
+                    longer += [(*r[:at], other, *r[at + 1 :]) for other in partners(step, key)]
             combinations = longer
             if not longer:
                 break
@@ -244,13 +284,16 @@ class Pairs:
             combinations.sort(key=_ids)
         for test in self._tests:
             combinations = [r for r in combinations if test(r, (), e)]
-        return combinations or ([alone] if place in self._whole else [])
+        return combinations or ([alone] if place in self._whole else ())
+
+    def _alone(self, place: int, row: Row) -> Rows:
+        return (*(None,) * place, row, *(None,) * (self._inputs - place - 1))
 
 
 def _ids(r: Rows) -> list[int]:
     return [row.id for row in r if row is not None]
 
 
-def _held(side: Side, key: Any) -> Iterable[Row]:
+def _held(side: Side, key: Any) -> Collection[Row]:
     bucket = side.rows.get(key)
     return () if bucket is None else bucket.values()

@@ -10,9 +10,14 @@ from rollup.engine.row import Row
 from rollup.engine.rows.pipelines.steps import Take
 
 
+def nothing(place: int, row: Row) -> bool:
+    """For an entry by which one who hears the event hears it once more."""
+    return True
+
+
 def to_those_concerned(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
     """An event to all whom it concerns, in the order of `takes`; that is known before the first of them has it."""
-    every = tuple(takes.values())
+    every = [take for take in takes.values() if take is not nothing]
     if all(not entry.equals and entry.test is None for entry in takes):
         return every[0] if len(every) == 1 else _to_all(every)
     if len(takes) <= FEW and not any(entry.equals for entry in takes):
@@ -38,7 +43,32 @@ def to_those_within(narrowed: Mapping[int, Any], takes: Mapping[Entry, Take]) ->
 def _further(entry: Entry, narrowed: Mapping[int, Any]) -> Test | None:
     """What an event of the partition has to pass, too."""
     equals = {place: value for place, value in entry.equals.items() if narrowed.get(place, entry) != value}
-    return both_tests((lambda row: equal(row.values, equals)) if equals else None, entry.test)
+    return both_tests(_having(equals) if equals else None, entry.test)
+
+
+def passing(entry: Entry) -> Test | None:
+    """Whether an event concerns an entry; None where all do."""
+    return both_tests(_having(entry.equals) if entry.equals else None, entry.test)
+
+
+def _having(equals: Mapping[int, Any]) -> Test:
+    """Whether an event has these values."""
+    if len(equals) == 1:
+        ((place, value),) = equals.items()
+        if value == value:
+            return lambda row: row.values[place] == value
+    return lambda row: equal(row.values, equals)
+
+
+def unless(guards: Sequence[Test], take: Take) -> Take:
+    """An event that passes none of the tests; one that does is none for the pipeline."""
+    if len(guards) == 1:
+        (guard,) = guards
+        return lambda place, row: not guard(row) and take(place, row)
+    if len(guards) == 2:
+        one, other = guards
+        return lambda place, row: not (one(row) or other(row)) and take(place, row)
+    return lambda place, row: not any(guard(row) for guard in guards) and take(place, row)
 
 
 def _to_all(every: Sequence[Take]) -> Take:

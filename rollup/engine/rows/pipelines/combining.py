@@ -4,11 +4,13 @@ itself, so that such a one says something where it hears the event, and again wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from rollup.engine.row import Row, Rows, delta_of
+from rollup.engine.index import Test
+from rollup.engine.row import Delta, Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pipelines.following import Follow, follow
+from rollup.engine.rows.pipelines.steps import Take
 from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
@@ -20,12 +22,9 @@ from rollup.engine.rows.selects.selecting import PerRow
 def combines(instance: SelectInstance) -> int | None:
     """The input that is the window of a stream, of a join that keeps its rows and a named window's by what they have in common
     and shows each change at once; None for any other join."""
-    plan, kind = instance.plan, instance.kind
-    if instance.pairs is None or plan.lookups or plan.own_inputs or plan.target is not None:
+    if not _pairs_at_once(instance):
         return None
-    if plan.rate != Rate() or plan.finish != Finish() or not (isinstance(kind, PerRow) and kind.values_of):
-        return None
-    match plan.inputs:
+    match instance.plan.inputs:
         case (StreamInput(unnest=(), prior=0), StoreInput(condition=None)):
             number = 0
         case (StoreInput(condition=None), StreamInput(unnest=(), prior=0)):
@@ -34,6 +33,62 @@ def combines(instance: SelectInstance) -> int | None:
             return None
     window = instance.inputs[number].window
     return None if window is None or window.timed else number
+
+
+def _pairs_at_once(instance: SelectInstance) -> bool:
+    """Whether it is a join that keeps its rows by what they have in common and shows each change at once."""
+    plan, kind = instance.plan, instance.kind
+    if instance.pairs is None or plan.lookups or plan.own_inputs or plan.target is not None:
+        return False
+    return plan.rate == Rate() and plan.finish == Finish() and isinstance(kind, PerRow) and kind.values_of is not None
+
+
+def pairs_events(instance: SelectInstance) -> bool:
+    """Whether it is such a join of the windows of streams, none of which lets rows out by the clock or says that it has none."""
+    if not _pairs_at_once(instance):
+        return False
+    return all(
+        isinstance(state.spec, StreamInput)
+        and not state.spec.unnest
+        and not state.spec.prior
+        and (state.window is None or not (state.window.timed or state.window.forces))
+        for state in instance.inputs
+    )
+
+
+def pairing_events(instance: SelectInstance, inputs: Mapping[int, Test | None], tape: Tape) -> Take:
+    """An event of some inputs of a join that `pairs_events`, each with what an event of it passes. It may be told more than once,
+    each time for one input; the first time it is taken for all.
+    """
+    assert instance.pairs is not None
+    change, combinations, leaves = follow(instance, tape), instance.pairs.change, instance.plan.tells_what_leaves
+    clock, last = instance.environment.clock, Row(0, ())
+    enters = [(number, inputs[number], _entering(instance, number)) for number in sorted(inputs, reverse=True)]
+
+    def take(place: int, row: Row) -> bool:
+        rows, now = (row,), clock.now
+        new, old = combinations({number: enter(rows, now) for number, _, enter in enters}, leaves)
+        if new or old:
+            change(place, new, old)
+        return True
+
+    def some(place: int, row: Row) -> bool:
+        nonlocal last
+        if row is last:
+            return True
+        last, rows, now = row, (row,), clock.now
+        passed = {number: enter(rows, now) for number, test, enter in enters if test is None or test(row)}
+        new, old = combinations(passed, leaves)
+        if new or old:
+            change(place, new, old)
+        return True
+
+    return some if len(inputs) > 1 and any(test is not None for test in inputs.values()) else take
+
+
+def _entering(instance: SelectInstance, number: int) -> Callable[[Sequence[Row], int], Delta]:
+    window = instance.inputs[number].window
+    return (lambda rows, now: delta_of((rows, (), False))) if window is None else window.enter
 
 
 def combining(instance: SelectInstance, number: int, tape: Tape) -> Follow:

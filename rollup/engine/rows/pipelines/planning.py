@@ -14,7 +14,7 @@ from rollup.engine.rows.contexts.levels import Keyed
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
-from rollup.engine.rows.lazy import Gathering
+from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.combining import Apart
 from rollup.engine.rows.pipelines.following import Follow, follow, gather, observing, of_passing
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
@@ -88,7 +88,7 @@ def alone(component: Component, stream: str) -> Planned | None:
     (entry,) = index.entries
     narrowed = bool(entry.equals) or entry.test is not None
     match entry.receiver if entry.input == 0 else None:
-        case Gathering() as instance if instance.alive:
+        case Gathering() as instance if instance.alive and not isinstance(instance, Awaiting):
             return Planned(waiting(instance), narrowed, (Tape(instance.name),), clocked=instance.plan.rate.ticks)
         case SelectInstance() as instance if type(instance) is SelectInstance and instance.alive:
             return _select(instance, component) if here(instance, component.root) else _in_partition(instance, narrowed)

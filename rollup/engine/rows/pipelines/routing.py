@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
-from rollup.engine.index import Entry
+from rollup.engine.index import Entry, Test
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
+from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.acting import (
     Telling,
     anew,
@@ -26,8 +27,8 @@ from rollup.engine.rows.pipelines.acting import (
     taking,
 )
 from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
-from rollup.engine.rows.pipelines.choosing import to_those_concerned, to_those_within
-from rollup.engine.rows.pipelines.combining import Apart, combines, combining
+from rollup.engine.rows.pipelines.choosing import nothing, passing, to_those_concerned, to_those_within, unless
+from rollup.engine.rows.pipelines.combining import Apart, combines, combining, pairing_events, pairs_events
 from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
@@ -43,7 +44,7 @@ from rollup.engine.rows.pipelines.planning import (
     with_others,
 )
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
-from rollup.engine.rows.pipelines.steps import Take, Told, of_stream
+from rollup.engine.rows.pipelines.steps import Take, Told, of_stream, waiting
 from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -105,6 +106,9 @@ class _Routes:
         self._stores: dict[str, Store] = {}
         self._variables: dict[str, Tape] = {}
         self._hearers: list[Instance] = []
+        self._guards: list[Test] = []
+        self._pairing: dict[Instance, Take] = {}
+        self._clocked = False
         self._streams: dict[str, tuple[Take | None, int] | None] = {}
         """What is done with a row of each, and how many rows that causes at most; None while it is looked at."""
 
@@ -114,9 +118,13 @@ class _Routes:
         if take is None or most > _CAUSED:
             raise _Apart
         self._telling.read = any(map(_reads, self._hearers))
-        whole = with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
+        whole = take
+        if self._windows or len(self._streams) > 1:
+            whole = with_what_it_causes(take, self._inserts, self._waiting, self._telling, self._times)
         stores = tuple(self._stores.values())
-        conditions = self._component.hearing_variables if self._variables else ()
+        if self._guards:
+            whole = unless(self._guards, whole)
+        conditions = self._component.hearing_variables if self._variables or self._guards else ()
         windows = [each[0] for each in self._windows.values() if each is not None]
         self.apart.routed = lambda instance, change: None  # where rows go is known by now
         return Planned(
@@ -127,7 +135,7 @@ class _Routes:
             tuple(self._streams),
             self._times,
             conditions,
-            any(told.clocked for told in windows),
+            self._clocked or any(told.clocked for told in windows),
             timed(windows),
             draining(self._inserts, self._waiting, self._telling, self._times),
         )
@@ -155,20 +163,24 @@ class _Routes:
             if isinstance(each, MergeInstance) and not isinstance(self._store(each.plan.store), Table):
                 self._window(each.plan.store)  # says what changes before who has changed it
         for each, tape in tapes.items():  # they deliver before those who hear what they insert
-            if isinstance(receiver := receivers[each], SetInstance):
+            if isinstance(receiver := receivers[each], SetInstance) and not self._component.hearing_variables:
                 self._variables_of(receiver)
             self._tapes.append(tape)
         changed = False
         for entry in entries:
-            alone = sum(each.receiver is entry.receiver for each in entries) == 1
-            hearing, causes = self._hearing(entry, tapes[id(entry.receiver)], alone)
+            if (apart := self._apart_from(entry)) is not None:
+                self._guards.append(apart)
+                if isinstance(entry.receiver, SetInstance):
+                    continue
+            same = [each for each in entries if each.receiver is entry.receiver]
+            hearing, causes = self._hearing(entry, tapes[id(entry.receiver)], same)
             most += causes
             taken = isinstance(entry.receiver, OnSelectInstance) and entry.receiver.deletes
             if taken and entry is not entries[-1]:
                 raise _Apart  # what others say of the event comes after what leaves the window
             changes = takes and (taken or isinstance(entry.receiver, MergeInstance))
             takes[entry] = anew(hearing, self._times) if changes else hearing
-            if changed and not changes:
+            if changed and not changes and hearing is not nothing:
                 takes[entry] = newest(hearing, self._times)
             changed = changed or changes
         made = self._streams[stream] = (self._to_those_concerned(stream, takes) if takes else None, most)
@@ -185,18 +197,38 @@ class _Routes:
             raise _Apart
         return index.entries
 
+    def _apart_from(self, entry: Entry) -> Test | None:
+        """The events that go one by one on a statement's account: those that set variables while outputs wait for some, and
+        those that may bring such an output. None where there are none.
+        """
+        match entry.receiver:
+            case SetInstance() if self._component.hearing_variables:
+                found = passing(entry)
+            case Awaiting() as instance:
+                found = instance.may_bring
+            case _:
+                return None
+        if found is None or len(self._streams) > 1 or self._where.context:
+            raise _Apart
+        return found
+
     def _to_those_concerned(self, stream: str, takes: Mapping[Entry, Take]) -> Take:
         if not self._where.context:
             return to_those_concerned(self._runner.indexes[stream], takes)
         narrowed = self._where.narrow(stream)[0]
         return to_those_within(narrowed, takes)
 
-    def _hearing(self, entry: Entry, tape: Tape, alone: bool) -> tuple[Take, int]:
-        """What a statement does with an event, and how many rows that causes at most; `alone`: it hears that once."""
+    def _hearing(self, entry: Entry, tape: Tape, same: Sequence[Entry]) -> tuple[Take, int]:
+        """What a statement does with an event, and how many rows that causes at most; `same`: all by which it hears the event."""
         match entry.receiver:
+            case Gathering() as instance if here(instance, self._where):
+                self._clocked = self._clocked or instance.plan.rate.ticks
+                return waiting(instance), 0
             case SelectInstance() as instance if not instance.asked and here(instance, self._where):
+                if pairs_events(instance):
+                    return self._pair(instance, tape, entry, same), 0
                 if not _by_steps(instance):
-                    whole = self.apart.by_itself(instance) if alone else None
+                    whole = self.apart.by_itself(instance) if len(same) == 1 else None
                     if whole is None:
                         raise _Apart
                     return whole.taking(entry.input), 0
@@ -213,6 +245,15 @@ class _Routes:
                 return self._ask(instance, tape)
             case _:
                 raise _Apart
+
+    def _pair(self, instance: SelectInstance, tape: Tape, entry: Entry, same: Sequence[Entry]) -> Take:
+        """A join that hears an event, be it as several inputs."""
+        inputs = {each.input: passing(each) for each in same}
+        if entry is same[0]:
+            self._pairing[instance] = pairing_events(instance, inputs, tape)
+        elif not any(inputs.values()):
+            return nothing
+        return self._pairing[instance]
 
     def _merge(self, instance: MergeInstance, tape: Tape) -> tuple[Take, int]:
         store = merged_store(instance, self._where)

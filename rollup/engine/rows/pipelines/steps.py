@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rollup.engine.row import Delta, Row, together
-from rollup.engine.rows.lazy import Gathering
+from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.following import Follow, OneByOne
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
@@ -37,14 +37,18 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
 
 
 def waiting(instance: Gathering) -> Take:
-    """A select that nobody sees anything of before an output: its events wait."""
-    receive = instance.receive
+    """A select that nobody sees anything of before an output: its events wait; those that may bring one go one by one."""
+    receive, gather = instance.receive, instance.gather
 
     def take(place: int, row: Row) -> bool:
         receive((0,), row)
         return True
 
-    return take
+    def known(place: int, row: Row) -> bool:
+        gather(row)
+        return True
+
+    return known if isinstance(instance, Awaiting) else take
 
 
 class Told:

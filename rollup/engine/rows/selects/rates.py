@@ -202,6 +202,11 @@ class Outputs:
         for new, old in pending:
             self._take(new, old)
 
+    @property
+    def holds(self) -> bool:
+        """Whether its condition does."""
+        return self._when is not None and bool(self._when((), self._counts, self._environment))
+
     def variable_changed(self) -> None:
         """A variable has another value: a condition that holds now is shown when the clock moves next."""
         if self._when is not None and not self._asked and self._when((), self._counts, self._environment):

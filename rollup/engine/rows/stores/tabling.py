@@ -77,7 +77,9 @@ class TableGroups(Groups):
         calls, keys = self._target.calls, self._target.keys
         if any(call.aggregate.objects for call in calls) or not all(is_key(each.type) for each in keys):
             return None
-        form = _Form(Same(calls), Same(keys), Same(tuple(shown)), self._target.columns, tuple(self._table.spec.type.fields))
+        form = _Form(
+            Same(calls), Same(keys), Same(tuple(shown)), self._target.columns, tuple(self._table.spec.type.fields)
+        )
         return _generated(form)(self._table, self._anew(shown, nothing), nothing)
 
     def _anew(self, shown: Sequence[Expr], nothing: Rows | None) -> StepOfGroup:
