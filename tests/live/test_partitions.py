@@ -142,7 +142,6 @@ ONE_BY_ONE = {
     "a window by parts": "rows of another key",
     "inserted for one without": "who hears them is in no partition",
     "inserted for partitions": "who hears them may be in another",
-    "joined by rates": "an event is heard twice by what does all by itself",
     "a window of a hash": "rows may be of another partition",
     "overlapping": "an event begins some",
     "beside one without": "in no partition",

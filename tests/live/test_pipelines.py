@@ -115,6 +115,9 @@ JOINING = {
     "a join of what is refused": "@name('W') create window W#length(3) as S; create unique index I on W(k, n); "
     "@name('in') insert into W select * from S; @name('join') select a.v as v from W as a, S#length(2) as b where a.k = b.k; "
     + FOLLOWED,
+    "a join of an event with itself": "@name('join') select a.v as v, b.v as w from S#length(2) as a, S(v > 3)#length(2) as b "
+    "where a.k = b.k order by a.v; @name('s') select v from S; "
+    "@name('rate') select a.v as v, b.n as n from S(v > 3)#length(2) as a, S(n > 0)#length(2) as b where a.k = b.k output every 2 events",
     "joins of three": "@name('self') select a.v as x, b.v as y, c.n as n from S#unique(k) as a, S#length(2) as b, S#lastevent as c "
     "where a.k = b.k and b.n = c.n and a.v <= b.v; @name('between') select v from S(n > 0); "
     "@name('both') select irstream a.v as x, b.n as n from S(v > 3)#keepall as a, S(n = 1)#length(2) as b, R#length(1) as r "
@@ -471,8 +474,6 @@ APART = {
     "insert into A select k, v from S; select a.v as x from W as a, A#length(2) as b where a.k = b.k",
     "a table beside": "create table T(k string, v double); insert into T select k, v from S; select v from S",
     "a pattern of a route": "insert into A select k, v from S; select v from A; select a.v as v from pattern [every a=A(v > 3)]",
-    "a join of an event with itself": "select a.v as v, b.v as w from S#length(2) as a, S(v > 3)#length(2) as b where a.k = b.k "
-    "order by a.v; select v from S",
     "what says that there is nothing": "create window W#time_batch(10 msec, 'FORCE_UPDATE') as S; insert into W select * from S",
     "who waits for a variable over the window": "create variable int x; create window W#length(3) as S; insert into W select * from S; "
     "select k from W output when x > 2 then set x = 0; select v from S",

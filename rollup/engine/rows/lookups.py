@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from rollup.engine.compiling import compiled, compiled_key, compiled_row, predicate
+from rollup.engine.expressions import Const, RowOf
 from rollup.engine.folding import Fold
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.finding import finding
@@ -184,6 +185,12 @@ def _previous(plan: Previous, home: Asked) -> Ask:
         found = None if back is None else window.behind(row, back)
         return None if found is None else at(r, found, s, e)
 
+    match plan:
+        case Previous(input=0, what="row", value=RowOf(input=0), offset=Const(value=int(back))):
+            return _row_before(back, home)
+        case _:
+            pass
+
     def around(r: Rows, s: Any, e: Environment) -> Any:
         row, window = r[plan.input], home.input(plan.input).window
         if row is None or window is None or not e.arriving:
@@ -199,6 +206,17 @@ def _previous(plan: Previous, home: Asked) -> Ask:
         return at(r, rows[back], s, e) if 0 <= back < len(rows) else None
 
     return before if plan.what == "row" else around
+
+
+def _row_before(back: int, home: Asked) -> Ask:
+    """The row itself that stands so many before that of the first input."""
+    known = cache(lambda: home.input(0).window)
+
+    def before(r: Rows, s: Any, e: Environment) -> Any:
+        row, window = r[0], known()
+        return None if row is None or window is None or not e.arriving else window.behind(row, back)
+
+    return before
 
 
 def _earlier(plan: Earlier, home: Asked) -> Ask:

@@ -107,7 +107,7 @@ class _Routes:
         self._variables: dict[str, Tape] = {}
         self._hearers: list[Instance] = []
         self._guards: list[Test] = []
-        self._pairing: dict[Instance, Take] = {}
+        self._known: dict[Instance, Take] = {}
         self._clocked = False
         self._streams: dict[str, tuple[Take | None, int] | None] = {}
         """What is done with a row of each, and how many rows that causes at most; None while it is looked at."""
@@ -225,13 +225,8 @@ class _Routes:
                 self._clocked = self._clocked or instance.plan.rate.ticks
                 return waiting(instance), 0
             case SelectInstance() as instance if not instance.asked and here(instance, self._where):
-                if pairs_events(instance):
-                    return self._pair(instance, tape, entry, same), 0
-                if not _by_steps(instance):
-                    whole = self.apart.by_itself(instance) if len(same) == 1 else None
-                    if whole is None:
-                        raise _Apart
-                    return whole.taking(entry.input), 0
+                if pairs_events(instance) or not _by_steps(instance):
+                    return self._at_once(instance, tape, entry, same), 0
                 if entry.input < len(instance.plan.inputs):
                     return self._select(instance, tape)
                 return keeping(instance, entry.input), 0
@@ -246,14 +241,19 @@ class _Routes:
             case _:
                 raise _Apart
 
-    def _pair(self, instance: SelectInstance, tape: Tape, entry: Entry, same: Sequence[Entry]) -> Take:
-        """A join that hears an event, be it as several inputs."""
+    def _at_once(self, instance: SelectInstance, tape: Tape, entry: Entry, same: Sequence[Entry]) -> Take:
+        """A join that hears an event, be it as several inputs, or a select that does all by itself."""
         inputs = {each.input: passing(each) for each in same}
-        if entry is same[0]:
-            self._pairing[instance] = pairing_events(instance, inputs, tape)
-        elif not any(inputs.values()):
-            return nothing
-        return self._pairing[instance]
+        if entry is not same[0]:
+            return self._known[instance] if any(inputs.values()) else nothing
+        if pairs_events(instance):
+            found = pairing_events(instance, inputs, tape)
+        elif (whole := self.apart.by_itself(instance)) is not None:
+            found = whole.taking(inputs)
+        else:
+            raise _Apart
+        self._known[instance] = found
+        return found
 
     def _merge(self, instance: MergeInstance, tape: Tape) -> tuple[Take, int]:
         store = merged_store(instance, self._where)

@@ -144,6 +144,16 @@ class Pipeline:
         """
         timers, clock, times = self._runner.timers, self._runner.environment.clock, self.times
         caused = self._plan.caused
+        if self._only is not None:  # as nearly always
+            (only,), window, other = self._plan.timed, self._only, timers.quiet_until
+            while (due := window.due) is not None and clock.now <= due <= at and due < other:
+                clock.now = due
+                only.fire(due)
+                if caused is not None:
+                    caused(len(times) - 1)
+                other = timers.quiet_until
+            if at < other and (due is None or due > at):
+                return other if due is None or other < due else due
         while True:
             due, other = self._next_due(), timers.quiet_until
             now = due if due > clock.now else clock.now

@@ -30,10 +30,18 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
             change(place, [*zip(new)], [*zip(old)])
         return True
 
+    def coming(place: int, row: Row) -> bool:
+        new = enter((row,), clock.now)[0]
+        if len(new) == 1:
+            come(place, (new[0],))
+        elif new:
+            change(place, [*zip(new)], ())
+        return True
+
     if window is None:
         return through
     enter = window.enter
-    return kept
+    return coming if instance.plan.comes_alone and instance.plan.join is None else kept
 
 
 def waiting(instance: Gathering) -> Take:
@@ -94,10 +102,17 @@ class Told:
         window, found = store.window, list[Delta]()
         while (due := window.due) is not None and due <= now:
             delta = store.fired(now)
-            if not delta:
+            came, left, _ = delta
+            if not came and not left:
                 continue
+            place = len(times)
             times.append(now)
-            self._noted(len(times) - 1, delta)
+            self._noted(place, delta)
+            if len(left) == 1 and not came and ((due := window.due) is None or due > now) and not found:
+                (row,) = left  # as nearly always
+                for leave in self._leaves:
+                    leave(place, (row,))
+                return
             found.append(delta)
         if found and self.consumers:
             self.tell(len(times) - 1, found[0] if len(found) == 1 else together(found))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rollup.engine.index import Test
 from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.acting import OnSelectInstance
 from rollup.engine.rows.pipelines.following import Follow
@@ -52,15 +53,25 @@ class Whole:
         self._times.append(now)
         self._told(len(self._times) - 1, partial(self._instance.fire, Phase.WINDOW, now))
 
-    def taking(self, number: int) -> Take:
-        """An event of one of the inputs."""
-        receive, numbers = self._instance.receive, (number,)
+    def taking(self, inputs: Mapping[int, Test | None]) -> Take:
+        """An event of some of the inputs, each with what an event of it passes. It may be told more than once, each time for one
+        input; the first time it is taken for all.
+        """
+        receive, numbers, last = self._instance.receive, tuple(inputs), Row(0, ())
 
         def take(place: int, row: Row) -> bool:
             self._told(place, partial(receive, numbers, row))
             return True
 
-        return take
+        def some(place: int, row: Row) -> bool:
+            nonlocal last
+            if row is not last:
+                last = row
+                passed = [number for number, test in inputs.items() if test is None or test(row)]
+                self._told(place, partial(receive, passed, row))
+            return True
+
+        return some if len(inputs) > 1 and any(test is not None for test in inputs.values()) else take
 
     def following(self, numbers: Sequence[int]) -> Follow:
         """A change of a named window that some of the inputs are."""

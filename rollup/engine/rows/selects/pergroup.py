@@ -59,6 +59,8 @@ def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
 
 After = Callable[[Sequence[Rows], Sequence[Rows]], Sequence[Values]]
 """Rows that come and rows that leave: the values of what is shown after that."""
+UnitKey = tuple[int, Key]
+"""A group: level and key."""
 UnitRow = tuple[tuple[int, Key], Rows]
 """A row of the input with a group it belongs to: level and key."""
 
@@ -203,13 +205,27 @@ class PerGroup:
             touched = _touched(new, old, level.enter, level.leave)
             self._note(level, touched)
             return [(0, key) for key, _ in touched]
-        if new:  # what a row has come into is not empty
-            unit = 0, level.enter(new[0])
-            self._rows[unit] = new[0]
-            return (unit,)
-        key = level.leave(old[0])
-        self._note(level, ((key, old[0]),))
-        return ((0, key),)
+        return (self.come(new[0]) if new else self.leave(old[0]),)
+
+    @property
+    def touches_one(self) -> bool:
+        """Whether a row that comes or leaves touches one group."""
+        return self._level is not None
+
+    def come(self, r: Rows) -> UnitKey:
+        """A row comes and is all that does, into this group, which is not empty then."""
+        assert self._level is not None
+        unit = 0, self._level.enter(r)
+        self._rows[unit] = r
+        return unit
+
+    def leave(self, r: Rows) -> UnitKey:
+        """A row leaves and is all that does, out of this group."""
+        assert self._level is not None
+        level = self._level
+        key = level.leave(r)
+        self._note(level, ((key, r),))
+        return 0, key
 
     def _note(self, level: Groups, touched: Collection[tuple[Key, Rows]]) -> None:
         """The row that each group is shown with; one that has emptied is no longer known."""

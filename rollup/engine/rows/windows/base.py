@@ -128,7 +128,11 @@ class Kept(Window):
     def behind(self, row: Row, back: int) -> Row | None:
         """Nearer to the newest than to the oldest it is as far as from there, without more about the rows."""
         if 0 <= 2 * back < len(self.rows):
-            return next(islice(reversed(self.rows.values()), back, None))
+            newest = reversed(self.rows.values())
+            if back == 1:  # as nearly always
+                next(newest)
+                return next(newest)
+            return next(islice(newest, back, None))
         return super().behind(row, back)
 
     def remove(self, row: Row) -> None:

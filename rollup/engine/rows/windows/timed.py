@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollup.core.crontabs import Crontab
-from rollup.engine.row import NOTHING, Delta, Row
+from rollup.engine.row import NOTHING, Delta, Row, delta_of
 from rollup.engine.rows.windows.base import Host, Kept, Window
 from rollup.engine.rows.windows.counted import Batches
 from rollup.engine.timers import edge
@@ -93,8 +93,16 @@ class _Spanned(Stamped):
 
     def before(self, limit: int) -> list[Row]:
         """Let out, from the front, the rows that came at `limit` or earlier."""
-        out = super().before(limit)
-        self._look()
+        out: list[Row] = []
+        rows, times, self._due = self.rows, self.times, None
+        for number, row in rows.items():
+            time = times[number]
+            if time > limit:
+                self._due = time + self._span
+                break
+            out.append(row)
+        for row in out:
+            del rows[row.id], times[row.id]
         return out
 
     def restore(self, state: Any) -> None:
@@ -118,16 +126,27 @@ class _Time(_Spanned):
         self._size = size
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
+        held, times = self.rows, self.times
+        if self._size is not None:
+            return self._limited(rows, now, self._size)
+        for row in rows:
+            held[row.id] = row
+            times[row.id] = now
+        if self._due is None and rows:
+            self._due = now + self._span
+        return delta_of((rows, (), False))
+
+    def _limited(self, rows: Sequence[Row], now: int, size: int) -> Delta:
         old: list[Row] = []
         for row in rows:
             self.stamp(row, now)
-            if self._size is not None and len(self.rows) > self._size:
+            if len(self.rows) > size:
                 old.append(self.oldest())
                 self.remove(old[-1])
         return Delta(rows, old)
 
     def fire(self, now: int) -> Delta:
-        return Delta((), self.before(now - self._span))
+        return delta_of(((), self.before(now - self._span), False))
 
 
 @dataclass(frozen=True)
