@@ -358,6 +358,17 @@ MODULES = {
     "sets while somebody waits": "create variable double x = 0; create context C start after 40 msec end after 200 msec; "
     "@name('set') on S(v > 3) set x = v; @name('s') select x, k from S; "
     "@name('while') context C select count(*) as c from R output when x > 40",
+    "patterns beside": "@name('p') select a.v as v, b.n as n from pattern [every a=S(v > 40) -> b=S(k = a.k, v < 30)]; "
+    "@name('s') select k, sum(v) as s from S group by k; @name('some') select v from S(v > 6 and v < 90); "
+    + LAST
+    + FOLLOWED,
+    "a pattern joined with a window": "@name('join') select p.a.v as v, w.v as w from pattern [every a=S(v > 40) -> b=S(v < 4)] as p "
+    "unidirectional, S(n > 0)#length(3) as w where w.n = p.b.n; @name('s') select sum(v) as s from S(v < 90)",
+    "a pattern that inserts": "@name('p') insert into A select a.k as k, a.v as v from pattern [every a=S(v > 80)]; "
+    "@name('a') select k, v from A; @name('s a') insert into A select k, v from S(n = 1); @name('s') select max(v) as m from S#length(3); "
+    "@name('r') select a.v as v from pattern [every (a=S(v < 4) -> timer:interval(2 msec))]",
+    "partitions beside": "create context C partition by k from S(v > 40); @name('c') context C select count(*) as c from S; "
+    "@name('s') select k, sum(v) as s from S(v < 90) group by k",
     "sets that others wait for": "create variable double x = 1; @name('set') on S(v > 3) set x = v; @name('s') select x from S(n >= 0); "
     "@name('waits') select k from R output when x > 40",
     "sets that bring groups": "create variable int x = 0; create variable int y = 0; @name('set') on S(n = 1) set x = x + 1; "
@@ -463,6 +474,17 @@ def test_what_is_read_may_change_between_batches(name: str, data: st.DataObject)
 def test_these_modules_have_a_pipeline(name: str) -> None:
     engine = engine_of(MODULES[name])
     pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
+    assert pipelines.of("S") is not None
+
+
+def test_a_pipeline_that_few_events_are_for_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollup.engine.rows.pipelines.choosing._TRIED", 4)
+    engine = engine_of("@name('p') select a.v as v from pattern [every a=S(v > 40)]; @name('s') select k from S")
+    pipelines = engine._pipelines  # pyright: ignore[reportPrivateUsage]
+    for v, there in ((1.0, True), (50.0, False), (1.0, False)):
+        engine.send("S", [{"k": "a", "n": 1, "v": v}] * 10)
+        assert (pipelines.of("S") is not None) is there
+    engine.deploy("@name('t') select n from S")
     assert pipelines.of("S") is not None
 
 

@@ -52,7 +52,8 @@ def with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling:
 
     def whole(place: int, row: Row) -> bool:
         try:
-            take(place, row)
+            if not take(place, row):
+                return False
         except BaseException:
             drop()
             raise

@@ -9,6 +9,9 @@ from rollup.engine.index import FEW, Entry, FilterIndex, Test, both_tests, equal
 from rollup.engine.row import Row
 from rollup.engine.rows.pipelines.steps import Take
 
+_TRIED = 64
+"""So many events may be left before it is asked whether a pipeline pays."""
+
 
 def nothing(place: int, row: Row) -> bool:
     """For an entry by which one who hears the event hears it once more."""
@@ -28,6 +31,40 @@ def to_those_concerned(index: FilterIndex, takes: Mapping[Entry, Take]) -> Take:
         for entry in sorted(matches(row), key=places.__getitem__):
             takes[entry](place, row)
         return True
+
+    return some
+
+
+class Counted:
+    """How many events a pipeline was for that is not for all, and how many it was not for."""
+
+    def __init__(self) -> None:
+        self.taken = self.left = 0
+
+    @property
+    def pays(self) -> bool:
+        """Whether it costs less than it saves: an event that is left costs more than without a pipeline."""
+        return self.left < _TRIED or self.left < self.taken
+
+
+def to_those_known(index: FilterIndex, takes: Mapping[Entry, Take], counted: Counted) -> Take:
+    """An event that concerns these alone; one that concerns others is none for the pipeline."""
+    matches, places, known = index.matches, {entry: place for place, entry in enumerate(takes)}, takes.get
+
+    def some(place: int, row: Row) -> bool:
+        entries = matches(row)
+        if len(entries) == 1:
+            take = known(entries[0])
+            if take is not None:
+                counted.taken += 1
+                return take(place, row)
+        elif all([entry in places for entry in entries]):
+            counted.taken += 1
+            for entry in sorted(entries, key=places.__getitem__):
+                takes[entry](place, row)
+            return True
+        counted.left += 1
+        return False
 
     return some
 

@@ -50,7 +50,7 @@ class Planned:
     caused: Callable[[int], None] | None = None
     """What rows that have left by the clock, at a place, have put on its way."""
     holds: Callable[[], bool] | None = None
-    """Whether it still does what the events cause, where that does not change with each who begins to hear them."""
+    """Of one that is for some of the events alone, whoever begins or ends to hear others: whether it still is for enough."""
 
 
 def timed(some: Iterable[Told | Whole]) -> tuple[Told | Whole, ...]:

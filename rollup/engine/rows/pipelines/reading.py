@@ -43,8 +43,21 @@ def _asked(state: InputState) -> bool:
             return False
 
 
+def silent(instance: SelectInstance, number: int) -> bool:
+    """Whether events of an input of a join change nothing but its window, at which others' rows look."""
+    plan, state = instance.plan, instance.inputs[number]
+    if (
+        plan.join is None
+        or plan.join.only in (None, number)
+        or instance.pairs is not None
+        or instance.seeking is not None
+    ):
+        return False
+    return state.window is not None and not state.window.timed and not state.remembers
+
+
 def keeping(instance: SelectInstance, number: int) -> Take:
-    """An event into the window of a sub-query, of which nothing follows."""
+    """An event into the window of a sub-query, or of a `silent` input, of which nothing follows."""
     window, clock, keep_up = instance.inputs[number].window, instance.environment.clock, instance.keep_up
 
     def take(place: int, row: Row) -> bool:

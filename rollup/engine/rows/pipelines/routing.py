@@ -5,6 +5,7 @@ order. All who hear the event come first; then row by row what they have inserte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
@@ -27,7 +28,15 @@ from rollup.engine.rows.pipelines.acting import (
     taking,
 )
 from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
-from rollup.engine.rows.pipelines.choosing import nothing, passing, to_those_concerned, to_those_within, unless
+from rollup.engine.rows.pipelines.choosing import (
+    Counted,
+    nothing,
+    passing,
+    to_those_concerned,
+    to_those_known,
+    to_those_within,
+    unless,
+)
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining, pairing_events, pairs_events
 from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
@@ -43,7 +52,7 @@ from rollup.engine.rows.pipelines.planning import (
     window,
     with_others,
 )
-from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks
+from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks, silent
 from rollup.engine.rows.pipelines.steps import Take, Told, of_stream, waiting
 from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.plans import StoreInput, StreamInput
@@ -55,6 +64,8 @@ from rollup.engine.rows.windows.counted import KeepAll, Length
 
 _MOST = 64
 """So many statements hear a stream at most: a pipeline is made anew whenever one of them comes or goes."""
+_SEVERAL = 4 * _MOST
+"""Among so many statements at most those are looked for that hear a stream."""
 _CAUSED = 1000
 """So many rows an event may cause at most: what may cause more is counted by the runner."""
 
@@ -76,6 +87,17 @@ def planned(component: Component, stream: str) -> Planned | None:
         return None
 
 
+def planned_for_some(component: Component, stream: str) -> Planned | None:
+    """The pipeline of those events of a stream that concern nothing but statements, such as patterns; None where there is none."""
+    counted = Counted()
+    try:
+        routes = _Routes(component.root, counted=counted)
+        found = with_others(routes.planned(stream), component, routes.apart)
+    except _Apart:
+        return None
+    return replace(found, holds=lambda: counted.pays)
+
+
 def within(where: Partition, stream: str, times: list[int], tape_of: TapeOf) -> Planned | None:
     """The way of a stream's events within a partition of a context, which alone hears them; None where there is none."""
     try:
@@ -90,10 +112,18 @@ class _Apart(Exception):
 
 class _Routes:
     """The streams and named windows that rows go through from one stream on, as a partition sees them: that of all statements
-    without a context, or one of a context, where others hear the stream too.
+    without a context, or one of a context, where others hear the stream too. `counted`: those events of the stream that concern
+    nothing but statements, which others may hear.
     """
 
-    def __init__(self, where: Partition, times: list[int] | None = None, tape_of: TapeOf = Tape) -> None:
+    def __init__(
+        self,
+        where: Partition,
+        times: list[int] | None = None,
+        tape_of: TapeOf = Tape,
+        counted: Counted | None = None,
+    ) -> None:
+        self._counted, self._first = counted, ""
         self._where, self._component, self._runner = where, where.component, where.component.runner
         self._inserts, self._waiting = Waiting(), Waiting()
         self._times, self._tape_of = list[int]() if times is None else times, tape_of
@@ -114,6 +144,7 @@ class _Routes:
 
     def planned(self, stream: str) -> Planned:
         """The pipeline of a stream."""
+        self._first = stream
         take, most = self._of(stream)
         if take is None or most > _CAUSED:
             raise _Apart
@@ -187,11 +218,13 @@ class _Routes:
         return made
 
     def _entries(self, stream: str) -> list[Entry]:
-        """What hears a stream; of a context all that hears what is inserted, or of the first stream its partition alone."""
+        """What hears a stream: of a context, or where not all events are, of the first stream statements of the partition alone."""
         index, where = self._runner.indexes[stream], self._where
         if self._runner.changes.get(stream):
             raise _Apart
-        if where.context and len(self._streams) == 1:
+        if (where.context or self._counted is not None) and stream == self._first:
+            if len(where.instances) > _SEVERAL:
+                raise _Apart
             return [entry for each in where.instances.values() for entry in each.heard(stream)]
         if len(index) > (0 if where.context else _MOST):
             raise _Apart
@@ -213,6 +246,8 @@ class _Routes:
         return found
 
     def _to_those_concerned(self, stream: str, takes: Mapping[Entry, Take]) -> Take:
+        if self._counted is not None and stream == self._first:
+            return to_those_known(self._runner.indexes[stream], takes, self._counted)
         if not self._where.context:
             return to_those_concerned(self._runner.indexes[stream], takes)
         narrowed = self._where.narrow(stream)[0]
@@ -246,7 +281,9 @@ class _Routes:
         inputs = {each.input: passing(each) for each in same}
         if entry is not same[0]:
             return self._known[instance] if any(inputs.values()) else nothing
-        if pairs_events(instance):
+        if len(same) == 1 and silent(instance, entry.input):
+            found = keeping(instance, entry.input)
+        elif pairs_events(instance):
             found = pairing_events(instance, inputs, tape)
         elif (whole := self.apart.by_itself(instance)) is not None:
             found = whole.taking(inputs)

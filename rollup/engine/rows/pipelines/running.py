@@ -10,11 +10,10 @@ from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.pipelines.partitions import in_partitions
 from rollup.engine.rows.pipelines.planning import Planned
-from rollup.engine.rows.pipelines.routing import planned
+from rollup.engine.rows.pipelines.routing import planned, planned_for_some
 from rollup.engine.rows.pipelines.steps import Told
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.pipelines.wholly import Whole
-from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
 
@@ -51,16 +50,16 @@ class Pipelines:
         return self.of(stream) if isinstance(receiver, SelectInstance) and receiver.partition.context else None
 
     def _made(self, stream: str) -> Pipeline | None:
-        plan = planned(self._component, stream) or self._in_partitions(stream)
-        return None if plan is None else Pipeline(self._component.runner, stream, plan)
+        plan = planned(self._component, stream) or self._of_some(stream)
+        return None if plan is None else Pipeline(self._component, stream, plan)
 
-    def _in_partitions(self, stream: str) -> Planned | None:
-        """As long as no statement begins or ends it is not tried again."""
+    def _of_some(self, stream: str) -> Planned | None:
+        """One for those events that it is for. As long as no statement begins or ends it is not tried again."""
         changed = self._component.changed
-        if stream in self._tried and self._tried[stream] == changed:
+        if self._tried.get(stream) == changed:
             return None
         self._tried[stream] = changed
-        return in_partitions(self._component, stream)
+        return in_partitions(self._component, stream) or planned_for_some(self._component, stream)
 
 
 class Pipeline:
@@ -68,8 +67,8 @@ class Pipeline:
     insert into with all who hear or follow those. Between `send_each` and `taken` what was delivered is on the tapes, unless a timer was due meanwhile.
     """
 
-    def __init__(self, runner: Runner, stream: str, plan: Planned) -> None:
-        self._runner, self._stream, self._plan = runner, stream, plan
+    def __init__(self, component: Component, stream: str, plan: Planned) -> None:
+        self._component, self._runner, self._stream, self._plan = component, component.runner, stream, plan
         self._stamp = self._now()
         self.tapes = plan.tapes
         """One a statement, in the order in which they deliver for one event."""
@@ -193,13 +192,15 @@ class Pipeline:
     @property
     def holds(self) -> bool:
         """Whether those whom the events concern are the same as when the pipeline was made."""
-        return self._stamp == self._now() if self._plan.holds is None else self._plan.holds()
+        known = self._plan.holds
+        return self._stamp == self._now() and (known is None or known())
 
     def _now(self) -> tuple[int, ...]:
-        indexes, found = self._runner.indexes, [len(self._plan.conditions)]
+        indexes, found = self._runner.indexes, [self._component.changed, len(self._plan.conditions)]
         for stream in self._plan.streams or (self._stream,):
-            index = indexes[stream]
-            found += index.number, len(index), len(self._runner.changes.get(stream, ()))
+            found.append(len(self._runner.changes.get(stream, ())))
+            if stream != self._stream or self._plan.holds is None:
+                found += indexes[stream].number, len(indexes[stream])
         for store in self._plan.stores:
             found += len(store.consumers), len(store.observers), len(store.unique), store.name in indexes
         return tuple(found)

@@ -58,9 +58,15 @@ class Whole:
         input; the first time it is taken for all.
         """
         receive, numbers, last = self._instance.receive, tuple(inputs), Row(0, ())
+        runner, noted = self._runner, self._noted
 
         def take(place: int, row: Row) -> bool:
-            self._told(place, partial(receive, numbers, row))
+            begin = len(runner.deliveries)
+            try:
+                receive(numbers, row)
+            finally:
+                if len(runner.deliveries) > begin:
+                    noted(place, begin)
             return True
 
         def some(place: int, row: Row) -> bool:
@@ -85,14 +91,18 @@ class Whole:
         return change
 
     def _told(self, place: int, work: Callable[[], Any]) -> None:
-        deliveries = self._runner.deliveries
-        begin = len(deliveries)
+        begin = len(self._runner.deliveries)
         try:
             work()
         finally:
-            for _, _, delta in deliveries[begin:]:
-                for row in delta.new:
-                    self._note((place, 1, row.values))
-                for row in delta.old:
-                    self._note((place, -1, row.values))
-            del deliveries[begin:]
+            self._noted(place, begin)
+
+    def _noted(self, place: int, begin: int) -> None:
+        """What has been delivered from a place among the deliveries on goes onto the tape."""
+        deliveries = self._runner.deliveries
+        for _, _, delta in deliveries[begin:]:
+            for row in delta.new:
+                self._note((place, 1, row.values))
+            for row in delta.old:
+                self._note((place, -1, row.values))
+        del deliveries[begin:]
