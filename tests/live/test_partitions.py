@@ -155,6 +155,7 @@ ONE_BY_ONE = {
 @pytest.mark.parametrize("name", MANY)
 def test_these_partitions_have_pipelines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rollup.engine.rows.pipelines.partitions._SOME", 2)
+    monkeypatch.setattr("rollup.engine.rows.pipelines.choosing._TRIED", 4)
     engine = engine_of(MANY[name])
     engine.send("S", [{"k": "a", "n": n if name == "refused" else 1, "v": 1.0 + n % 7} for n in range(15)])
     pipeline = engine._pipelines.of("S")  # pyright: ignore[reportPrivateUsage]

@@ -358,6 +358,14 @@ MODULES = {
     "sets while somebody waits": "create variable double x = 0; create context C start after 40 msec end after 200 msec; "
     "@name('set') on S(v > 3) set x = v; @name('s') select x, k from S; "
     "@name('while') context C select count(*) as c from R output when x > 40",
+    "one comes as another leaves": LAST
+    + "@name('group') select k, n, sum(v) as s, count(*) as c, max(v) as m from W group by k, n; "
+    "@name('having') select k, avg(v) as a from W(v > 3) group by k having count(*) > 1 and k != 'b'; "
+    "@name('row') select k, v, sum(v) as s, min(n) as m from W group by k; @name('total') select sum(v) as s, last(v) as l from W; "
+    "@name('some') select v, count(*) as c from W(v < 80 and n >= 0) having count(*) > 1; "
+    "@name('worked out') select v > 6 as big, sum(v * 2) as s, prevcount(v) as p from S(v < 90)#length(2) group by v > 6; "
+    "@name('ever') select k, maxever(v) as m, sum(v) as s from S#length(2) group by k; @name('groups of a few') "
+    "select n, count(*) as c, leaving() as l from S(v > 3)#length(2) group by n",
     "patterns beside": "@name('p') select a.v as v, b.n as n from pattern [every a=S(v > 40) -> b=S(k = a.k, v < 30)]; "
     "@name('s') select k, sum(v) as s from S group by k; @name('some') select v from S(v > 6 and v < 90); "
     + LAST

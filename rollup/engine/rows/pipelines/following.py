@@ -21,15 +21,20 @@ Follow = Callable[[int, Sequence[Rows], Sequence[Rows]], Sequence[Values]]
 shown."""
 OfOne = Callable[[int, Rows], object]
 """A row that comes or leaves by the event at a place and is all that does."""
+OfTwo = Callable[[int, Rows, Rows], object]
+"""A row that comes by the event at a place, and one that leaves, and these are all."""
 
 
 class OneByOne:
-    """A `Follow` that is told of a row that comes or leaves alone, as nearly all do, without lists of such."""
+    """A `Follow` that is told of a row that comes or leaves alone, or of one that comes as another leaves, as nearly all do,
+    without lists of such.
+    """
 
-    __slots__ = ("change", "come", "leave")
+    __slots__ = ("change", "come", "exchange", "leave")
 
-    def __init__(self, change: Follow, come: OfOne, leave: OfOne) -> None:
+    def __init__(self, change: Follow, come: OfOne, leave: OfOne, exchange: OfTwo | None = None) -> None:
         self.change, self.come, self.leave = change, come, leave
+        self.exchange: OfTwo = exchange or (lambda place, r, old: change(place, (r,), (old,)))
 
     def __call__(self, place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         return self.change(place, came, left)
@@ -100,9 +105,21 @@ def of_passing(instance: SelectInstance, condition: Expr | None, change: Follow)
         if leaves and test(r, (), e):
             alone.leave(place, r)
 
+    def exchange(place: int, r: Rows, old: Rows) -> None:
+        e.arriving = True
+        comes = test(r, (), e)
+        e.arriving = False
+        if not (leaves and test(old, (), e)):
+            if comes:
+                alone.come(place, r)
+        elif comes:
+            alone.exchange(place, r, old)
+        else:
+            alone.leave(place, old)
+
     alone = OneByOne.of(change)
     change = alone.change
-    return OneByOne(some, come, leave)
+    return OneByOne(some, come, leave, exchange)
 
 
 def _shown(instance: SelectInstance, tape: Tape) -> Follow:
@@ -137,8 +154,16 @@ def _mostly_alone(instance: SelectInstance, made: Alone, several: Follow, tape: 
         shown = come(place, came[0]) if came else leave(place, left[0])
         return () if shown is None else (shown,)
 
-    come, leave = map(alone, made)
-    return OneByOne(change, come, leave)
+    def exchange(place: int, r: Rows, old: Rows) -> None:
+        assert of_two is not None
+        shown, other = of_two(r, old)
+        if shown is not None:
+            note((place, 1, shown))
+        if other is not None:
+            note((place, 1, other))
+
+    of_two, come, leave = made.exchange, alone(made.come), alone(made.leave)
+    return OneByOne(change, come, leave, exchange if of_two is not None and emitted == "new" else None)
 
 
 def _of_several(instance: SelectInstance, kind: Kind, tape: Tape) -> Follow:
@@ -199,7 +224,7 @@ def _each(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:
         if values is not None:
             note((place, 1, values))
 
-    return OneByOne(change, come, lambda place, r: None)
+    return OneByOne(change, come, lambda place, r: None, lambda place, r, old: come(place, r))
 
 
 def _each_and_left(instance: SelectInstance, values_of: ValuesOf, tape: Tape) -> Follow:

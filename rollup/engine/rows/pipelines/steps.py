@@ -18,7 +18,7 @@ Take = Callable[[int, Row], bool]
 def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take:
     """A select over the stream itself, which is one of its inputs, and its window."""
     window, clock, alone = instance.inputs[number].window, instance.environment.clock, OneByOne.of(change)
-    come, change = alone.come, alone.change
+    come, change, exchange = alone.come, alone.change, alone.exchange
 
     def through(place: int, row: Row) -> bool:
         come(place, (row,))
@@ -26,7 +26,9 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
 
     def kept(place: int, row: Row) -> bool:
         new, old, _ = enter((row,), clock.now)
-        if new or old:
+        if len(new) == 1 and len(old) == 1:
+            exchange(place, (new[0],), (old[0],))
+        elif new or old:
             change(place, [*zip(new)], [*zip(old)])
         return True
 
@@ -70,7 +72,7 @@ class Told:
         self.order, self.watched = store.order, store.watched
         alone = [OneByOne.of(each) for each in consumers]
         self._comes, self._leaves = [each.come for each in alone], [each.leave for each in alone]
-        self._changes = [each.change for each in alone]
+        self._changes, self._exchanges = [each.change for each in alone], [each.exchange for each in alone]
         self.timed = store.window.timed
         """Whether the window lets rows out by the clock."""
         self.clocked = clocked or self.timed
@@ -93,6 +95,10 @@ class Told:
             (row,) = came
             for come in self._comes:
                 come(place, (row,))
+        elif len(came) == 1 and len(left) == 1:  # as into those of so many rows
+            (row,), (old,) = came, left
+            for exchange in self._exchanges:
+                exchange(place, (row,), (old,))
         else:
             self.tell(place, delta)
 

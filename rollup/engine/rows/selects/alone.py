@@ -1,5 +1,5 @@
-"""A row that comes or leaves alone, as nearly every row does, as one generated function: its group, the aggregates, and what is
-shown of them."""
+"""A row that comes or leaves alone, or one that comes as another leaves, as nearly all do, as one generated function: its group,
+the aggregates, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ Shows = Literal["row", "group", "total"]
 """What is shown: each row of the input, its group, or all rows in one."""
 
 
+OfTwo = Callable[[Rows, Rows], tuple[Values | None, Values | None]]
+"""A row comes and another leaves for it: the values of the rows that are shown then; None where there is none."""
+
+
 class Alone(NamedTuple):
-    """What a row does that comes, and one that leaves."""
+    """What a row does that comes, one that leaves, and both together where nobody wants what was there before."""
 
     come: OfOne
     leave: OfOne
+    exchange: OfTwo | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def alone(
 
 
 @lru_cache(maxsize=4096)
-def _generated(form: Form) -> Callable[..., tuple[OfOne, OfOne]]:
+def _generated(form: Form) -> Callable[..., tuple[OfOne, OfOne, OfTwo | None]]:
     return _Writing(form).functions()
 
 
@@ -83,24 +88,21 @@ class _Writing:
         self._source: Source = self._fold.source(self._slots)
         self._source.objects["start"] = self._fold.start
 
-    def functions(self) -> Callable[..., tuple[OfOne, OfOne]]:
+    def functions(self) -> Callable[..., tuple[OfOne, OfOne, OfTwo | None]]:
         """`bind(e, groups, emptied, rows, nothing)` gives them."""
         source = self._source
         source.line("s = ()")
         source.block("def come(r):", self._come)
         source.block("def leave(r):", self._leave)
-        source.line("return come, leave")
+        if not self._form.leaving:
+            source.block("def exchange(r, old):", self._exchange)
+        source.line(f"return come, leave, {'None' if self._form.leaving else 'exchange'}")
         return source.function("bind", "e, groups, emptied, rows, nothing")
 
     def _come(self) -> None:
         source = self._source
         self._begin()
-        if self._keys:
-            source.block(
-                "if emptied:", lambda: self._lines("for each in emptied: groups.pop(each, None)", "emptied.clear()")
-            )
-        self._lines("h = groups.get(k)", "if h is None: h = groups[k] = [start(), 0]")
-        self._moved("enter", "+")
+        self._entered()
         if self._form.shows == "group":
             source.line("rows[0, k] = r")
         source.line("e.arriving = True")
@@ -113,9 +115,7 @@ class _Writing:
         source.line("h = groups.get(k)")
         source.block("if h is not None and h[1] > 0:" if self._keys else "if h is not None:", self._left)
         if form.shows == "group":
-            source.line("rows[0, k] = r" if form.ever else "if h is not None and h[1] > 0: rows[0, k] = r")
-            if not form.ever:
-                source.line("else: rows.pop((0, k), None)")
+            self._note("k", "r")
         if form.shows == "row" and not form.leaving:
             source.line("return None, None")
             return
@@ -129,11 +129,49 @@ class _Writing:
             self._shown("a")
         source.line("return a, b")
 
+    def _entered(self) -> None:
+        """The row is in its group; those that were empty before it came are forgotten."""
+        if self._keys:
+            self._source.block(
+                "if emptied:", lambda: self._lines("for each in emptied: groups.pop(each, None)", "emptied.clear()")
+            )
+        self._lines("h = groups.get(k)", "if h is None: h = groups[k] = [start(), 0]")
+        self._moved("enter", "+")
+
+    def _exchange(self) -> None:
+        source, by_group = self._source, self._form.shows == "group"
+        source.line(self._key())
+        self._entered()
+        source.line("new, key, to, r = r, k, h, old")
+        self._lines(self._key(), "h = groups.get(k)")
+        source.block("if h is not None and h[1] > 0:" if self._keys else "if h is not None:", self._left)
+        self._lines("left, r, k, g = k, new, key, to[0]", "a, b, e.arriving = None, None, True")
+        self._shown("a")
+        if by_group:
+            source.line("rows[0, key] = new")
+            source.block("if left != key:", self._other)
+        source.line("return a, b")
+
+    def _other(self) -> None:
+        """Another group that the row has left, which is shown with it."""
+        self._note("left", "old")
+        self._lines("r, k, g = old, left, start() if h is None else h[0]")
+        self._shown("b")
+
+    def _key(self) -> str:
+        return f"k = ({''.join(f'{self._source.emit(each)}, ' for each in self._keys)})"
+
+    def _note(self, key: str, row: str) -> None:
+        """The row with which a group is shown that one has left."""
+        if self._form.ever:
+            self._source.line(f"rows[0, {key}] = {row}")
+        else:
+            self._lines(f"if h is not None and h[1] > 0: rows[0, {key}] = {row}", f"else: rows.pop((0, {key}), None)")
+
     def _begin(self) -> None:
         """The group, and what was shown of it before."""
-        source, form = self._source, self._form
-        source.line(f"k = ({''.join(f'{source.emit(each)}, ' for each in self._keys)})")
-        source.line("b = None")
+        form = self._form
+        self._lines(self._key(), "b = None")
         if form.leaving and form.shows != "row":
             self._lines("e.arriving, h = False, groups.get(k)", "g = start() if h is None else h[0]")
             self._shown("b")
