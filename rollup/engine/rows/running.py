@@ -36,14 +36,12 @@ class Running:
 
     def change(self, new: Sequence[Row | None], old: Sequence[Row | None]) -> None:
         """Rows come into its window, and rows leave it."""
-        for row in new:
-            self._move(self._groups.enter, (*self._before, row))
-        for row in old:
-            self._move(self._groups.leave, (*self._before, row))
-
-    def _move(self, change: Callable[[Rows], Key], r: Rows) -> None:
-        if self._every or self._where(r, (), self._environment):
-            self._changed(change(r), r)
+        before, every, where, e, groups = self._before, self._every, self._where, self._environment, self._groups
+        for rows, change in ((new, groups.enter), (old, groups.leave)):
+            for row in rows:
+                r = (*before, row)
+                if every or where(r, (), e):
+                    self._changed(change(r), r)
 
     def answers(self, r: Rows) -> list[tuple[Any, ...]]:
         """What the sub-query selects, asked with these rows outside."""

@@ -13,6 +13,7 @@ from rollup.engine.rows.selects.alone import Alone
 from rollup.engine.rows.selects.alone import OfOne as OfOneRow
 from rollup.engine.rows.selects.pergroup import After, PerGroup
 from rollup.engine.rows.selects.projecting import Step, Values, ValuesOf
+from rollup.engine.rows.selects.rates import OfRow
 from rollup.engine.rows.selects.selecting import Kind, PerRow, Total
 from rollup.engine.rows.stores.named import Observe
 
@@ -67,7 +68,36 @@ def gather(instance: SelectInstance) -> Follow:
         return told(came, left) if came or left else ()
 
     one_by_one = OneByOne(change, lambda place, r: told((r,), ()), lambda place, r: told((), (r,)))
+    if (alone := outputs.alone()) is not None:
+        one_by_one = _gathering(instance, one_by_one, *alone)
     return of_passing(instance, instance.plan.where, one_by_one)
+
+
+def _gathering(
+    instance: SelectInstance, several: OneByOne, comes: OfRow, leaves: OfRow, moves: Callable[[Rows, Rows], None]
+) -> OneByOne:
+    """The same where a row that comes or leaves alone touches a group, once the clock of the outputs runs."""
+    outputs = instance.outputs
+
+    def come(place: int, r: Rows) -> None:
+        if outputs.due is None:
+            several.come(place, r)
+        else:
+            comes(r)
+
+    def leave(place: int, r: Rows) -> None:
+        if outputs.due is None:
+            several.leave(place, r)
+        else:
+            leaves(r)
+
+    def exchange(place: int, r: Rows, old: Rows) -> None:
+        if outputs.due is None:
+            several.exchange(place, r, old)
+        else:
+            moves(r, old)
+
+    return OneByOne(several.change, come, leave, exchange)
 
 
 def observing(observe: Observe) -> Follow:

@@ -38,7 +38,7 @@ from rollup.engine.rows.pipelines.choosing import (
     unless,
 )
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining, pairing_events, pairs_events
-from rollup.engine.rows.pipelines.following import Follow, follow
+from rollup.engine.rows.pipelines.following import Follow, OneByOne, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
@@ -352,9 +352,7 @@ class _Routes:
             raise _Apart  # one row comes and one leaves at most
         put, most = self._into(target.name, instance)
         most *= 1 if input.window is None or isinstance(instance.kind, (PerRow, Total)) else 2
-        return of_stream(instance, _routed(instance, change, put)) if put is not None else of_stream(
-            instance, change
-        ), most
+        return of_stream(instance, change if put is None else _routed(instance, change, put, tape)), most
 
     def _from_window(self, instance: SelectInstance, change: Follow) -> Follow | None:
         """One who follows a named window and inserts what it shows of rows that come."""
@@ -442,20 +440,37 @@ def _in_turn(entries: Sequence[Entry]) -> Sequence[Entry]:
     return sorted(entries, key=lambda each: (each.receiver.order, -each.input))
 
 
-def _routed(instance: SelectInstance, change: Follow, put: Put) -> Follow:
-    """A select whose rows go on."""
-    target, make = instance.plan.target, instance.runner.row
+def _routed(instance: SelectInstance, change: Follow, put: Put, tape: Tape | None = None) -> OneByOne:
+    """A select whose rows go on; those that are events themselves go as these where its `tape` is given."""
+    plan, make = instance.plan, instance.runner.row
+    target, shown = plan.target, plan.projection
     assert target is not None
-    same = target.columns == tuple(range(len(instance.plan.type.fields)))
+    same = target.columns == tuple(range(len(plan.type.fields)))
     of: Callable[[Values], Sequence[Any]] = tuple if same else target.of
 
     def changed(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
         found = change(place, came, left)
-        for shown in found:
-            put(make(of(shown)))
+        for values in found:
+            put(make(of(values)))
         return found
 
-    return changed
+    def as_it_is(place: int, r: Rows) -> None:
+        (row,) = r
+        if row is not None and tape is not None:
+            tape.note((place, 1, row.values))
+            put(row)
+
+    found = OneByOne.of(changed)
+    if (
+        tape is not None
+        and same
+        and shown.whole
+        and shown.having is None
+        and plan.where is None
+        and isinstance(instance.kind, PerRow)
+    ):
+        return OneByOne(changed, as_it_is, found.leave)
+    return found
 
 
 def _splitting(

@@ -89,8 +89,8 @@ class Pipeline:
             self._watch(False)
 
     def _send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
-        runner, take, times = self._runner, self._plan.take, self.times
-        clock, index = runner.environment.clock, runner.indexes[self._stream]
+        runner, take, times, only = self._runner, self._plan.take, self.times, self._only
+        clock, index, timers = runner.environment.clock, runner.indexes[self._stream], runner.timers
         filtered, clocked, until = self._plan.filtered, self._plan.clocked, self._quiet_until()
         for values, at in events:
             if at is not None:
@@ -111,6 +111,9 @@ class Pipeline:
                 self.deliver()
                 runner.route(self._stream, row)
                 until = self._quiet_until()
+            elif clocked and only is not None:
+                due, until = only.due, timers.quiet_until
+                until = until if due is None or until < due else due
             elif clocked:
                 until = self._quiet_until()
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rollup.engine.row import Delta, Row, together
+from rollup.engine.row import Row, together
 from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.following import Follow, OneByOne
 from rollup.engine.rows.pipelines.tapes import Tape
@@ -69,6 +69,7 @@ class Told:
     ) -> None:
         self.store, self.tape, self.consumers, self._note = store, tape, consumers, tape.note
         self._entered, self._exchanged, self._times = store.entered, store.exchanged, times
+        self._window, self._fired = store.window, store.fired
         self.order, self.watched = store.order, store.watched
         alone = [OneByOne.of(each) for each in consumers]
         self._comes, self._leaves = [each.come for each in alone], [each.leave for each in alone]
@@ -103,23 +104,24 @@ class Told:
             self.tell(place, delta)
 
     def fire(self, now: int) -> None:
-        """The window's timer: each change at a place of its own, and all of them told as one."""
-        times, store = self._times, self.store
-        window, found = store.window, list[Delta]()
-        while (due := window.due) is not None and due <= now:
-            delta = store.fired(now)
-            came, left, _ = delta
-            if not came and not left:
-                continue
-            place = len(times)
+        """The window's timer, which is due: each change at a place of its own, and all of them told as one."""
+        times, window, fired = self._times, self._window, self._fired
+        came, left, _ = delta = fired(now)
+        due = window.due
+        if len(left) == 1 and not came and (due is None or due > now):  # as nearly always
+            place, (row,) = len(times), left
             times.append(now)
-            self._noted(place, delta)
-            if len(left) == 1 and not came and ((due := window.due) is None or due > now) and not found:
-                (row,) = left  # as nearly always
-                for leave in self._leaves:
-                    leave(place, (row,))
-                return
-            found.append(delta)
+            self._note((place, -1, row.values))
+            for leave in self._leaves:
+                leave(place, (row,))
+            return
+        found = [delta]
+        while (due := window.due) is not None and due <= now:
+            found.append(fired(now))
+        found = [delta for delta in found if delta]
+        for delta in found:
+            times.append(now)
+            self._noted(len(times) - 1, delta)
         if found and self.consumers:
             self.tell(len(times) - 1, found[0] if len(found) == 1 else together(found))
 

@@ -241,12 +241,12 @@ class Groups:
 
     def touching(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody gets what leaves."""
-        before, kind = self._before, self._kind
-        if len(new) + len(old) == 1 and kind.touches_one:  # as nearly always
-            before[kind.come(new[0]) if new else kind.leave(old[0])] = None
-            return
-        for unit in kind.touched(new, old):
-            before[unit] = None
+        for unit in self._kind.touched(new, old):
+            self._before[unit] = None
+
+    def note(self, unit: Any) -> None:
+        """A group has changed, and nobody gets what leaves."""
+        self._before[unit] = None
 
     def show(self) -> Shown:
         touched, self._before = self._before, {}

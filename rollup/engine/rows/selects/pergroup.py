@@ -196,11 +196,7 @@ class PerGroup:
             changes = self.update(new, old)
             return (*changes.gained, *changes.lost)
         if len(new) == 1 and len(old) == 1:
-            (came,), (left,) = new, old
-            entered, emptier = level.enter(came), level.leave(left)
-            self._rows[0, entered] = came
-            self._note(level, ((emptier, came if emptier == entered else left),))
-            return (0, entered), (0, emptier)
+            return self.exchange(new[0], old[0])
         if len(new) + len(old) != 1:
             touched = _touched(new, old, level.enter, level.leave)
             self._note(level, touched)
@@ -226,6 +222,18 @@ class PerGroup:
         key = level.leave(r)
         self._note(level, ((key, r),))
         return 0, key
+
+    def exchange(self, r: Rows, old: Rows) -> tuple[UnitKey, UnitKey]:
+        """A row comes as another leaves, and these are all: the group of the first, and that of the other."""
+        assert self._level is not None
+        level = self._level
+        entered, emptier = level.enter(r), level.leave(old)
+        self._rows[0, entered] = r
+        if emptier != entered:
+            self._note(level, ((emptier, old),))
+        elif not level.groups[entered][1] and not self._ever:
+            self._rows.pop((0, entered), None)
+        return (0, entered), (0, emptier)
 
     def _note(self, level: Groups, touched: Collection[tuple[Key, Rows]]) -> None:
         """The row that each group is shown with; one that has emptied is no longer known."""

@@ -89,6 +89,10 @@ class Rate:
         return self.limited and all(part is None for part in by_rows)
 
 
+OfRow = Callable[[Rows], None]
+"""What is done with a row of the input."""
+
+
 class Outputs:
     """The rate of one partition of a statement. `emit` gets every output, `set_variable` what a condition sets.
 
@@ -157,6 +161,44 @@ class Outputs:
             take((r,), ())
         clock.now = now
         _add(self._counts, len(dated), 0)
+
+    def alone(self) -> tuple[OfRow, OfRow, Callable[[Rows, Rows], None]] | None:
+        """What a row does that comes alone, one that leaves alone, and one that comes as another leaves, as long as the clock of the
+        outputs runs, where a row touches a group; None for other outputs.
+        """
+        kind, collector = self._kind, self._collector
+        if self.take != self._changed_until_due or not (isinstance(kind, PerGroup) and kind.touches_one):
+            return None
+        if isinstance(collector, Groups) and self._take == collector.touching:
+            note = collector.note
+        elif self._take == kind.count:
+            note = None
+        else:
+            return None
+        counts = self._counts
+
+        def come(r: Rows) -> None:
+            unit = kind.come(r)
+            if note is not None:
+                note(unit)
+            counts[INSERTED] += 1
+            counts[INSERTED_EVER] += 1
+
+        def leave(r: Rows) -> None:
+            unit = kind.leave(r)
+            if note is not None:
+                note(unit)
+            counts[REMOVED] += 1
+            counts[REMOVED_EVER] += 1
+
+        def exchange(r: Rows, old: Rows) -> None:
+            units = kind.exchange(r, old)
+            if note is not None:
+                note(units[0])
+                note(units[1])
+            _add(counts, 1, 1)
+
+        return come, leave, exchange
 
     def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         """What the clock or the end alone shows, where aggregates go along."""

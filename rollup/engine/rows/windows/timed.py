@@ -102,7 +102,8 @@ class _Spanned(Stamped):
                 break
             out.append(row)
         for row in out:
-            del rows[row.id], times[row.id]
+            number = row.id
+            del rows[number], times[number]
         return out
 
     def restore(self, state: Any) -> None:
