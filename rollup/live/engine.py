@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice, repeat
 from typing import Any, Literal
 
@@ -231,11 +230,10 @@ class Engine:
 
     def _through(self, pipeline: Pipeline, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         """Events through a pipeline; False: the rest of them has to go another way."""
-        tell = partial(self._tell_through, pipeline)
         try:
-            return pipeline.send_each(events, tell)
+            return pipeline.send_each(events)
         finally:
-            tell()
+            self._tell_through(pipeline)
 
     def _tell_through(self, pipeline: Pipeline) -> None:
         """What events through a pipeline have brought, after what else there is."""

@@ -189,15 +189,14 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-@pytest.mark.parametrize(("again", "few"), [(1, 1), (3, 2), (64, 64)])
+@pytest.mark.parametrize("again", [1, 3, 64])
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_partitions_that_begin_and_end_in_a_batch_hear_what_they_hear_one_by_one(
-    name: str, again: int, few: int, data: st.DataObject
+    name: str, again: int, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rollup.live.engine._AGAIN", again)
-        patch.setattr("rollup.engine.rows.pipelines.running._FEW", few)
         whole, single = engine_of(ALONE[name]), engine_of(ALONE[name])
         now = 0
         for _ in range(data.draw(st.integers(1, 3))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -17,8 +17,6 @@ from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
 
-_FEW = 64
-"""What so many events have brought becomes deliveries like others sooner than it is told by itself."""
 _NEVER = 1 << 63
 """Behind every instant."""
 
@@ -78,24 +76,24 @@ class Pipeline:
         self._only = self._windows[0] if len(self._windows) == 1 else None
         """The one that lets rows out by the clock, where nobody else does: as nearly always."""
 
-    def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
+    def send_each(self, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         """Events one after the other, each at its instant (None: whenever that is); False: no pipeline any more after the
-        event that was taken last. `tell` is called before a timer is due, where more than a few events are on the tapes;
-        named windows of the pipeline let rows out without that."""
+        event that was taken last."""
         self._watch(True)
         try:
-            return self._send_each(events, tell)
+            return self._send_each(events)
         finally:
             self._watch(False)
 
-    def _send_each(self, events: Iterable[tuple[Sequence[Any], int | None]], tell: Callable[[], None]) -> bool:
+    def _send_each(self, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
         runner, take, times, only = self._runner, self._plan.take, self.times, self._only
         clock, index, timers = runner.environment.clock, runner.indexes[self._stream], runner.timers
         filtered, clocked, until = self._plan.filtered, self._plan.clocked, self._quiet_until()
         for values, at in events:
             if at is not None:
                 if not clock.now <= at < until and (at < clock.now or (until := self._let_out(at)) <= at):
-                    if not self._advanced(at, tell):
+                    if not self._advanced(at):
+                        self.deliver()
                         runner.send(self._stream, values)
                         return False
                     until = self._quiet_until()
@@ -178,14 +176,35 @@ class Pipeline:
         found = [(due, each.order, each) for each in timed if (due := each.due) is not None and due <= now]
         return [each for _, _, each in sorted(found)]
 
-    def _advanced(self, at: int, tell: Callable[[], None]) -> bool:
-        """Go on to an instant as without a pipeline, after those are told who have to be; False: there is none any more."""
+    def _advanced(self, at: int) -> bool:
+        """Go on to an instant as without a pipeline; False: there is none any more."""
         self._watch(False)
-        self.deliver() if len(self.times) < _FEW else tell()
+        begin = len(self._runner.deliveries)
         self._runner.advance_span(at)
-        if self.holds:
+        if len(self._runner.deliveries) > begin:
+            self._note(begin)
+        holds = self.holds
+        if holds:
             self._watch(True)
-        return self.holds
+        return holds
+
+    def _note(self, begin: int) -> None:
+        """What was delivered beside the tapes, from a place among the deliveries on, goes onto them, each with a place of its own;
+        what cannot stand there goes on behind what does."""
+        tapes = {tape.statement: tape for tape in self.tapes}
+        new = self._runner.deliveries[begin:]
+        del self._runner.deliveries[begin:]
+        if not all(each.statement in tapes and (each.delta.new or each.delta.old) for each in new):
+            self.deliver()
+            self._runner.deliveries += new
+            return
+        for statement, at, delta in new:
+            place, note = len(self.times), tapes[statement].note
+            self.times.append(at)
+            for row in delta.new:
+                note((place, 1, row.values))
+            for row in delta.old:
+                note((place, -1, row.values))
 
     @property
     def behind(self) -> bool:
