@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from rollup.engine.row import Row
+from rollup.engine.row import Row, Rows
+from rollup.engine.rows.acting import SplitInstance
 from rollup.engine.rows.pipelines.acting import Telling
-from rollup.engine.rows.pipelines.steps import Take
+from rollup.engine.rows.pipelines.following import Follow, OneByOne
+from rollup.engine.rows.pipelines.steps import Take, Told
+from rollup.engine.rows.pipelines.tapes import Tape, Values
+from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.selects.selecting import PerRow
 
 Waiting = deque[tuple[Take, Row]]
 """Rows on their way, and what is done with each."""
+
+
+Put = Callable[[Row], None]
+"""A row is on its way."""
+Branch = tuple[Callable[..., Any], Callable[..., Sequence[Any]], Put | None]
+"""Whether an event goes there, as which values, and where that is; None: where nobody hears of it."""
 
 
 def _dropping(inserts: Waiting, waiting: Waiting, telling: Telling) -> Callable[[], None]:
@@ -63,3 +75,80 @@ def with_what_it_causes(take: Take, inserts: Waiting, waiting: Waiting, telling:
         return True
 
     return whole
+
+
+def putting(waiting: Waiting, take: Take) -> Put:
+    """How a row is put on its way."""
+    append = waiting.append
+    return lambda row: append((take, row))
+
+
+def routed(instance: SelectInstance, change: Follow, put: Put, tape: Tape | None = None) -> OneByOne:
+    """A select whose rows go on; those that are events themselves go as these where its `tape` is given."""
+    plan, make = instance.plan, instance.runner.row
+    target, shown = plan.target, plan.projection
+    assert target is not None
+    same = target.columns == tuple(range(len(plan.type.fields)))
+    of: Callable[[Values], Sequence[Any]] = tuple if same else target.of
+
+    def changed(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
+        found = change(place, came, left)
+        for values in found:
+            put(make(of(values)))
+        return found
+
+    def as_it_is(place: int, r: Rows) -> None:
+        (row,) = r
+        if row is not None and tape is not None:
+            tape.note((place, 1, row.values))
+            put(row)
+
+    found = OneByOne.of(changed)
+    if (
+        tape is not None
+        and same
+        and shown.whole
+        and shown.having is None
+        and plan.where is None
+        and isinstance(instance.kind, PerRow)
+    ):
+        return OneByOne(changed, as_it_is, found.leave)
+    return found
+
+
+def splitting(
+    instance: SplitInstance,
+    branches: Sequence[Branch],
+    tape: Tape,
+) -> Take:
+    """The branches in their order; what none takes goes to the listeners."""
+    e, make, every, note = instance.environment, instance.runner.row, instance.plan.every, tape.note
+
+    def take(place: int, row: Row) -> bool:
+        r, taken = (row,), False
+        for where, columns, put in branches:
+            if where(r, (), e):
+                made, taken = make(columns(r, (), e)), True
+                if put is not None:
+                    put(made)
+                if not every:
+                    return True
+        if not taken:
+            note((place, 1, row.values))
+        return True
+
+    return take
+
+
+def entering(into: Told, telling: Telling) -> Take:
+    """A row into a named window, and all who follow it, unless others are told before them."""
+    waiting, come = telling.waiting, into.come
+
+    def take(place: int, row: Row) -> bool:
+        if waiting:
+            telling.later(into, into.change(place, (row,), ()))
+        else:
+            come(place, row)
+        return True
+
+    return take

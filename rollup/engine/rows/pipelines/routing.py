@@ -4,13 +4,11 @@ order. All who hear the event come first; then row by row what they have inserte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.index import Entry, Test
-from rollup.engine.row import Row, Rows
 from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstance, SplitInstance
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
@@ -27,7 +25,17 @@ from rollup.engine.rows.pipelines.acting import (
     setting,
     taking,
 )
-from rollup.engine.rows.pipelines.causing import Waiting, draining, with_what_it_causes
+from rollup.engine.rows.pipelines.causing import (
+    Branch,
+    Put,
+    Waiting,
+    draining,
+    entering,
+    putting,
+    routed,
+    splitting,
+    with_what_it_causes,
+)
 from rollup.engine.rows.pipelines.choosing import (
     Counted,
     nothing,
@@ -38,7 +46,7 @@ from rollup.engine.rows.pipelines.choosing import (
     unless,
 )
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining, pairing_events, pairs_events
-from rollup.engine.rows.pipelines.following import Follow, OneByOne, follow
+from rollup.engine.rows.pipelines.following import Follow, follow
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
@@ -54,7 +62,7 @@ from rollup.engine.rows.pipelines.planning import (
 )
 from rollup.engine.rows.pipelines.reading import keeping, pairing, seeks, silent
 from rollup.engine.rows.pipelines.steps import Take, Told, of_stream, waiting
-from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
+from rollup.engine.rows.pipelines.tapes import Tape, TapeOf
 from rollup.engine.rows.plans import StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.selecting import PerRow, Total
@@ -68,11 +76,6 @@ _SEVERAL = 4 * _MOST
 """Among so many statements at most those are looked for that hear a stream."""
 _CAUSED = 1000
 """So many rows an event may cause at most: what may cause more is counted by the runner."""
-
-Put = Callable[[Row], None]
-"""A row is on its way."""
-Branch = tuple[Callable[..., Any], Callable[..., Sequence[Any]], Put | None]
-"""Whether an event goes there, as which values, and where that is; None: where nobody hears of it."""
 
 
 def planned(component: Component, stream: str) -> Planned | None:
@@ -352,7 +355,7 @@ class _Routes:
             raise _Apart  # one row comes and one leaves at most
         put, most = self._into(target.name, instance)
         most *= 1 if input.window is None or isinstance(instance.kind, (PerRow, Total)) else 2
-        return of_stream(instance, change if put is None else _routed(instance, change, put, tape)), most
+        return of_stream(instance, change if put is None else routed(instance, change, put, tape)), most
 
     def _from_window(self, instance: SelectInstance, change: Follow) -> Follow | None:
         """One who follows a named window and inserts what it shows of rows that come."""
@@ -361,7 +364,7 @@ class _Routes:
         if target is None or not (single and plan.emitted == "new" and target.arriving and not target.leaving):
             return None
         put, _ = self._into(target.name)
-        return change if put is None else _routed(instance, change, put)
+        return change if put is None else routed(instance, change, put)
 
     def _split(self, instance: SplitInstance, tape: Tape) -> tuple[Take, int]:
         plan = instance.plan
@@ -374,7 +377,7 @@ class _Routes:
             put, causes = self._into(branch.target)
             most += causes
             branches.append((predicate(branch.where), compiled_row(branch.columns), put))
-        return _splitting(instance, branches, tape), most
+        return splitting(instance, branches, tape), most
 
     def _into(self, target: str, source: SelectInstance | None = None) -> tuple[Put | None, int]:
         """How a row goes into a stream or a named window; None where nobody hears of it.
@@ -383,10 +386,10 @@ class _Routes:
         """
         if target not in self._component.stores:
             take, most = self._of(target)
-            return (None if take is None else _putting(self._waiting, take)), most
+            return (None if take is None else putting(self._waiting, take)), most
         if self._where.context and (source is None or not stays(source, target)):
             raise _Apart
-        return _putting(self._inserts, self._window(target)[1]), 1
+        return putting(self._inserts, self._window(target)[1]), 1
 
     def _store(self, name: str) -> Store:
         """A store that is the partition's, or of no context one for all."""
@@ -409,7 +412,7 @@ class _Routes:
             self._tapes += tapes
             self._stores[name] = told.store
             self._hearers += [consumer for consumer, _ in told.store.consumers]
-            known = self._windows[name] = told, _entering(told, self._telling)
+            known = self._windows[name] = told, entering(told, self._telling)
         return known
 
 
@@ -430,82 +433,6 @@ def _reads(instance: Instance) -> bool:
     return isinstance(instance, SelectInstance) and bool(instance.plan.lookups or instance.plan.join)
 
 
-def _putting(waiting: Waiting, take: Take) -> Put:
-    append = waiting.append
-    return lambda row: append((take, row))
-
-
 def _in_turn(entries: Sequence[Entry]) -> Sequence[Entry]:
     """As an event is told to them: their receivers as they stand, and of one receiver what its sub-queries keep first."""
     return sorted(entries, key=lambda each: (each.receiver.order, -each.input))
-
-
-def _routed(instance: SelectInstance, change: Follow, put: Put, tape: Tape | None = None) -> OneByOne:
-    """A select whose rows go on; those that are events themselves go as these where its `tape` is given."""
-    plan, make = instance.plan, instance.runner.row
-    target, shown = plan.target, plan.projection
-    assert target is not None
-    same = target.columns == tuple(range(len(plan.type.fields)))
-    of: Callable[[Values], Sequence[Any]] = tuple if same else target.of
-
-    def changed(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
-        found = change(place, came, left)
-        for values in found:
-            put(make(of(values)))
-        return found
-
-    def as_it_is(place: int, r: Rows) -> None:
-        (row,) = r
-        if row is not None and tape is not None:
-            tape.note((place, 1, row.values))
-            put(row)
-
-    found = OneByOne.of(changed)
-    if (
-        tape is not None
-        and same
-        and shown.whole
-        and shown.having is None
-        and plan.where is None
-        and isinstance(instance.kind, PerRow)
-    ):
-        return OneByOne(changed, as_it_is, found.leave)
-    return found
-
-
-def _splitting(
-    instance: SplitInstance,
-    branches: Sequence[Branch],
-    tape: Tape,
-) -> Take:
-    """The branches in their order; what none takes goes to the listeners."""
-    e, make, every, note = instance.environment, instance.runner.row, instance.plan.every, tape.note
-
-    def take(place: int, row: Row) -> bool:
-        r, taken = (row,), False
-        for where, columns, put in branches:
-            if where(r, (), e):
-                made, taken = make(columns(r, (), e)), True
-                if put is not None:
-                    put(made)
-                if not every:
-                    return True
-        if not taken:
-            note((place, 1, row.values))
-        return True
-
-    return take
-
-
-def _entering(into: Told, telling: Telling) -> Take:
-    """A row into a named window, and all who follow it, unless others are told before them."""
-    waiting, come = telling.waiting, into.come
-
-    def take(place: int, row: Row) -> bool:
-        if waiting:
-            telling.later(into, into.change(place, (row,), ()))
-        else:
-            come(place, row)
-        return True
-
-    return take
