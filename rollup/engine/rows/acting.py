@@ -67,6 +67,9 @@ class MergeInstance(ActionInstance):
         for case in plan.cases:
             doing = [_Doing(action, self) for action in case.actions]
             self._cases[case.matched].append((_asked(case.condition), doing))
+        whole = [(True, None, (DeleteAction(),))]
+        self._takes_all = [(case.matched, case.condition, tuple(case.actions)) for case in plan.cases] == whole
+        """Whether all that it does is to take out what it finds."""
 
     @cached_property
     def _store(self) -> Store:
@@ -93,6 +96,9 @@ class MergeInstance(ActionInstance):
             rows = [
                 each for each in (store.asked(filtered) if found is None else found) if self._where((row, each), (), e)
             ]
+        if self._takes_all:
+            work.leaving += rows
+            return work
         for each in rows:
             self._first(True, (row, each, each), work)
         if not rows:
