@@ -78,6 +78,19 @@ def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to
 
 
 @pytest.mark.parametrize(
+    "name", [name for name, text in COVERED.items() if text.startswith("context") and "output" in text]
+)
+@pytest.mark.parametrize("symbols", ["abc", "aaa"])
+def test_what_waits_in_several_partitions_goes_over_to_columns(name: str, symbols: str) -> None:
+    """Some events one by one, of each symbol and volume; then so many at once, of some, that the statement goes over."""
+    events = [{"symbol": "abc"[n % 3], "price": 10.0 + n, "volume": n % 4} for n in range(12)]
+    alone = [("timed", stream, [(1, event)]) for event in events[:7] for stream in ("S", "R")]
+    batch = [(n % 2, {**event, "symbol": symbols[n % 3]}) for n, event in enumerate(events)]
+    found = [*alone, ("timed", "S", batch), ("advance", "", 50), ("rows", "", None)]
+    assert run(deployed([name], 8), found, 8) == run(deployed([name], None), found, None)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "select symbol, avg(price) as a, count(*) as n from S#time(30 msec) group by symbol output every 100 msec",

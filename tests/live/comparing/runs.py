@@ -162,7 +162,9 @@ def _bits(value: Any) -> Any:
         return {name: _bits(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_bits(each) for each in value]
-    return struct.pack("<d", value) if isinstance(value, float) else (type(value).__name__, value)
+    if isinstance(value, float):
+        return struct.pack("<d", value) if value == value else "nan"  # which has no sign
+    return type(value).__name__, value
 
 
 def difference(program: Sequence[str], course: Sequence[Step]) -> str | None:

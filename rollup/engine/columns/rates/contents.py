@@ -36,6 +36,8 @@ class Contents(Rated):
         moves = moves_of(made)
         _, counts, instants = self._ticks(counts, moves.at, moves.come, taken.now, ticks)
         held = list(self._held(self.core, core, batch, np.minimum(instants, taken.now)))
+        if self.emitted == "old":  # what is there has not left
+            held = [each.slice(0, 0) for each in held]
         every = pa.concat_tables([self.core.waiting(core).slice(0, 0), *held]).combine_chunks()
         at = np.repeat(instants, [each.num_rows for each in held])
         columns = list(map(whole, every.columns[2:]))

@@ -16,6 +16,7 @@ from rollup.engine.columns.running.adopting_folds import KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state
 from rollup.engine.rows.component import Component
+from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
@@ -34,13 +35,19 @@ def each_part_state(core: EachPart, component: Component, name: str) -> State:
     instances = [
         each for number in numbers if isinstance(each := context.partitions[number].instances[name], SelectInstance)
     ]
+    for each in instances:
+        if isinstance(each, Lazy):
+            each.settle()
     shown = [each.kind.current(None) for each in instances] if core.total else []
+    changed = [place for place, each in enumerate(instances) if each.outputs.waiting]
     for each in instances:
         each.outputs.settle()
     if core.total and not core.lazy:
         shown = [each.kind.current(None) for each in instances]
     outputs = [each.snapshot()[KEPT][1] for each in instances]
     waiting = [found for place, each in enumerate(instances) for found in _waiting(core, place, each, outputs[place])]
+    if core.total and core.lazy and core.shows != "everything":  # what is shown next, be it that nothing more comes
+        waiting += [(place, None, instances[place].kind.current(None)) for place in changed]
     latest = [(place, None, out) for place, out in enumerate(shown)]
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
@@ -69,7 +76,9 @@ def _units(core: EachPart, state: State) -> dict[Key, int]:
 
 
 def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units: dict[Key, int]) -> Any:
-    places = [(place, place if key is None else units[numbers[place], *key]) for place, key, _ in found]
+    inner = core.core.inner
+    rows = isinstance(inner, Folded) and not inner.keys  # of a window, which are of no group and so all of one
+    places = [(place, 0 if rows else place if key is None else units[numbers[place], *key]) for place, key, _ in found]
     return core.rows(places, [None if out is None else (*out.row.values, *out.order) for *_, out in found])
 
 

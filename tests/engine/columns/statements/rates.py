@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.engine.columns.statements.windows import CARRIED
 
 RATES_LEAVING = [
+    "select rstream symbol, price from S#length(2) output snapshot every 20 msec",
     "select irstream symbol, price from S#length(3) output every 3 events",
     "select irstream symbol, price from S(price > 3)#time(30 msec) having volume > 0 output all every 20 msec",
     "select irstream symbol, price from S#time(30 msec) output last every 20 msec",
