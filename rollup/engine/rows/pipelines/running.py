@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 from rollup.engine.row import Row
@@ -70,6 +71,8 @@ class Pipeline:
         self._stamp = self._now()
         self.tapes = plan.tapes
         """One a statement, in the order in which they deliver for one event."""
+        self._others: dict[str, Tape] = {}
+        """What the clock has brought, by statement."""
         self.times = plan.times
         """The instants of what is on the tapes, by place."""
         self._windows = [each.store.window if isinstance(each, Told) else each for each in plan.timed]
@@ -189,22 +192,26 @@ class Pipeline:
         return holds
 
     def _note(self, begin: int) -> None:
-        """What was delivered beside the tapes, from a place among the deliveries on, goes onto them, each with a place of its own;
-        what cannot stand there goes on behind what does."""
-        tapes = {tape.statement: tape for tape in self.tapes}
+        """What was delivered beside the tapes, from a place among the deliveries on, goes onto tapes, each with a place of its own;
+        where something was said that is nothing, all that is on them goes on before."""
         new = self._runner.deliveries[begin:]
         del self._runner.deliveries[begin:]
-        if not all(each.statement in tapes and (each.delta.new or each.delta.old) for each in new):
+        if not all(each.delta.new or each.delta.old for each in new):
             self.deliver()
             self._runner.deliveries += new
             return
         for statement, at, delta in new:
-            place, note = len(self.times), tapes[statement].note
+            place, note = len(self.times), self._beside(statement).note
             self.times.append(at)
             for row in delta.new:
                 note((place, 1, row.values))
             for row in delta.old:
                 note((place, -1, row.values))
+
+    def _beside(self, statement: str) -> Tape:
+        """The tape of a statement that the clock has deliver; one more where the events have none of it."""
+        own = next((tape for tape in reversed(self.tapes) if tape.statement == statement), None)
+        return own or self._others.setdefault(statement, Tape(statement))
 
     @property
     def behind(self) -> bool:
@@ -229,9 +236,17 @@ class Pipeline:
 
     def taken(self) -> tuple[list[Tape], list[int]]:
         """What is on the tapes, which are empty from then on: who is told of it may send events of this stream."""
-        found = [tape.taken() for tape in self.tapes], [*self.times]
+        found = [tape.taken() for tape in self.tapes]
+        for other in self._others.values():
+            taken = other.taken()
+            own = next((tape for tape in found if tape.rows and tape.statement == taken.statement), None)
+            if own is None:
+                found.append(taken)
+            else:  # what the events and the clock have brought
+                own.rows = sorted([*own.rows, *taken.rows], key=itemgetter(0))
+        times = [*self.times]
         self.times.clear()
-        return found
+        return found, times
 
     def deliver(self) -> None:
         """What is on the tapes becomes deliveries like others."""
