@@ -60,6 +60,8 @@ def ask(lookup: Lookup, home: Asked, running: Running | None = None) -> Ask:
                 return _kept_up(running)
             asked = _subquery(lookup, home, running)
             return asked if running is not None else _by_key(lookup, home, asked)
+        case Previous(input=0, what="row", value=RowOf(input=0), offset=Const(value=int(back))):
+            return _row_before(back, home)
         case Previous():
             return _previous(lookup, home)
         case Earlier():
@@ -184,12 +186,6 @@ def _previous(plan: Previous, home: Asked) -> Ask:
         back = offset(r, s, e) if offset is not None else 0
         found = None if back is None else window.behind(row, back)
         return None if found is None else at(r, found, s, e)
-
-    match plan:
-        case Previous(input=0, what="row", value=RowOf(input=0), offset=Const(value=int(back))):
-            return _row_before(back, home)
-        case _:
-            pass
 
     def around(r: Rows, s: Any, e: Environment) -> Any:
         row, window = r[plan.input], home.input(plan.input).window

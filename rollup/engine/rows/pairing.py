@@ -190,10 +190,10 @@ class Pairs:
 
     def _move(self, place: int, came: Sequence[Row], left: Sequence[Row]) -> None:
         for side in self._of_input[place]:
-            _, key_of, held, strict = side
+            key_of, held = side.key, side.rows
             for row in came:
                 key = key_of(row)
-                if None in key and strict and not side.matches(key):
+                if None in key and not side.matches(key):
                     continue
                 bucket = held.get(key)
                 if bucket is None:
@@ -212,15 +212,13 @@ class Pairs:
         """The combinations that come and that leave; the latter only if somebody wants them: `leaving`."""
         for place, (came, left, _) in deltas.items():
             self._move(place, came, left)
-        new = (
-            self._combinations({place: each.new for place, each in deltas.items()}, _held) if self._some(deltas) else ()
-        )
-        if not leaving:
+        new: Sequence[Rows] = ()
+        if self._some(deltas):
+            new = self._combinations({place: each.new for place, each in deltas.items()}, _held)
+        old = {place: each.old for place, each in deltas.items() if each.old} if leaving else {}
+        if not old:
             return new, ()
-        old = {place: each.old for place, each in deltas.items() if each.old}
-        return new, self._combinations(
-            old, lambda side, key: self._before(deltas.get(side.place), side, key)
-        ) if old else ()
+        return new, self._combinations(old, lambda side, key: self._before(deltas.get(side.place), side, key))
 
     def _some(self, deltas: Mapping[int, Delta]) -> bool:
         """Whether rows that have come may be in combinations: one that is there is what their first partners need."""

@@ -10,7 +10,7 @@ from rollup.engine.index import Test
 from rollup.engine.row import Delta, Row, Rows, delta_of
 from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.pipelines.following import Follow, follow
-from rollup.engine.rows.pipelines.steps import Take
+from rollup.engine.rows.pipelines.steps import Take, of_inputs
 from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
@@ -57,33 +57,18 @@ def pairs_events(instance: SelectInstance) -> bool:
 
 
 def pairing_events(instance: SelectInstance, inputs: Mapping[int, Test | None], tape: Tape) -> Take:
-    """An event of some inputs of a join that `pairs_events`, each with what an event of it passes. It may be told more than once,
-    each time for one input; the first time it is taken for all.
-    """
+    """An event of some inputs of a join that `pairs_events`, each with what an event of it passes."""
     assert instance.pairs is not None
     change, combinations, leaves = follow(instance, tape), instance.pairs.change, instance.plan.tells_what_leaves
-    clock, last = instance.environment.clock, Row(0, ())
-    enters = [(number, inputs[number], _entering(instance, number)) for number in sorted(inputs, reverse=True)]
+    clock, enters = instance.environment.clock, {number: _entering(instance, number) for number in inputs}
 
-    def take(place: int, row: Row) -> bool:
+    def hear(place: int, row: Row, numbers: Sequence[int]) -> None:
         rows, now = (row,), clock.now
-        new, old = combinations({number: enter(rows, now) for number, _, enter in enters}, leaves)
+        new, old = combinations({number: enters[number](rows, now) for number in numbers}, leaves)
         if new or old:
             change(place, new, old)
-        return True
 
-    def some(place: int, row: Row) -> bool:
-        nonlocal last
-        if row is last:
-            return True
-        last, rows, now = row, (row,), clock.now
-        passed = {number: enter(rows, now) for number, test, enter in enters if test is None or test(row)}
-        new, old = combinations(passed, leaves)
-        if new or old:
-            change(place, new, old)
-        return True
-
-    return some if len(inputs) > 1 and any(test is not None for test in inputs.values()) else take
+    return of_inputs({number: inputs[number] for number in sorted(inputs, reverse=True)}, hear)
 
 
 def _entering(instance: SelectInstance, number: int) -> Callable[[Sequence[Row], int], Delta]:

@@ -153,15 +153,7 @@ def _alone_by(context: Context, stream: str) -> int | None:
     """The place of the one field whose value says which partition an event is of, as long as that lives, which is for ever."""
     match context.levels:
         case ((_, Keyed(streams=streams, end=None)),):
-            return next(
-                (
-                    place
-                    for each in streams
-                    if each.filter.stream == stream
-                    for place in each.places[:1]
-                    if len(each.places) == 1
-                ),
-                None,
-            )
+            places = next((each.places for each in streams if each.filter.stream == stream), ())
+            return places[0] if len(places) == 1 else None
         case _:
             return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from rollup.engine.index import Test
 from rollup.engine.row import Row, together
 from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.following import Follow, OneByOne
@@ -44,6 +45,26 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
         return through
     enter = window.enter
     return coming if instance.plan.comes_alone and instance.plan.join is None else kept
+
+
+def of_inputs(inputs: Mapping[int, Test | None], hear: Callable[[int, Row, Sequence[int]], None]) -> Take:
+    """An event of some inputs, each with what an event of it passes. It may be told more than once, each time for one input; the
+    first time it is heard for all.
+    """
+    numbers, last = tuple(inputs), Row(0, ())
+
+    def take(place: int, row: Row) -> bool:
+        hear(place, row, numbers)
+        return True
+
+    def some(place: int, row: Row) -> bool:
+        nonlocal last
+        if row is not last:
+            last = row
+            hear(place, row, [number for number, test in inputs.items() if test is None or test(row)])
+        return True
+
+    return some if len(inputs) > 1 and any(inputs.values()) else take
 
 
 def waiting(instance: Gathering) -> Take:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from rollup.engine.index import Test
-from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.row import Delta, Rows
 from rollup.engine.rows.acting import OnSelectInstance
 from rollup.engine.rows.pipelines.following import Follow
-from rollup.engine.rows.pipelines.steps import Take
+from rollup.engine.rows.pipelines.steps import Take, of_inputs
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.select import SelectInstance
@@ -51,33 +50,12 @@ class Whole:
     def fire(self, now: int) -> None:
         """They do, at a place of its own."""
         self._times.append(now)
-        self._told(len(self._times) - 1, partial(self._instance.fire, Phase.WINDOW, now))
+        self._told(len(self._times) - 1, self._instance.fire, Phase.WINDOW, now)
 
     def taking(self, inputs: Mapping[int, Test | None]) -> Take:
-        """An event of some of the inputs, each with what an event of it passes. It may be told more than once, each time for one
-        input; the first time it is taken for all.
-        """
-        receive, numbers, last = self._instance.receive, tuple(inputs), Row(0, ())
-        runner, noted = self._runner, self._noted
-
-        def take(place: int, row: Row) -> bool:
-            begin = len(runner.deliveries)
-            try:
-                receive(numbers, row)
-            finally:
-                if len(runner.deliveries) > begin:
-                    noted(place, begin)
-            return True
-
-        def some(place: int, row: Row) -> bool:
-            nonlocal last
-            if row is not last:
-                last = row
-                passed = [number for number, test in inputs.items() if test is None or test(row)]
-                self._told(place, partial(receive, passed, row))
-            return True
-
-        return some if len(inputs) > 1 and any(test is not None for test in inputs.values()) else take
+        """An event of some of the inputs, each with what an event of it passes."""
+        told, receive = self._told, self._instance.receive
+        return of_inputs(inputs, lambda place, row, numbers: told(place, receive, numbers, row))
 
     def following(self, numbers: Sequence[int]) -> Follow:
         """A change of a named window that some of the inputs are."""
@@ -85,17 +63,18 @@ class Whole:
 
         def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
             new, old = [row for (row,) in came if row is not None], [row for (row,) in left if row is not None]
-            self._told(place, partial(followed, numbers, Delta(new, old)))
+            self._told(place, followed, numbers, Delta(new, old))
             return ()
 
         return change
 
-    def _told(self, place: int, work: Callable[[], Any]) -> None:
+    def _told(self, place: int, work: Callable[..., Any], *given: Any) -> None:
         begin = len(self._runner.deliveries)
         try:
-            work()
+            work(*given)
         finally:
-            self._noted(place, begin)
+            if len(self._runner.deliveries) > begin:
+                self._noted(place, begin)
 
     def _noted(self, place: int, begin: int) -> None:
         """What has been delivered from a place among the deliveries on goes onto the tape."""

@@ -61,7 +61,7 @@ After = Callable[[Sequence[Rows], Sequence[Rows]], Sequence[Values]]
 """Rows that come and rows that leave: the values of what is shown after that."""
 UnitKey = tuple[int, Key]
 """A group: level and key."""
-UnitRow = tuple[tuple[int, Key], Rows]
+UnitRow = tuple[UnitKey, Rows]
 """A row of the input with a group it belongs to: level and key."""
 
 

@@ -177,19 +177,15 @@ class Outputs:
             return None
         counts = self._counts
 
-        def come(r: Rows) -> None:
-            unit = kind.come(r)
-            if note is not None:
-                note(unit)
-            counts[INSERTED] += 1
-            counts[INSERTED_EVER] += 1
+        def moving(move: Callable[[Rows], Any], since: int, ever: int) -> OfRow:
+            def moved(r: Rows) -> None:
+                unit = move(r)
+                if note is not None:
+                    note(unit)
+                counts[since] += 1
+                counts[ever] += 1
 
-        def leave(r: Rows) -> None:
-            unit = kind.leave(r)
-            if note is not None:
-                note(unit)
-            counts[REMOVED] += 1
-            counts[REMOVED_EVER] += 1
+            return moved
 
         def exchange(r: Rows, old: Rows) -> None:
             units = kind.exchange(r, old)
@@ -198,6 +194,7 @@ class Outputs:
                 note(units[1])
             _add(counts, 1, 1)
 
+        come, leave = moving(kind.come, INSERTED, INSERTED_EVER), moving(kind.leave, REMOVED, REMOVED_EVER)
         return come, leave, exchange
 
     def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
