@@ -220,9 +220,6 @@ def test_too_little_memory_is_an_error_that_names_the_file_and_no_letter(tmp_pat
     from rollup.core.columns import ColumnEngine
 
     file, engine = written(tmp_path, kind, "a"), ColumnEngine(threads=1)
-    row = file.read_text().splitlines(keepends=True)[-1]
-    with file.open("a") as more:
-        more.writelines([row] * 200_000)
     engine.connection.execute("SET memory_limit = '100KB'; SET max_temp_directory_size = '0KB'")
     batch = pa.Table.from_pylist([{"path": str(file), "modified": 0}])
     with pytest.raises(SourceError, match=rf"cannot read {file}: Out of Memory Error"):
