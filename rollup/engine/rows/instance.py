@@ -236,19 +236,20 @@ class Instance:
         due.sort()
         return due
 
-    def _matched(self, number: int, matches: Iterable[Any]) -> None:
+    def _matched(self, number: int, matches: Sequence[Any]) -> None:
         """Each match is a change of its own, also where one event makes several; what comes of them is one delivery.
 
         Where the pattern chooses among the matches of an event, those that it leaves are one change.
         """
         begin = len(self.runner.deliveries)
         pattern = self._matchers[number].pattern
-        together = self.takes_together or pattern.suppress or pattern.discard
-        for match in [list(matches)] if together else [[match] for match in matches]:
+        together = len(matches) == 1 or self.takes_together or pattern.suppress or pattern.discard
+        for change in [matches] if together else [[match] for match in matches]:
             if self.alive:
-                self._change({number: self.inputs[number].arrive([self.row(each) for each in match])})
+                self._change({number: self.inputs[number].arrive([self.runner.row(match) for match in change])})
         self.ask_timers()
-        self.runner.deliver_together(self.name, begin)
+        if len(self.runner.deliveries) > begin + 1:
+            self.runner.deliver_together(self.name, begin)
 
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:

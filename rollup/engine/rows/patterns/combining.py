@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class FollowedState(State):
     """The active instances of each child; a match of one starts the next.
 
-    `since`: when the first event of an instance's match came. `origin`: the count that an instance waits behind; when
+    `since`: when the first event of an instance's match came, where the pattern has a span. `origin`: the count that an instance waits behind; when
     the count goes on, another instance takes its place, and when the instance is true, the count is over. `ranks`: of an
     instance that took the place of another the number of the first that stood there.
     """
@@ -52,7 +52,7 @@ class FollowedState(State):
         place = self.at.get(child)
         if place is None or self.dead:
             return
-        since = min(self.since.get(child.id, self.matcher.came), self.matcher.first())
+        since = self._since(child) if self.matcher.spans else None
         if quit:
             self._gone(child)
         origin, counted = self.matcher.counting(), self.origin.pop(child.id, None)
@@ -63,7 +63,11 @@ class FollowedState(State):
         else:
             self._pass(place, match, since, origin, rank)
 
-    def _pass(self, place: int, match: Match, since: int, origin: int | None, rank: int | None) -> None:
+    def _since(self, child: State) -> int:
+        """When the first event of the match that a child tells came."""
+        return min(self.since.get(child.id, self.matcher.came), self.matcher.first())
+
+    def _pass(self, place: int, match: Match, since: int | None, origin: int | None, rank: int | None) -> None:
         """A match of the child at that place goes on: to the parent, or to the next child."""
         if place == len(self.node.children) - 1:
             over = not self.at
@@ -174,7 +178,7 @@ class AndState(State):
         if quit:
             self.active[place] = None
         self.matches[place].append(match)
-        if self.began is None and match != self.begin:
+        if self.matcher.spans and self.began is None and match != self.begin:
             self.began = min(self.matcher.first(), self.matcher.came)
             self.matcher.expire(self, self.began)
         results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])

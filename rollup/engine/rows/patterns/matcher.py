@@ -53,9 +53,12 @@ class Matcher:
         phase: Phase = Phase.WINDOW,
     ) -> None:
         self.pattern, self.runner, self.order, self.deliver = pattern, runner, order, deliver
+        self.spans = pattern.span is not None
+        """Whether it matters when the first event of a match came."""
         self._phase = phase
         self._scope = scope
         self._environment = environment or runner.environment
+        self._clock = runner.environment.clock
         self._places = {id(node): place for place, node in enumerate(nodes(pattern.root))}
         self._nodes = list(nodes(pattern.root))
         self._until = {id(node.until) for node in self._nodes if isinstance(node, RepeatNode)}
@@ -82,7 +85,7 @@ class Matcher:
     @property
     def now(self) -> int:
         """The engine's time."""
-        return self.runner.now
+        return self._clock.now
 
     @property
     def instant(self) -> int:
@@ -92,7 +95,7 @@ class Matcher:
     @property
     def came(self) -> int:
         """The time of the event that is being received; at other times the engine's."""
-        return self.now if self._row_time is None else self._row_time
+        return self._clock.now if self._row_time is None else self._row_time
 
     @property
     def event_time(self) -> int | None:
@@ -132,21 +135,27 @@ class Matcher:
         those that add to a count last, since an event that may belong to a count or to what follows it belongs to what
         follows; else, where the text does not say, those that say which events they want before those that take any, and
         the oldest first."""
-        concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
-        if len(concerned) > 1:
-            level = max(state.node.consume for state in concerned)
-            concerned = [state for state in concerned if state.node.consume >= level]
-            concerned.sort(key=self._turn)
         self._row_time = at
         try:
-            for state, number in [(state, state.id) for state in concerned]:
-                if state.id == number and not state.dead:  # one that has begun again does not get the event any more
-                    state.event(row)
+            if len(inputs) > 1:
+                self._to_several(inputs, row)
+            elif isinstance(state := self._states.get(inputs[0]), FilterState):
+                state.event(row)
         finally:  # those before one that refuses the event have had it
             self._row_time = None
             if self._found:
                 self._deliver()
-            self._ask()
+            if self._alarms or self._ages:
+                self._ask()
+
+    def _to_several(self, inputs: Sequence[int], row: Row) -> None:
+        concerned = [state for state in map(self._states.get, inputs) if isinstance(state, FilterState)]
+        level = max((state.node.consume for state in concerned), default=0)
+        concerned = [state for state in concerned if state.node.consume >= level]
+        concerned.sort(key=self._turn)
+        for state, number in [(state, state.id) for state in concerned]:
+            if state.id == number and not state.dead:  # one that has begun again does not get the event any more
+                state.event(row)
 
     def _turn(self, state: FilterState) -> tuple[int, ...]:
         counts = isinstance(state.parent, CountState)
@@ -174,7 +183,7 @@ class Matcher:
         """The pattern is true."""
         self._counting = self._begins = None
         self._found.append(match)
-        self._found_at.append(self.came if self._instant is None else self._instant)
+        self._found_at.append(self.instant)
         if quit:  # it is over, also for a snapshot
             self.root = None
 
@@ -271,11 +280,11 @@ class Matcher:
         at, self._begins = self._begins, None
         return self.came if at is None else at
 
-    def apart(self, work: Callable[[], None]) -> None:
-        """Do something while a match waits to be told: what that says of counts and first events is not of this match."""
-        kept = self._counting, self._begins
-        work()
-        self._counting, self._begins = kept
+    def start_apart(self, state: State, begin: Match) -> None:
+        """Start a state while a match waits to be told: what it says of counts and first events is not of this match."""
+        counting, begins = self._counting, self._begins
+        state.start(begin)
+        self._counting, self._begins = counting, begins
 
     def finish(self, number: int) -> None:
         """What follows a count is true or gone: the count is over, and whoever repeats it begins again."""

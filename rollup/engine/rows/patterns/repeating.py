@@ -89,7 +89,7 @@ class EveryState(State):
         """
         watch = Watch()
         state = self.matcher.made(self.node.child, watch)
-        self.matcher.apart(lambda: state.start(self.begin))
+        self.matcher.start_apart(state, self.begin)
         if watch.told and not isinstance(state, CountState):
             state.quit()
             return
@@ -126,9 +126,11 @@ class EveryState(State):
         assert self.node.keys is not None
         now, span = self.matcher.now, self.node.span
         key = self.matcher.values(self.node, self.node.keys, match)
-        if key in seen and (span is None or now < seen[key] + span):
-            return False
-        seen.pop(key, None)  # the values stand in the order of their instants, so those that are over stand first
+        since = seen.get(key)
+        if since is not None:
+            if span is None or now < since + span:
+                return False
+            del seen[key]  # the values stand in the order of their instants, so those that are over stand first
         while span is not None and seen and seen[first := next(iter(seen))] + span <= now:
             del seen[first]
         self.matcher.bounded(len(seen))
