@@ -162,9 +162,13 @@ class FilterIndex:
                 wanted = tuple([value if (value := values[place]) == value else NAN for place in places])
                 bucket = lookup.get(wanted) if None not in wanted else None
             if bucket is not None:
-                bucket.passing(row, found)
-        if self._others.families:
-            self._others.passing(row, found)
+                for family in bucket.families.values() if bucket.few else bucket.found(values):
+                    if (test := family.test) is None or test(row):
+                        found += family.entries
+        others = self._others
+        for family in others.families.values() if others.few else others.found(values):
+            if (test := family.test) is None or test(row):
+                found += family.entries
         if len(found) > 1:
             found.sort(key=_PLACE)
         return found
@@ -183,10 +187,12 @@ class Family:
 class Bucket:
     """Entries that no equality tells apart, or that share them all; once their tests are not few, by their ways."""
 
-    __slots__ = ("_between", "_one_sided", "_plain", "families")
+    __slots__ = ("_between", "_one_sided", "_plain", "families", "few")
 
     def __init__(self) -> None:
         self.families: dict[Test | None, Family] = {}
+        self.few = True
+        """Whether all are tested sooner than looked up."""
         self._plain: dict[Family, None] | None = None
         """Those without ways; None while nobody is looked up by them."""
         self._one_sided: dict[tuple[int, bool, bool], Bounds] = {}
@@ -205,6 +211,10 @@ class Bucket:
             self._plain = {}
             for each in self.families.values():
                 self._look_up(each)
+        self._count()
+
+    def _count(self) -> None:
+        self.few = self._plain is None or len(self.families) <= FEW
 
     def _look_up(self, family: Family) -> None:
         """From now on a family is found by its ways."""
@@ -229,6 +239,7 @@ class Bucket:
         del self.families[entry.test]
         if self._plain is not None:
             self._forget(self._plain, family)
+            self._count()
         return True
 
     def _forget(self, plain: dict[Family, None], family: Family) -> None:
@@ -241,16 +252,8 @@ class Bucket:
             else:
                 self._between[place, text].remove((family, number))
 
-    def passing(self, row: Row, found: list[Entry]) -> None:
-        """Add the entries that an event passes."""
-        few = self._plain is None or len(self.families) <= FEW
-        candidates: Iterable[Family] = self.families.values() if few else self._found(row.values)
-        for family in candidates:
-            test = family.test
-            if test is None or test(row):
-                found += family.entries
-
-    def _found(self, values: Sequence[Any]) -> Iterable[Family]:
+    def found(self, values: Sequence[Any]) -> Iterable[Family]:
+        """Those that an event may pass, by its values."""
         found = dict(self._plain or ())
         for (place, text, _), bounds in self._one_sided.items():
             if _fits(value := values[place], text):
