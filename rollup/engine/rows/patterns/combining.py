@@ -39,6 +39,8 @@ class FollowedState(State):
     def _begin(self, place: int, match: Match, since: int | None, origin: int | None, rank: int | None) -> None:
         state = self.spawn(self.node.children[place])
         self.at[state] = place
+        if place:
+            self.matcher.hold(state, match)
         if rank is not None:
             self.ranks[state.id] = rank
         if origin is not None:
@@ -135,9 +137,11 @@ class FollowedState(State):
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.at = dict(zip(children, own[0], strict=True))
         (self.since, self.origin, self.ranks), self.followed = map(dict, own[1:4]), own[4]
-        for state in children:
+        for state, place in self.at.items():
             if state.id in self.since:
                 self.matcher.expire(state, self.since[state.id])
+            if place:
+                self.matcher.hold(state, state.begin)
 
 
 class AndState(State):
@@ -161,14 +165,15 @@ class AndState(State):
     def children(self) -> Iterable[State]:
         return [child for child in self.active if child is not None]
 
-    def drop(self, rows: frozenset[int]) -> None:
+    def lose(self, rows: frozenset[int]) -> None:
         """What has come of a child that is over cannot come again; of others it is forgotten."""
         shared = [any(shares(match, rows) for match in found) for found in self.matches]
-        if any(lost and state is None for lost, state in zip(shared, self.active, strict=True)):
+        if shares(self.begin, rows) or any(
+            lost and state is None for lost, state in zip(shared, self.active, strict=True)
+        ):
             self.fail()
-            return
-        self.matches = [[match for match in found if not shares(match, rows)] for found in self.matches]
-        super().drop(rows)
+        else:
+            self.matches = [[match for match in found if not shares(match, rows)] for found in self.matches]
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead or child not in self.active:
@@ -178,6 +183,7 @@ class AndState(State):
         if quit:
             self.active[place] = None
         self.matches[place].append(match)
+        self.matcher.hold(self, match)
         if self.matcher.spans and self.began is None and match != self.begin:
             self.began = min(self.matcher.first(), self.matcher.came)
             self.matcher.expire(self, self.began)
@@ -208,6 +214,8 @@ class AndState(State):
         waiting = iter(children)
         self.active = [next(waiting) if there else None for there in own[0]]
         self.matches, self.began = own[1], own[2]
+        for match in [match for found in self.matches for match in found]:
+            self.matcher.hold(self, match)
         if self.began is not None:
             self.matcher.expire(self, self.began)
 

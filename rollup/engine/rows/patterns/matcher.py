@@ -20,6 +20,7 @@ from rollup.engine.rows.patterns.algebra import (
     too_many,
 )
 from rollup.engine.rows.patterns.combining import FollowedState, NotState
+from rollup.engine.rows.patterns.discarding import Holders
 from rollup.engine.rows.patterns.guarding import AbsentState, Raster
 from rollup.engine.rows.patterns.repeating import CountState, FilterState
 from rollup.engine.rows.patterns.state import Match, Parent, State, ids
@@ -65,6 +66,7 @@ class Matcher:
         self._waiting: dict[int, Waiting] = {}
         self._functions: dict[int, Callable[[Any, Any, Any], Any]] = {}
         self._states: dict[int, State] = {}
+        self._holders = Holders() if pattern.discard else None
         self._number = 0
         self._alarms: list[tuple[int, int]] = []
         self._ages: list[tuple[int, int]] = []
@@ -221,6 +223,13 @@ class Matcher:
     def discharge(self, state: State) -> None:
         """A state is over."""
         self._states.pop(state.id, None)
+        if self._holders is not None:
+            self._holders.forget(state)
+
+    def hold(self, state: State, match: Match) -> None:
+        """A state waits with a match that nothing above it has; a match that shares a row of it may take it away."""
+        if self._holders is not None:
+            self._holders.hold(state, match)
 
     def listen(self, state: FilterState) -> Entry:
         """Put a filter into the index, with what is bound as known values."""
@@ -332,10 +341,9 @@ class Matcher:
     def _deliver(self) -> None:
         found, self._found = self._found, []
         self.times, self._found_at = self._found_at, []
-        if self.pattern.discard:  # the matches of one event do not take each other away
+        if self._holders is not None:  # the matches of one event do not take each other away
             for match in found:
-                if self.root is not None:
-                    self.root.drop(ids(match))
+                self._holders.lose(ids(match))
         if found and self.pattern.suppress:
             found = self._apart(found)
         if found:

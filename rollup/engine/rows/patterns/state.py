@@ -82,14 +82,9 @@ class State:
     def due(self) -> None:
         """An alarm that it has set."""
 
-    def drop(self, rows: frozenset[int]) -> None:
-        """Partial matches that share one of these rows go."""
-        if shares(self.begin, rows):
-            self.fail()
-            return
-        for child in list(self.children()):
-            if not child.dead:
-                child.drop(rows)
+    def lose(self, rows: frozenset[int]) -> None:
+        """Some rows that it holds are those of a match that takes other partial matches away."""
+        self.fail()
 
     def snapshot(self) -> Any:
         """Plain values, everything below included."""
