@@ -159,7 +159,7 @@ class Instance:
                 spec.pattern,
                 self.runner,
                 self.order,
-                lambda matches, number=number: self._matched(number, matches),
+                partial(self._matched, number),
                 self.partition.narrow,
                 self.environment,
             )
@@ -241,15 +241,19 @@ class Instance:
 
         Where the pattern chooses among the matches of an event, those that it leaves are one change.
         """
-        begin = len(self.runner.deliveries)
-        pattern = self._matchers[number].pattern
+        runner = self.runner
+        begin, pattern = len(runner.deliveries), self._matchers[number].pattern
         together = len(matches) == 1 or self.takes_together or pattern.suppress or pattern.discard
-        for change in [matches] if together else [[match] for match in matches]:
+        for change in (matches,) if together else [(match,) for match in matches]:
             if self.alive:
-                self._change({number: self.inputs[number].arrive([self.runner.row(match) for match in change])})
+                self.arrived(number, [runner.row(match) for match in change])
         self.ask_timers()
-        if len(self.runner.deliveries) > begin + 1:
-            self.runner.deliver_together(self.name, begin)
+        if len(runner.deliveries) > begin + 1:
+            runner.deliver_together(self.name, begin)
+
+    def arrived(self, number: int, rows: Sequence[Row]) -> None:
+        """Rows of an input that are one change."""
+        self._change({number: self.inputs[number].arrive(rows)})
 
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:

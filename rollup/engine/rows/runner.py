@@ -182,7 +182,9 @@ class Runner:
 
     def advance(self, to: int) -> None:
         """The clock jumps: each timer that is due fires once, late, in the order of its instants."""
-        self.environment.now = max(to, self.now)
+        clock = self.environment.clock
+        if to > clock.now:
+            clock.now = to
         self._fire()
 
     def advance_in_turn(self, to: int) -> None:
@@ -204,8 +206,9 @@ class Runner:
             self.advance(to)
 
     def _fire(self) -> None:
-        for target, phase, _ in self.timers.take(self.now):
-            self._during(partial(target.fire, phase, self.environment.clock.now))
+        clock = self.environment.clock
+        for target, phase, _ in self.timers.take(clock.now):
+            self._during(partial(target.fire, phase, clock.now))
             if self.fired is not None:
                 self.fired.append((len(self.deliveries), phase))
 

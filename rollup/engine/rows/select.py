@@ -131,6 +131,13 @@ class SelectInstance(Instance):
             if self._timed or self.clocked:
                 self.ask_timers()
 
+    def arrived(self, number: int, rows: Sequence[Row]) -> None:
+        """Rows of an input that are one change."""
+        if self._sole is None:
+            super().arrived(number, rows)
+        else:
+            self._moved(self._sole.arrive(rows))
+
     def followed(self, numbers: Sequence[int], delta: Delta) -> None:
         """A store that some inputs follow has changed."""
         if self._sole is None:

@@ -187,7 +187,7 @@ class AndState(State):
         if self.matcher.spans and self.began is None and match != self.begin:
             self.began = min(self.matcher.first(), self.matcher.came)
             self.matcher.expire(self, self.began)
-        results = combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
+        results = self._complete(match, place)
         if not results:
             if match != self.begin:
                 self.parent.begun(self)
@@ -201,6 +201,12 @@ class AndState(State):
         for result in results:
             self.matcher.begins(self.began)
             self.parent.true(result, self, over)
+
+    def _complete(self, match: Match, place: int) -> list[Match]:
+        """A match of the child at that place with those of all others."""
+        if not all(self.matches):
+            return []
+        return combinations([[match] if i == place else found for i, found in enumerate(self.matches)])
 
     def false(self, child: State) -> None:
         if child in self.active:

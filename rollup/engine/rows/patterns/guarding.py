@@ -223,12 +223,12 @@ class AlarmState(State):
     at = 0
 
     def start(self, begin: Match) -> None:
-        self.begin = begin
+        self.begin, now = begin, self.matcher.now
         if isinstance(self.node, IntervalNode):
-            self.at = self.matcher.now + (self.matcher.values(self.node, (self.node.span,), begin)[0] or 0)
+            self.at = now + (self.matcher.values(self.node, (self.node.span,), begin)[0] or 0)
         else:
-            self.at = self.node.schedule.after(self.matcher.now)
-        if self.at <= self.matcher.now:
+            self.at = self.node.schedule.after(now)
+        if self.at <= now:
             self.due()
         else:
             self.matcher.alarm(self, self.at)

@@ -169,10 +169,12 @@ class Matcher:
     def fire(self, phase: Phase, now: int) -> None:
         """Alarms are due; one that is set meanwhile waits for the next call."""
         due = list[tuple[int, int, bool]]()
-        for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
-            while heap and heap[0][0] <= now:
-                due.append((*heapq.heappop(heap), heap is self._ages))
-        for at, number, expires in sorted(due):
+        while self._alarms and self._alarms[0][0] <= now:
+            due.append((*heapq.heappop(self._alarms), False))
+        while self._waits and self._ages and self._ages[0][0] <= now:
+            due.append((*heapq.heappop(self._ages), True))
+        due.sort()
+        for at, number, expires in due:
             self._instant = at
             state = self._states.get(number)
             if state is not None and not state.dead:
@@ -210,9 +212,10 @@ class Matcher:
 
     def enlist(self, state: State) -> int:
         """The number of a new state. Raises QueryError when there are too many."""
-        self.bounded(len(self._states))
-        self._number += 1
-        self._states[self._number] = state
+        states, self._number = self._states, self._number + 1
+        if len(states) >= self.pattern.limit:
+            raise too_many(self.pattern.limit)
+        states[self._number] = state
         return self._number
 
     def bounded(self, held: int) -> None:
@@ -358,13 +361,16 @@ class Matcher:
         return kept
 
     def _ask(self) -> None:
-        due: int | None = None
-        for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
-            while heap and heap[0][1] not in self._states:
-                heapq.heappop(heap)
-            if heap and (due is None or heap[0][0] < due):
-                due = heap[0][0]
+        due = self._next(self._alarms)
+        if self._waits and (aged := self._next(self._ages)) is not None and (due is None or aged < due):
+            due = aged
         self.runner.timers.ask(self, self._phase, due)
+
+    def _next(self, heap: list[tuple[int, int]]) -> int | None:
+        """The next instant of a state that is not over."""
+        while heap and heap[0][1] not in self._states:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
 
 
 def _rank(state: State) -> int:
