@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
@@ -18,6 +17,7 @@ from rollup.engine.row import Delta, Row, together
 from rollup.engine.timers import Order, Phase, Timers
 
 Ask = Callable[[Any, Any, Any], Any]
+Given = TypeVarTuple("Given")
 CAUSED = 100_000
 """How many rows one event may cause before it is taken for an endless circle."""
 
@@ -192,14 +192,15 @@ class Runner:
         clock = self.environment.clock
         now = clock.now = max(to, clock.now)
         if self.timers.may_be_due(now):
-            self.timers.fire_in_turn(now, lambda target, phase: self._during(partial(target.fire, phase, now)))
+            self.timers.fire_in_turn(now, lambda target, phase: self._during(target.fire, phase, now))
 
     def advance_span(self, to: int) -> None:
         """The clock walks through every instant that is due."""
-        timers = self.timers
+        timers, clock = self.timers, self.environment.clock
         while timers.may_be_due(to) and (due := timers.next) is not None and due <= to:
-            self.advance(due)
-        clock = self.environment.clock
+            if due > clock.now:
+                clock.now = due
+            self._fire()
         if to > clock.now:
             clock.now = to
         elif to < clock.now:
@@ -208,7 +209,7 @@ class Runner:
     def _fire(self) -> None:
         clock = self.environment.clock
         for target, phase, _ in self.timers.take(clock.now):
-            self._during(partial(target.fire, phase, clock.now))
+            self._during(target.fire, phase, clock.now)
             if self.fired is not None:
                 self.fired.append((len(self.deliveries), phase))
 
@@ -274,11 +275,11 @@ class Runner:
             hint="a statement inserts into a stream that it reads in the end; what it would still cause is dropped",
         )
 
-    def _during(self, work: Callable[[], None]) -> None:
+    def _during(self, work: Callable[[*Given], None], *given: *Given) -> None:
         """Work, then what it routed, unless something runs already that will see to it."""
         outermost, self._running = not self._running, True
         try:
-            work()
+            work(*given)
             if outermost and (self._inserts or self._tells or self._waiting):
                 self._drain()
         finally:

@@ -74,6 +74,8 @@ class EveryState(State):
         super().__init__(matcher, node, parent)
         self.active: list[State] = []
         self.seen: dict[State, dict[Any, int]] = {}
+        self._told = False
+        """Whether a child that has not begun yet, or is over, has said something."""
 
     def start(self, begin: Match) -> None:
         self.begin = begin
@@ -87,23 +89,24 @@ class EveryState(State):
 
         A count that may be `empty` is true when nothing has come since what follows was true last.
         """
-        watch = Watch()
-        state = self.matcher.made(self.node.child, watch)
+        self._told = False
+        state = self.spawn(self.node.child)
         self.matcher.start_apart(state, self.begin)
-        if watch.told and not isinstance(state, CountState):
+        told = self._told
+        if told and not isinstance(state, CountState):
             state.quit()
             return
-        state.parent = self
         self.active.append(state)
         if self.node.keys is not None:
             self.seen[state] = OrderedDict(seen or {})
-        if watch.told and empty and isinstance(state, CountState):
+        if told and empty and isinstance(state, CountState):
             state.followed = True  # nothing has come: the next group begins with the first that does
             state.tell(False)
             state.followed = False
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead or child not in self.active:
+            self._told = True
             return
         seen = self.seen.get(child)
         counts = seen is None or self._counts(match, seen)
@@ -138,13 +141,15 @@ class EveryState(State):
         return True
 
     def false(self, child: State) -> None:
-        if child in self.active and not self.dead:
-            self.active.remove(child)
-            self.seen.pop(child, None)
-            if not self.node.retry and not self.active:
-                self.fail()
-            elif self.node.retry and not child.followed:
-                self._again(True)
+        if self.dead or child not in self.active:
+            self._told = True
+            return
+        self.active.remove(child)
+        self.seen.pop(child, None)
+        if not self.node.retry and not self.active:
+            self.fail()
+        elif self.node.retry and not child.followed:
+            self._again(True)
 
     def own(self) -> Any:
         return [list(seen.items()) for seen in self.seen.values()]
@@ -152,24 +157,6 @@ class EveryState(State):
     def restore(self, own: Any, children: Sequence[State]) -> None:
         self.active = list(children)
         self.seen = {state: OrderedDict(seen) for state, seen in zip(self.active, own, strict=False)}
-
-
-class Watch:
-    """The parent of a child while it starts: remembers that it was told something."""
-
-    def __init__(self) -> None:
-        self.told = False
-
-    def true(self, match: Match, child: State, quit: bool) -> None:
-        """Remembered."""
-        self.told = True
-
-    def false(self, child: State) -> None:
-        """Remembered."""
-        self.told = True
-
-    def begun(self, child: State) -> None:
-        """Nothing comes while it starts."""
 
 
 class RepeatState(State):
