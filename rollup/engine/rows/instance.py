@@ -265,6 +265,10 @@ class Instance:
         if self._remembers:
             self._gone += deltas.items()
 
+    def keeps_up(self, number: int) -> bool:
+        """Whether anything is kept of an input beside its window."""
+        return number in self._sought or any(each.input == number for each in self._running)
+
     def keep_up(self, number: int, delta: Delta) -> None:
         """An input has changed: what its sub-query keeps of it."""
         if number in self._sought:

@@ -198,9 +198,7 @@ class Runner:
         """The clock walks through every instant that is due."""
         timers, clock = self.timers, self.environment.clock
         while timers.may_be_due(to) and (due := timers.next) is not None and due <= to:
-            if due > clock.now:
-                clock.now = due
-            self._fire()
+            self.advance(due)
         if to > clock.now:
             clock.now = to
         elif to < clock.now:

@@ -59,10 +59,20 @@ def silent(instance: SelectInstance, number: int) -> bool:
 def keeping(instance: SelectInstance, number: int) -> Take:
     """An event into the window of a sub-query, or of a `silent` input, of which nothing follows."""
     window, clock, keep_up = instance.inputs[number].window, instance.environment.clock, instance.keep_up
+    if window is not None and window.admit is not None and not instance.keeps_up(number):
+        return _admitted(window.admit)
 
     def take(place: int, row: Row) -> bool:
         delta = delta_of(((row,), (), False)) if window is None else window.enter((row,), clock.now)
         keep_up(number, delta)
+        return True
+
+    return take
+
+
+def _admitted(admit: Callable[[Row], None]) -> Take:
+    def take(place: int, row: Row) -> bool:
+        admit(row)
         return True
 
     return take

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rollup.engine.index import Test
-from rollup.engine.row import Row, together
+from rollup.engine.row import Row, Rows, together
 from rollup.engine.rows.lazy import Awaiting, Gathering
 from rollup.engine.rows.pipelines.following import Follow, OneByOne
 from rollup.engine.rows.pipelines.tapes import Tape
@@ -43,8 +43,21 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
 
     if window is None:
         return through
-    enter = window.enter
-    return coming if instance.plan.comes_alone and instance.plan.join is None else kept
+    enter, admit = window.enter, window.admit
+    if not instance.plan.comes_alone or instance.plan.join is not None:
+        return kept
+    return coming if admit is None else _admitted(admit, come)
+
+
+def _admitted(admit: Callable[[Row], None], come: Callable[[int, Rows], object]) -> Take:
+    """An event that comes into a window of which nobody hears what leaves."""
+
+    def take(place: int, row: Row) -> bool:
+        admit(row)
+        come(place, (row,))
+        return True
+
+    return take
 
 
 def of_inputs(inputs: Mapping[int, Test | None], hear: Callable[[int, Row, Sequence[int]], None]) -> Take:

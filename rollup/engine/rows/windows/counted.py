@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,17 @@ class _Length(Kept):
                 old.append(held.popitem(last=False)[1])
         return delta_of((rows, old, False))
 
+    @property
+    def admit(self) -> Callable[[Row], None]:
+        """The oldest may leave."""
+        return self._admit
+
+    def _admit(self, row: Row) -> None:
+        held = self.rows
+        held[row.id] = row
+        if len(held) > self._size:
+            held.popitem(last=False)
+
 
 @dataclass(frozen=True)
 class KeepAll:
@@ -57,6 +68,11 @@ class KeepAll:
 
 class _KeepAll(Kept):
     told = True
+
+    @property
+    def admit(self) -> Callable[[Row], None]:
+        """Nothing ever leaves."""
+        return self.push
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         for row in rows:
