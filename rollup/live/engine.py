@@ -256,7 +256,7 @@ class Engine:
         Raises QueryError as `advance` does.
         """
         _check_instant(to)
-        self._component.runner.advance(to)
+        self._component.runner.jump(to)
         self._tell()
 
     def query(self, text: str, parameters: Mapping[str, Any] | Sequence[Any] = ()) -> list[Values]:

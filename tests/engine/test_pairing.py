@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
 from rollup.engine.row import Row
-from rollup.engine.rows import component, lazy, select
+from rollup.engine.rows import component, laziness, lazy, select
 from rollup.engine.rows.patterns import matcher
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.selects import grouping, pergroup, selecting
@@ -324,7 +324,7 @@ def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str,
 def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
     made: list[type[Any]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(component, "made_by", lambda plan: made.append(lazy.made_by(plan)) or made[-1])
+        patch.setattr(component, "made_by", lambda plan: made.append(laziness.made_by(plan)) or made[-1])
         engine = Engine()
         engine.deploy(SCHEMA)
         engine.deploy(text, "s")

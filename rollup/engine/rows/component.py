@@ -26,7 +26,7 @@ from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.lazy import made_by
+from rollup.engine.rows.laziness import made_by
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance

@@ -11,17 +11,10 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine import operators as op
-from rollup.engine.aggregates.known import COUNT, MAXEVER, MIN, MINEVER, SUM, counting
-from rollup.engine.expressions import All, Any_, Call, Const, Expr, Field, Now, Variable, walk
-from rollup.engine.folding import AggregateCall
-from rollup.engine.row import Delta, Row
-from rollup.engine.rows.plans import Finish, Select, StreamInput
+from rollup.engine.row import Delta, Row, Rows
+from rollup.engine.rows.plans import Select
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.timers import Order, Phase
-from rollup.engine.types import Kind
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
@@ -29,11 +22,6 @@ if TYPE_CHECKING:
 _TOGETHER = 512
 """So many events wait at most."""
 _UNKNOWN = object()
-_ENTERING = {each.enter for each in (COUNT, SUM, MIN, MINEVER, MAXEVER)}
-"""How the values of most aggregates enter, whatever a language makes of them."""
-_NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
-_KEYS = (*_NUMBERS, Kind.STRING, Kind.BOOL)
-_COMPARED = (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL, op.BETWEEN)
 
 
 class Lazy(SelectInstance):
@@ -129,6 +117,87 @@ class Dating(Gathering):
         self.outputs.take_dated(dated)
 
 
+class Lapsing(Gathering):
+    """A select over a window by time of whose rows nobody sees anything before an output: events wait with the instants at which
+    they came, and what leaves meanwhile leaves when they enter, each in its turn. It asks for no timer but that of the outputs.
+    """
+
+    def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
+        super().__init__(name, plan, where, order)
+        ((_, self._window),) = self._timed
+        self._timed = []
+        self._instants = list[int]()
+        self._alone = self.outputs.alone()
+
+    def listen(self) -> None:
+        """Before the clock jumps, and when it has, what has been put off is done."""
+        super().listen()
+        self.runner.put_off[id(self)] = self
+
+    def receive(self, inputs: Sequence[int], row: Row) -> None:
+        """An event."""
+        if self._came is None:
+            self._lapse(self.environment.clock.now)
+        else:
+            self._instants.append(self.environment.clock.now)
+        super().receive(inputs, row)
+
+    def stop(self) -> None:
+        """The partition ends."""
+        super().stop()
+        self.runner.put_off.pop(id(self), None)
+        self._instants = []
+
+    def settle(self) -> None:
+        """What waits enters, and what is due leaves."""
+        self._enter()
+        firing, now = self.runner.firing, self.environment.clock.now
+        if firing is None or firing == now:
+            self._lapse(now)
+        elif (due := self._window.due) is not None and due <= firing:
+            self.jumped()  # over a timer that was due later, which is heard now
+
+    def jumped(self) -> None:
+        """All that is due by now leaves at once."""
+        self._left(self.environment.clock.now)
+
+    def _enter(self) -> None:
+        """What waits enters, after what has left before it."""
+        if not self._came:
+            return
+        came, self._came = self._came, []
+        instants, self._instants = self._instants, []
+        window, where, e = self._window, self._where, self.environment
+        take, come = self.outputs.take, None if self._alone is None else self._alone[0]
+        for at, row in zip(instants, came, strict=True):
+            if (due := window.due) is not None and due <= at:
+                self._lapse(at)
+            window.enter((row,), at)
+            e.arriving = True
+            if where is not None and not where((row,), (), e):
+                continue
+            if come is None:
+                take(((row,),), ())
+            else:
+                come((row,))
+
+    def _lapse(self, by: int) -> None:
+        """What is due by then leaves, that of each instant together."""
+        window = self._window
+        while (due := window.due) is not None and due <= by:
+            self._left(due)
+
+    def _left(self, at: int) -> None:
+        left: Sequence[Rows] = [*zip(self._window.fire(at).old)]
+        if self._where is not None:
+            left = self._passing(left, False)
+        if self._alone is not None:
+            for r in left:
+                self._alone[1](r)
+        elif left:
+            self.outputs.take((), left)
+
+
 class Awaiting(Gathering):
     """The same where variables bring an output: events wait as long as those stay as they were when they last brought none."""
 
@@ -171,6 +240,13 @@ class Leaving(Lazy):
         self.settle()
         super().receive(inputs, row)
 
+    def entering(self, rows: Sequence[Row], now: int) -> Delta:
+        """Rows come into the only window, after what was due before them has left."""
+        ((_, window),) = self._windows
+        if (due := window.due) is not None and due <= now:
+            window.fire(now)
+        return window.enter(rows, now)
+
     def settle(self) -> None:
         """What is due leaves."""
         now = self.environment.clock.now
@@ -178,92 +254,3 @@ class Leaving(Lazy):
             due = window.due
             if due is not None and due <= now:
                 self.left(number, window.fire(now).old)
-
-
-def made_by(plan: Select) -> type[SelectInstance]:
-    """What runs a select."""
-    if _gathers(plan):
-        if plan.rate.when is not None:
-            return Awaiting
-        return Dating if any(_of_time(call) for level in _levels(plan) for call in level.calls) else Gathering
-    return Leaving if _leaves_unheard(plan) else SelectInstance
-
-
-def _gathers(plan: Select) -> bool:
-    """Whether events only enter a total, or groups, until an output is due, and nothing that they bring can be refused."""
-    match plan:
-        case Select(inputs=(StreamInput(window=None, unnest=(), prior=0),), join=None, own_inputs=(), into=None):
-            brought = plan.rate.by_clock or _by_variables(plan)
-            shown = plan.finish == Finish() and brought and _certain(plan.where)
-            calls = [call for level in _levels(plan) for call in level.calls]
-            return shown and (_of_total(plan) or _of_groups(plan)) and all(map(_enters, calls))
-        case _:
-            return False
-
-
-def _by_variables(plan: Select) -> bool:
-    """Whether variables alone say when there is an output of what is then."""
-    rate = plan.rate
-    if rate.when is None or plan.tells_what_leaves or not any(isinstance(each, Variable) for each in walk(rate.when)):
-        return False
-    others = (rate.span, rate.events, rate.schedule, rate.after_span, rate.after_events)
-    said = all(isinstance(each, (Variable, Const, All, Any_, Call)) for each in walk(rate.when))
-    times = any(_of_time(call) for level in _levels(plan) for call in level.calls)
-    return said and not times and all(each is None for each in others)
-
-
-def _levels(plan: Select) -> Sequence[Level]:
-    return plan.levels if plan.grouping is None else plan.grouping.levels
-
-
-def _of_total(plan: Select) -> bool:
-    """Whether it is one row in all that an output shows as it is then."""
-    return plan.total and plan.rate.mode in ("snapshot", "last") and not any(level.keys for level in plan.levels)
-
-
-def _of_groups(plan: Select) -> bool:
-    """Whether an output shows all groups, which fields tell apart, as they are then."""
-    grouping = plan.grouping
-    modes = ("snapshot",) if plan.rate.when is None else ("snapshot", "last", "all")
-    if grouping is None or not grouping.whole or grouping.own or plan.rate.mode not in modes:
-        return False
-    return all(isinstance(each, Field) and each.type.kind in _KEYS for each in grouping.dimensions)
-
-
-def _leaves_unheard(plan: Select) -> bool:
-    """Whether what the windows of a join, all by time, let out moves nothing but the windows."""
-    inputs = [each for each in plan.inputs if isinstance(each, StreamInput) and not each.unnest and not each.prior]
-    timed = len(inputs) == len(plan.inputs) and all(type(each.window) is Time for each in inputs)
-    return timed and plan.join is not None and not plan.lookups and plan.comes_alone
-
-
-def _enters(call: AggregateCall) -> bool:
-    """Whether any value that a field has enters an aggregate."""
-    known = call.aggregate.enter in _ENTERING and not call.distinct
-    if _of_time(call):
-        return not call.distinct and _certain(call.where)
-    return known and _certain(call.where) and all(_value(each) and each.type.kind in _NUMBERS for each in call.args)
-
-
-def _of_time(call: AggregateCall) -> bool:
-    """Whether it is the rate of what comes, by the clock."""
-    return counting(call.aggregate) is not None and call.args == (Now(),)
-
-
-def _certain(condition: Expr | None) -> bool:
-    """Whether a condition compares numbers of the event, or texts, and so has an answer that time does not change."""
-    return condition is None or all(
-        _value(each)
-        or isinstance(each, (All, Any_))
-        or (isinstance(each, Call) and any(each.op is known for known in _COMPARED) and _alike(each.args))
-        for each in walk(condition)
-    )
-
-
-def _value(expr: Expr) -> bool:
-    return isinstance(expr, (Field, Const))
-
-
-def _alike(values: Sequence[Expr]) -> bool:
-    kinds = [each.type.kind for each in values]
-    return all(kind in _NUMBERS for kind in kinds) or all(kind is Kind.STRING for kind in kinds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVarTuple
+from typing import Any, NamedTuple, Protocol, TypeVarTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
@@ -71,6 +71,18 @@ class Delivery(NamedTuple):
     delta: Delta
 
 
+class PutOff(Protocol):
+    """Who puts off until somebody looks what else would be done by the clock."""
+
+    def settle(self) -> None:
+        """Do it."""
+        ...
+
+    def jumped(self) -> None:
+        """The clock has jumped: do together what was due by now."""
+        ...
+
+
 class Runner:
     """Runs the deployed statements of a component, event by event."""
 
@@ -95,6 +107,10 @@ class Runner:
         """The event that was refused last, and by whom: those before had it, those after had not."""
         self.fired: list[tuple[int, Phase]] | None = None
         """While somebody wants to know: how many deliveries there were after each timer, with its phase."""
+        self.put_off: dict[int, PutOff] = {}
+        """Those who put off what they would otherwise do by the clock, by `id`."""
+        self.firing: int | None = None
+        """When the timer was due that is being heard, which the clock may have jumped over."""
         self.direct = sys.maxsize
         """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
         self.current: tuple[str, Row] | None = None
@@ -180,8 +196,16 @@ class Runner:
             del self.deliveries[at]
         self.deliveries[places[0]] = Delivery(statement, first.at, delta)
 
+    def jump(self, to: int) -> None:
+        """The clock jumps. What has been put off until somebody looks is done before, and what it has jumped over afterwards."""
+        for each in list(self.put_off.values()):
+            each.settle()
+        self.advance(to)
+        for each in list(self.put_off.values()):
+            each.jumped()
+
     def advance(self, to: int) -> None:
-        """The clock jumps: each timer that is due fires once, late, in the order of its instants."""
+        """The clock moves: each timer that is due fires once, late, in the order of its instants."""
         clock = self.environment.clock
         if to > clock.now:
             clock.now = to
@@ -206,10 +230,14 @@ class Runner:
 
     def _fire(self) -> None:
         clock = self.environment.clock
-        for target, phase, _ in self.timers.take(clock.now):
-            self._during(target.fire, phase, clock.now)
-            if self.fired is not None:
-                self.fired.append((len(self.deliveries), phase))
+        try:
+            for target, phase, due in self.timers.take(clock.now):
+                self.firing = due
+                self._during(target.fire, phase, clock.now)
+                if self.fired is not None:
+                    self.fired.append((len(self.deliveries), phase))
+        finally:
+            self.firing = None
 
     def _cycle(self, stream: str, row: Row, entries: Sequence[Entry] | None = None) -> None:
         """A row to those whom it concerns (`entries`, where that is known), and what it causes."""

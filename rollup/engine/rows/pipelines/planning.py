@@ -14,7 +14,7 @@ from rollup.engine.rows.contexts.levels import Keyed
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
 from rollup.engine.rows.keyed import ByKey
-from rollup.engine.rows.lazy import Awaiting, Gathering
+from rollup.engine.rows.lazy import Awaiting, Gathering, Leaving
 from rollup.engine.rows.pipelines.combining import Apart
 from rollup.engine.rows.pipelines.following import Follow, follow, gather, observing, of_passing
 from rollup.engine.rows.pipelines.merging import against, merging, of_table, of_window
@@ -233,7 +233,8 @@ def straight(instance: SelectInstance) -> bool:
     if not looks(instance) or (plan.join is not None and seeks(instance) is None):
         return False
     whole = plan.rate == Rate() and plan.finish == Finish() and instance.outputs.direct
-    return whole and not instance.inputs[0].remembers and (window is None or not window.timed)
+    quiet = window is None or not window.timed or isinstance(instance, Leaving)
+    return whole and not instance.inputs[0].remembers and quiet
 
 
 def _gathers(instance: SelectInstance) -> bool:

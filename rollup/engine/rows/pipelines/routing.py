@@ -13,7 +13,7 @@ from rollup.engine.rows.acting import MergeInstance, OnSelectInstance, SetInstan
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance, plain
-from rollup.engine.rows.lazy import Awaiting, Gathering
+from rollup.engine.rows.lazy import Awaiting, Gathering, Leaving
 from rollup.engine.rows.pipelines.acting import (
     Telling,
     anew,
@@ -418,9 +418,9 @@ class _Routes:
 
 def _by_steps(instance: SelectInstance) -> bool:
     """Whether what a select does with an event of its inputs, or of its sub-queries, is known step by step."""
-    if type(instance) is not SelectInstance:
-        return False
     plan = instance.plan
+    if type(instance) is not SelectInstance and (type(instance) is not Leaving or plan.join is not None):
+        return False
     if combines(instance) is not None:
         return True
     input = plan.inputs[0 if plan.join is None else seeks(instance) or 0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rollup.engine.index import Test
 from rollup.engine.row import Row, Rows, together
-from rollup.engine.rows.lazy import Awaiting, Gathering
+from rollup.engine.rows.lazy import Awaiting, Gathering, Leaving
 from rollup.engine.rows.pipelines.following import Follow, OneByOne
 from rollup.engine.rows.pipelines.tapes import Tape
 from rollup.engine.rows.select import SelectInstance
@@ -43,7 +43,7 @@ def of_stream(instance: SelectInstance, change: Follow, number: int = 0) -> Take
 
     if window is None:
         return through
-    enter, admit = window.enter, window.admit
+    enter, admit = instance.entering if isinstance(instance, Leaving) else window.enter, window.admit
     if not instance.plan.comes_alone or instance.plan.join is not None:
         return kept
     return coming if admit is None else _admitted(admit, come)

@@ -167,7 +167,7 @@ class Outputs:
         outputs runs, where a row touches a group; None for other outputs.
         """
         kind, collector = self._kind, self._collector
-        if self.take != self._changed_until_due or not (isinstance(kind, PerGroup) and kind.touches_one):
+        if self.take != self._changed_until_due or not (isinstance(kind, PerGroup | Total) and kind.touches_one):
             return None
         if isinstance(collector, Groups) and self._take == collector.touching:
             note = collector.note

@@ -268,6 +268,26 @@ class Total:
 
         return Alone(come, leave)
 
+    @property
+    def touches_one(self) -> bool:
+        """Whether a row that comes or leaves touches one group."""
+        return self._aggregation.only is not None
+
+    def come(self, r: Rows) -> None:
+        """A row comes and is all that does."""
+        self._aggregation.levels[0].enter(r)
+
+    def leave(self, r: Rows) -> None:
+        """A row leaves and is all that does."""
+        self._aggregation.levels[0].leave(r)
+
+    def exchange(self, r: Rows, old: Rows) -> tuple[None, None]:
+        """A row comes as another leaves, and these are all."""
+        level = self._aggregation.levels[0]
+        level.enter(r)
+        level.leave(old)
+        return None, None
+
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the row is now."""
         self._aggregation.change(new, old)
