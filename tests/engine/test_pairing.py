@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
@@ -149,6 +149,28 @@ PUT_OFF = [
     "select rate(0.003, v > 1) as r from A(v < 3) where k = 'x' output snapshot every 5 msec",
     "select k, rate(0.004) as r from A group by k output snapshot every 3 msec",
 ]
+LAPSE = [
+    "select irstream sum(v) as s, count(*) as n from A(k = 'x')#time(5 msec) output last every 3 msec",
+    "select min(v) as a, max(v) as b from A#time(6 msec) where v > 0 having count(*) > 1 output snapshot every 4 msec",
+    "select irstream k, v, sum(v) as s, count(*) as n from A#time(4 msec) group by k, v output snapshot every 3 msec",
+    "select irstream k, max(v) as m from A(v < 3)#time(5 msec) group by k having max(v) > 1 output last every 3 msec",
+    "select irstream k, v, avg(v) as m from A#time(5 msec) output last every 4 msec",
+    "select k, v, count(*) as n from A#time(5 msec) group by k output all every 4 msec",
+    "select irstream v, count(*) as n from A#time(3 msec) group by k output every 5 msec order by v",
+    "select irstream k, v from A#time(3 msec) where v > 1 output every 4 msec",
+    "select k, sum(v) as s from A#time(4 msec) group by rollup(k) output snapshot every 3 msec",
+    "create context C partition by k from A; @name('s') context C select context.key1 as c, sum(v) as s, count(*) as n "
+    "from A#time(5 msec) output last every 3 msec",
+    "create context C partition by k from A(v > 0); @name('s') context C select v, count(*) as n from A#time(5 msec) "
+    "group by v output snapshot every 3 msec",
+    "create context C start @now end after 9 msec; @name('s') context C select irstream sum(v) as s from A#time(4 msec) "
+    "output last every 3 msec and when terminated",
+]
+LEAVE = [
+    "select prev(1, v) as p, prevcount(v) as n, k from A#time(4 msec) where v > 0",
+    "create context C partition by k from A; @name('s') context C select v, prev(1, a) as p from A#time(5 msec) as a "
+    "where v >= prev(1, v)",
+]
 REPEATS = [
     "select * from pattern [every (a=A until b=B)]",
     "select * from pattern [every ([2] a=A(v > 0))]",
@@ -159,7 +181,48 @@ REPEATS = [
 ]
 events = st.tuples(st.sampled_from("AB"), st.sampled_from(["x", "y", None]), st.sampled_from([1, 2, None]))
 steps = st.lists(st.one_of(events, events, st.integers(1, 8), st.just("restart")), max_size=25)
-looks = st.lists(st.one_of(events, events, st.integers(1, 8), st.sampled_from(["restart", "look"])), max_size=30)
+jumps = st.tuples(st.just("jump"), st.integers(1, 12))
+_A, _B = ("A", "x", 2), ("A", "x", 1)
+SEVERAL_LEAVE = [_A, 1, _B, ("jump", 1), _A, 1, _B, ("jump", 12), _A, 9, _B, 1, _A, 7, _A, 20, "look"]
+LEAVES_BEFORE_ONE_COMES = [
+    _A,
+    6,
+    _B,
+    3,
+    _A,
+    3,
+    _B,
+    3,
+    _A,
+    _B,
+    9,
+    _A,
+    "restart",
+    5,
+    _B,
+    7,
+    _A,
+    ("jump", 5),
+    _B,
+    20,
+    "look",
+]
+JUMPS_FOLLOW_JUMPS = [
+    _A,
+    _B,
+    ("jump", 7),
+    _B,
+    ("jump", 6),
+    _A,
+    2,
+    _B,
+    ("jump", 3),
+    ("jump", 2),
+    ("jump", 5),
+    "look",
+    20,
+]
+looks = st.lists(st.one_of(events, events, st.integers(1, 8), jumps, st.sampled_from(["restart", "look"])), max_size=30)
 
 
 def _run(text: str, found: list[Any], restarts: bool, order: Callable[[list[Any]], list[Any]]) -> list[Any]:
@@ -173,6 +236,8 @@ def _run(text: str, found: list[Any], restarts: bool, order: Callable[[list[Any]
             said.append(order(engine.rows("s")))
         elif isinstance(step, int):
             engine.advance(engine.now + step)
+        elif step[0] == "jump":
+            engine.jump(engine.now + step[1])
         else:
             engine.send(step[0], {"k": step[1], "v": step[2]})
         said += [(each.at, order(each.new), order(each.old)) for each in engine.heard()]
@@ -303,8 +368,11 @@ def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, fou
         assert _run(text, found, restarts=False, order=list) == short
 
 
-@pytest.mark.parametrize("text", PUT_OFF)
+@pytest.mark.parametrize("text", [*PUT_OFF, *LAPSE, *LEAVE])
 @settings(max_examples=25, deadline=None)
+@example(SEVERAL_LEAVE)
+@example(LEAVES_BEFORE_ONE_COMES)
+@example(JUMPS_FOLLOW_JUMPS)
 @given(found=looks)
 def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str, found: Any) -> None:
     late = _run(text, found, restarts=True, order=list)
@@ -317,7 +385,8 @@ def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str,
     ("text", "kind"),
     [
         *((each, lazy.Gathering) for each in PUT_OFF[:7]),
-        (PUT_OFF[7], lazy.Leaving),
+        *((each, lazy.Lapsing) for each in LAPSE),
+        *((each, lazy.Leaving) for each in (*PUT_OFF[7:11], *LEAVE)),
         *((each, lazy.Dating) for each in PUT_OFF[-3:]),
     ],
 )
@@ -329,6 +398,19 @@ def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
         engine.deploy(SCHEMA)
         engine.deploy(text, "s")
     assert made == [kind]
+
+
+def test_who_is_over_puts_nothing_off() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMA + "create context C start A(v = 1) end A(v = 2);")
+    engine.deploy("context C select count(*) as n from A#time(5 msec) output last every 9 msec", "in C")
+    engine.deploy("select count(*) as n from A#time(5 msec) output last every 9 msec", "s")
+    runner = engine._component.runner  # pyright: ignore[reportPrivateUsage]
+    for v, putting_off in ((3, 1), (1, 2), (2, 1)):
+        engine.send("A", {"k": "x", "v": v})
+        assert len(runner.put_off) == putting_off
+    engine.undeploy("s")
+    assert not runner.put_off
 
 
 def test_more_events_than_may_wait_are_counted_in_parts() -> None:

@@ -69,6 +69,13 @@ MANY = {
     "@name('clock') context C select k, sum(v) as s from S#time(20 msec) output last every 10 msec; "
     "@name('snapshot') context C select k, v from S#length(2) output snapshot every 15 msec; "
     "@name('first') context C select n, count(*) as c from S group by n output first every 2 events",
+    "previous in time": BY_KEY
+    + "@name('previous') context C select v, prev(1, v) as d, prevtail(n) as c from S(v > 2)#time(20 msec) "
+    "having prev(2, n) is null or n > 0; @name('s') context C select n from S(v < 90)",
+    "a time that the clock shows": BY_KEY + "@name('total') context C select irstream sum(v) as s, count(*) as c "
+    "from S#time(20 msec) output last every 15 msec; @name('groups') context C select n, max(v) as m from S(v < 90)#time(30 msec) "
+    "group by n output snapshot every 10 msec; @name('rows') context C select k, v, avg(v) as a from S#time(40 msec) where n > 0 "
+    "output every 15 msec",
     "joined by rates": BY_KEY
     + "@name('join') context C select a.v as v, b.v as x from S(v > 3)#length(2) as a, S(n > 0)#length(2) as b where a.n = b.n "
     "output every 2 events; @name('s') context C select count(*) as c from S",

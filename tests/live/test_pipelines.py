@@ -282,6 +282,11 @@ MODULES = {
     "previous": "@name('previous') select irstream k, v - prev(1, v) as d, prevcount(v) as c, prevtail(v) as t, istream() as i "
     "from S(v > 2)#length(3) where prev(2, n) is null or n > 0 having prev(1, v) > 2 or v > 6",
     "previous by key": "@name('previous') select k, v - prev(1, v) as d, prevwindow(n) as w from S#groupwin(k)#length(2)",
+    "previous in time": "@name('previous') select k, v - prev(1, v) as d, prevcount(n) as c from S(v > 2)#time(20 msec) "
+    "where prev(2, n) is null or n > 0",
+    "a time that the clock shows": "@name('total') select irstream sum(v) as s, count(*) as c from S#time(20 msec) "
+    "output last every 15 msec; @name('groups') select k, max(v) as m from S(v < 90)#time(30 msec) group by k output snapshot "
+    "every 10 msec; @name('rows') select k, v, avg(v) as a from S#time(40 msec) where n > 0 output every 15 msec",
     "several": "@name('a') select k, sum(v) as s from S#length(3) group by k; @name('b') select irstream v from S(v > 3)#length(2); "
     "@name('c') select count(*) as c from S; @name('d') select k from S(k = 'a' or n = 1); @name('e') select n from S(k = 'b')",
     "several into W": "@name('W') create window W#length(3) as S; @name('one') insert into W select * from S(v > 3); "

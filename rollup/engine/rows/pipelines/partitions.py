@@ -144,9 +144,10 @@ class _Parts:
         return self._named.setdefault(statement, Tape(statement))
 
     def _exactly(self, partition: Partition, value: Any) -> bool:
-        """Whether all events with this key concern the same of a partition."""
+        """Whether what hears events of a partition hears none but those with this key."""
+        key = self._key
         entries = (entry for each in partition.instances.values() for entry in each.heard(self._stream))
-        return all(entry.test is None and entry.equals == {self._key: value} for entry in entries)
+        return key is not None and all(entry.equals.get(key) == value for entry in entries)
 
 
 def _alone_by(context: Context, stream: str) -> int | None:
