@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Const, Expr
 from rollup.engine.rows.patterns.algebra import (
     AbsentNode,
     IntervalNode,
@@ -225,7 +225,9 @@ class AlarmState(State):
     def start(self, begin: Match) -> None:
         self.begin, now = begin, self.matcher.now
         if isinstance(self.node, IntervalNode):
-            self.at = now + (self.matcher.values(self.node, (self.node.span,), begin)[0] or 0)
+            span = self.node.span
+            given = span.value if isinstance(span, Const) else self.matcher.values(self.node, (span,), begin)[0]
+            self.at = now + (given or 0)
         else:
             self.at = self.node.schedule.after(now)
         if self.at <= now:

@@ -141,7 +141,11 @@ class PerRow:
         self, shown: Callable[[Key | None, Rows], Made | None], new: Sequence[Rows], old: Sequence[Rows]
     ) -> tuple[list[Made], list[Made]]:
         """What is made of each row that comes and of each that leaves."""
-        e, came, left = self._projector.environment, _keys(self._enter, new), _keys(self._leave, old)
+        e = self._projector.environment
+        if self._aggregation is None and not (old and self._leaving):
+            e.arriving = True
+            return [made for r in new if (made := shown(None, r)) is not None], []
+        came, left = _keys(self._enter, new), _keys(self._leave, old)
         before: list[Made] = []
         if self._leaving and old:
             e.arriving = False
