@@ -13,7 +13,11 @@ from rollup.engine.rows.plans import ContextValue, Finish, Previous, Select, Str
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.rates import Rate
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.timed import Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.types import Kind
 
 _ENTERING = {each.enter for each in (COUNT, SUM, MIN, MINEVER, MAXEVER)}
@@ -53,10 +57,9 @@ def _lapses(plan: Select) -> bool:
     nothing but what they hold, and none of them can be refused.
     """
     match plan:
-        case Select(
-            inputs=(StreamInput(window=Time(size=None), unnest=(), prior=0),), join=None, own_inputs=(), into=None
-        ):
-            pass
+        case Select(inputs=(StreamInput(window=window, unnest=(), prior=0),), join=None, own_inputs=(), into=None):
+            if window is None or not _by_time(window):
+                return False
         case _:
             return False
     if not plan.rate.by_clock or plan.rate.mode == "first" or not _certain(plan.where):
@@ -67,12 +70,44 @@ def _lapses(plan: Select) -> bool:
     keys = [key for level in levels for key in level.keys] if grouping is None else grouping.dimensions
     calls = [call for level in (*levels, *(() if grouping is None else grouping.own)) for call in level.calls]
     return (
-        all(isinstance(each, Field) and each.type.kind in _KEYS for each in keys)
+        all(map(_key, keys))
         and not any(map(_of_time, calls))
         and all(map(_enters, calls))
         and all(isinstance(each, _SHOWN) for each in (*shown.columns, *shown.order))
         and _certain(shown.having)
     )
+
+
+def _by_time(window: WindowSpec) -> bool:
+    """Whether a window lets rows out by the clock, and takes any event."""
+    match window:
+        case Time() | TimeAccumulating() | TimeBatch() | TimeLengthBatch():
+            return True
+        case Grouped(key=key, inner=inner):
+            return all(map(_key, key)) and _by_time(inner)
+        case Intersection(parts=parts) | Union(parts=parts):
+            others = [each for each in parts if not _by_time(each)]
+            return len(others) < len(parts) and all(map(_by_rows, others))
+        case _:
+            return False
+
+
+def _by_rows(window: WindowSpec) -> bool:
+    """Whether a window goes by the rows that come, and takes any."""
+    match window:
+        case Length() | KeepAll() | LengthBatch() | FirstLength():
+            return True
+        case Unique(key=key):
+            return all(map(_key, key))
+        case Grouped(key=key, inner=inner):
+            return all(map(_key, key)) and _by_rows(inner)
+        case _:
+            return False
+
+
+def _key(expr: Expr) -> bool:
+    """Whether rows are told apart by something that they hold, be it what it may."""
+    return isinstance(expr, Field) and expr.type.kind in _KEYS
 
 
 def _by_variables(plan: Select) -> bool:
@@ -101,7 +136,7 @@ def _of_groups(plan: Select) -> bool:
     modes = ("snapshot",) if plan.rate.when is None else ("snapshot", "last", "all")
     if grouping is None or not grouping.whole or grouping.own or plan.rate.mode not in modes:
         return False
-    return all(isinstance(each, Field) and each.type.kind in _KEYS for each in grouping.dimensions)
+    return all(map(_key, grouping.dimensions))
 
 
 def _leaves_unheard(plan: Select) -> bool:

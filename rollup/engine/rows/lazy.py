@@ -118,16 +118,17 @@ class Dating(Gathering):
 
 
 class Lapsing(Gathering):
-    """A select over a window by time of whose rows nobody sees anything before an output: events wait with the instants at which
-    they came, and what leaves meanwhile leaves when they enter, each in its turn. It asks for no timer but that of the outputs.
+    """A select over a window that goes by the clock, of whose rows nobody sees anything before an output: events wait with the
+    instants at which they came, and what leaves meanwhile leaves when they enter, each in its turn. Once the clock of the
+    outputs runs, it asks for no other timer.
     """
 
     def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
         super().__init__(name, plan, where, order)
-        ((_, self._window),) = self._timed
-        self._timed = []
+        ((_, self._window),) = self._windows = self._timed
         self._instants = list[int]()
-        self._alone = self.outputs.alone()
+        alone = self.outputs.alone()
+        self._comes_alone, self._leaves_alone = (None, None) if alone is None else alone[:2]
 
     def listen(self) -> None:
         """Before the clock jumps, and when it has, what has been put off is done."""
@@ -136,66 +137,92 @@ class Lapsing(Gathering):
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event."""
-        if self._came is None:
-            self._lapse(self.environment.clock.now)
-        else:
+        if self._came is not None:
             self._instants.append(self.environment.clock.now)
+            self.gather(row)
+            return
         super().receive(inputs, row)
+        if self._came is not None:
+            self._timed = []
+            self.runner.timers.ask(self, Phase.WINDOW, None)
 
     def stop(self) -> None:
         """The partition ends."""
         super().stop()
         self.runner.put_off.pop(id(self), None)
-        self._instants = []
+        self._instants, self._timed = [], self._windows
 
     def settle(self) -> None:
         """What waits enters, and what is due leaves."""
-        self._enter()
         firing, now = self.runner.firing, self.environment.clock.now
-        if firing is None or firing == now:
-            self._lapse(now)
-        elif (due := self._window.due) is not None and due <= firing:
+        self._settle(now if firing is None else firing)
+
+    def fire(self, phase: Phase, now: int) -> None:
+        """An output. It shows what there was before windows of keys let out what is due at the same instant."""
+        firing = self.runner.firing
+        by = now if firing is None else firing
+        self._settle(by - 1 if self._window.keyed else by)
+        SelectInstance.fire(self, phase, now)
+
+    def _settle(self, by: int) -> None:
+        if self._came is None:
+            return
+        self._enter()
+        firing = self.runner.firing
+        if firing is None or firing == self.environment.clock.now:
+            self._lapse(by)
+        elif (due := self._window.due) is not None and due <= by:
             self.jumped()  # over a timer that was due later, which is heard now
 
     def jumped(self) -> None:
         """All that is due by now leaves at once."""
-        self._left(self.environment.clock.now)
+        if self._came is None:
+            return
+        now = self.environment.clock.now
+        while (due := self._window.due) is not None and due <= now:
+            self._left(now)
 
     def _enter(self) -> None:
-        """What waits enters, after what has left before it."""
+        """What waits enters, after what has left before it, each as the clock stood then."""
         if not self._came:
             return
         came, self._came = self._came, []
         instants, self._instants = self._instants, []
-        window, where, e = self._window, self._where, self.environment
-        take, come = self.outputs.take, None if self._alone is None else self._alone[0]
-        for at, row in zip(instants, came, strict=True):
-            if (due := window.due) is not None and due <= at:
-                self._lapse(at)
-            window.enter((row,), at)
-            e.arriving = True
-            if where is not None and not where((row,), (), e):
-                continue
-            if come is None:
-                take(((row,),), ())
-            else:
-                come((row,))
+        window, clock = self._window, self.environment.clock
+        come, where, e = self._comes_alone, self._where, self.environment
+        now = clock.now
+        try:
+            for at, row in zip(instants, came, strict=True):
+                if (due := window.due) is not None and due <= at:
+                    self._lapse(at)
+                clock.now = at
+                delta = window.enter((row,), at)
+                if come is None or delta.old or len(delta.new) != 1:
+                    self._moved(delta)
+                    continue
+                e.arriving = True
+                if where is None or where((delta.new[0],), (), e):
+                    come((delta.new[0],))
+        finally:
+            clock.now = now
 
     def _lapse(self, by: int) -> None:
         """What is due by then leaves, that of each instant together."""
-        window = self._window
+        window, clock = self._window, self.environment.clock
+        now = clock.now
         while (due := window.due) is not None and due <= by:
+            clock.now = due
             self._left(due)
+        clock.now = now
 
     def _left(self, at: int) -> None:
-        left: Sequence[Rows] = [*zip(self._window.fire(at).old)]
-        if self._where is not None:
-            left = self._passing(left, False)
-        if self._alone is not None:
-            for r in left:
-                self._alone[1](r)
-        elif left:
-            self.outputs.take((), left)
+        delta, leave = self._fired(self._window, at), self._leaves_alone
+        if leave is None or delta.new:
+            self._moved(delta)
+            return
+        left: Sequence[Rows] = [*zip(delta.old)]
+        for r in left if self._where is None else self._passing(left, False):
+            leave(r)
 
 
 class Awaiting(Gathering):

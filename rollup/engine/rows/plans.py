@@ -218,15 +218,15 @@ class Select:
         return self.emitted != "new" or (self.target is not None and self.target.leaving)
 
     @property
-    def says_what_leaves(self) -> bool:
-        """Whether anybody gets rows that leave, so that they are made at all."""
-        return self.tells_what_leaves or self.rate.limited or self.rate.mode != "default"
+    def makes_what_leaves(self) -> bool:
+        """Whether rows that leave are made: somebody gets them, or they may be the first after an output."""
+        return self.tells_what_leaves or self.rate.mode == "first"
 
     @property
     def comes_alone(self) -> bool:
-        """Whether rows that leave make no difference: nobody gets them, and no aggregate counts them."""
+        """Whether rows that leave make no difference: nobody gets them, and neither an aggregate nor an output counts them."""
         counts = self.levels or self.grouping is not None or self.grouped or self.into is not None
-        return not (self.says_what_leaves or counts)
+        return not (self.makes_what_leaves or self.rate.limited or self.rate.mode != "default" or counts)
 
 
 def no_narrowing(stream: str) -> Narrowing:

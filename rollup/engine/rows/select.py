@@ -82,11 +82,11 @@ class SelectInstance(Instance):
             levels = Aggregation(kept or groups_of(plan.grouping.levels, e))
             own = Aggregation(groups_of(plan.grouping.own, e))
             stepwise = plan.rate.limited and plan.rate.mode == "first"
-            return PerGroup(projector, plan.grouping, levels, own, ever, plan.says_what_leaves, stepwise)
+            return PerGroup(projector, plan.grouping, levels, own, ever, plan.makes_what_leaves, stepwise)
         found = Aggregation(kept or groups_of(plan.levels, e)) if kept or plan.levels else None
         if plan.total and found is not None:
-            return Total(projector, found, self._width, plan.says_what_leaves)
-        return PerRow(projector, found, plan.grouped, plan.rate.mode == "all", plan.says_what_leaves)
+            return Total(projector, found, self._width, plan.makes_what_leaves)
+        return PerRow(projector, found, plan.grouped, plan.rate.mode == "all", plan.makes_what_leaves)
 
     def start(self) -> None:
         """Hear of variables where an output depends on them."""

@@ -138,7 +138,7 @@ def _in_partition(instance: SelectInstance, narrowed: bool) -> Planned | None:
         return None
     if straight(instance):
         return Planned(of_stream(instance, follow(instance, tape)), narrowed, (tape,))
-    if _gathers(instance) and plain(input):
+    if gathers(instance) and plain(input):
         return Planned(of_stream(instance, gather(instance)), narrowed, (tape,), clocked=True)
     return None
 
@@ -219,7 +219,7 @@ def _following(consumer: SelectInstance, tapes: list[Tape], apart: Apart | None,
             change = apart.routed(consumer, change)
             if change is None:
                 return None
-    elif _gathers(consumer):
+    elif gathers(consumer):
         change = gather(consumer)
     else:
         return None
@@ -237,7 +237,7 @@ def straight(instance: SelectInstance) -> bool:
     return whole and not instance.inputs[0].remembers and quiet
 
 
-def _gathers(instance: SelectInstance) -> bool:
+def gathers(instance: SelectInstance) -> bool:
     """Whether what a change makes of one input waits until the clock brings it out."""
     plan = instance.plan
     waits = plan.rate.by_clock and plan.rate.mode != "first" and plan.join is None

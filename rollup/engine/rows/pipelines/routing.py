@@ -46,11 +46,12 @@ from rollup.engine.rows.pipelines.choosing import (
     unless,
 )
 from rollup.engine.rows.pipelines.combining import Apart, combines, combining, pairing_events, pairs_events
-from rollup.engine.rows.pipelines.following import Follow, follow
+from rollup.engine.rows.pipelines.following import Follow, follow, gather
 from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
     alone,
+    gathers,
     here,
     merged_store,
     owned,
@@ -262,6 +263,9 @@ class _Routes:
             case Gathering() as instance if here(instance, self._where):
                 self._clocked = self._clocked or instance.plan.rate.ticks
                 return waiting(instance), 0
+            case SelectInstance() as instance if len(same) == 1 and self._gathers(instance):
+                self._clocked = True
+                return of_stream(instance, gather(instance)), 0
             case SelectInstance() as instance if not instance.asked and here(instance, self._where):
                 if pairs_events(instance) or not _by_steps(instance):
                     return self._at_once(instance, tape, entry, same), 0
@@ -278,6 +282,15 @@ class _Routes:
                 return self._ask(instance, tape)
             case _:
                 raise _Apart
+
+    def _gathers(self, instance: SelectInstance) -> bool:
+        """Whether what its only input brings waits until the clock brings it out, and nobody else lets rows out of its window."""
+        if type(instance) is not SelectInstance or instance.asked or not here(instance, self._where):
+            return False
+        window = instance.inputs[0].window
+        plain = isinstance(input := instance.plan.inputs[0], StreamInput) and not input.unnest
+        alone = plain and not instance.plan.own_inputs and (window is None or not window.timed)
+        return alone and gathers(instance)
 
     def _at_once(self, instance: SelectInstance, tape: Tape, entry: Entry, same: Sequence[Entry]) -> Take:
         """A join that hears an event, be it as several inputs, or a select that does all by itself."""

@@ -13,7 +13,7 @@ from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Groups, Shown, collector, outs
 from rollup.engine.rows.selects.pergroup import PerGroup
-from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow, Total
+from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
 """The slots that a condition of an output sees: rows since the last output and ever, the time of the last output."""
@@ -126,7 +126,7 @@ class Outputs:
         firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
         self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered, told)
         self._take = self._collected
-        if isinstance(kind, Total | PerGroup) and update == kind.update and not self._collector.keeps:
+        if update == kind.update and not self._collector.keeps:
             self._take = kind.count
         elif isinstance(kind, PerGroup) and update == kind.update and isinstance(self._collector, Groups) and not told:
             self._take = self._collector.touching
@@ -167,7 +167,7 @@ class Outputs:
         outputs runs, where a row touches a group; None for other outputs.
         """
         kind, collector = self._kind, self._collector
-        if self.take != self._changed_until_due or not (isinstance(kind, PerGroup | Total) and kind.touches_one):
+        if self.take != self._changed_until_due or not kind.touches_one:
             return None
         if isinstance(collector, Groups) and self._take == collector.touching:
             note = collector.note

@@ -65,6 +65,27 @@ class Kind(Protocol):
         """The same for one to whom the rows alone matter, in no order."""
         ...
 
+    def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        """The input has changed, and nobody asks now what rows it makes."""
+        ...
+
+    @property
+    def touches_one(self) -> bool:
+        """Whether `come`, `leave` and `exchange` do all that a row does that nobody asks about now."""
+        ...
+
+    def come(self, r: Rows) -> Any:
+        """A row comes and is all that does; its group, where there are some."""
+        ...
+
+    def leave(self, r: Rows) -> Any:
+        """A row leaves and is all that does."""
+        ...
+
+    def exchange(self, r: Rows, old: Rows) -> tuple[Any, Any]:
+        """A row comes as another leaves, and these are all."""
+        ...
+
     def alone(self) -> Alone | None:
         """What a row does that comes or leaves alone, where that is made at once and there are aggregates."""
         ...
@@ -131,6 +152,29 @@ class PerRow:
         gained, lost = ([self._unit(r) for r in rows] if self.grouped else () for rows in (new, old))
         before = self._changes(old, False) if self._leaving else []
         return Changes(self._changes(new, True), before, len(new), len(old), gained, lost)
+
+    @property
+    def touches_one(self) -> bool:
+        return self._enter is not None and not self._remember
+
+    def come(self, r: Rows) -> None:
+        assert self._enter is not None
+        self._enter(r)
+
+    def leave(self, r: Rows) -> None:
+        assert self._leave is not None
+        self._leave(r)
+
+    def exchange(self, r: Rows, old: Rows) -> tuple[None, None]:
+        self.come(r)
+        self.leave(old)
+        return None, None
+
+    def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+        if self._aggregation is not None:
+            self._aggregation.change(new, old)
+        if self._remember:
+            self._representatives.update((self._unit(r), r) for r in new)
 
     def at_once(self, new: Sequence[Rows], old: Sequence[Rows]) -> AtOnce:
         if self._shown is None or self._remember:
@@ -274,26 +318,20 @@ class Total:
 
     @property
     def touches_one(self) -> bool:
-        """Whether a row that comes or leaves touches one group."""
         return self._aggregation.only is not None
 
     def come(self, r: Rows) -> None:
-        """A row comes and is all that does."""
         self._aggregation.levels[0].enter(r)
 
     def leave(self, r: Rows) -> None:
-        """A row leaves and is all that does."""
         self._aggregation.levels[0].leave(r)
 
     def exchange(self, r: Rows, old: Rows) -> tuple[None, None]:
-        """A row comes as another leaves, and these are all."""
-        level = self._aggregation.levels[0]
-        level.enter(r)
-        level.leave(old)
+        self.come(r)
+        self.leave(old)
         return None, None
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
-        """The input has changed, and nobody asks what the row is now."""
         self._aggregation.change(new, old)
 
     def current(self, unit: Any) -> Out | None:
