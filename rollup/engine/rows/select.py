@@ -49,7 +49,7 @@ class SelectInstance(Instance):
         """The one input of a join that brings rows about, where nothing is kept of the others but their windows."""
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
-        self.clocked = plan.rate.limited
+        self.clocked = plan.rate.ticks or plan.rate.when is not None
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
         self._plain = plan.finish == Finish()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from rollup.engine.compiling import compiled, predicate
 from rollup.engine.expressions import Expr, Variable, walk
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
-from rollup.engine.rows.selects.collecting import Collector, FirstOfUnits, Groups, Shown, collector, outs
+from rollup.engine.rows.selects.collecting import Collector, Everything, FirstOfUnits, Groups, Shown, collector, outs
 from rollup.engine.rows.selects.pergroup import PerGroup
+from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
@@ -83,6 +85,12 @@ class Rate:
         return self.span is not None or self.schedule is not None
 
     @property
+    def only_counts(self) -> bool:
+        """Whether so many rows bring an output, and nothing else does but the end."""
+        others = (self.span, self.schedule, self.when, self.after_span, self.after_events)
+        return self.events is not None and all(part is None for part in others)
+
+    @property
     def by_clock(self) -> bool:
         """Whether rows wait for an output that the clock or the end brings, whatever the rows are."""
         by_rows = (self.events, self.when, self.after_span, self.after_events)
@@ -130,6 +138,8 @@ class Outputs:
             self._take = kind.count
         elif isinstance(kind, PerGroup) and update == kind.update and isinstance(self._collector, Groups) and not told:
             self._take = self._collector.touching
+        elif update == kind.update and type(self._collector) is Everything and not (told or ordered):
+            self._take = partial(_added, kind, self._collector)
         self._counts: list[Any] = [0, 0, 0, 0, environment.now]
         self._open = True
         self._waits, self._seen = rate.after_span is not None or rate.after_events is not None, 0
@@ -145,6 +155,8 @@ class Outputs:
         at_once = self._policy == "snapshot" or (self._policy == "kept" and not self._plain)
         if at_once and not (self._waits or rate.events is not None or rate.when is not None):
             self.take = self._changed_until_due
+        if rate.only_counts and self._policy in ("kept", "pending"):
+            self.take = self._changed_until_count
         if rate.starts_at_once:
             self._start_clock()
 
@@ -203,6 +215,17 @@ class Outputs:
         if self.due is None:
             self._start_clock()
         _add(self._counts, len(new), len(old))
+
+    def _changed_until_count(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
+        """What so many rows alone show."""
+        if self._policy == "kept" and not self._plain:
+            self._take(new, old)
+        else:
+            self._pending.append((new, old))
+        counts, limit = self._counts, self._many()
+        _add(counts, len(new), len(old))
+        if counts[INSERTED] >= limit or counts[REMOVED] >= limit:
+            self._show(False)
 
     def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":
@@ -385,6 +408,11 @@ class Outputs:
         counts[LAST_OUTPUT] = self._environment.now
         self._assign(self._rate.then)
         return True
+
+
+def _added(kind: Kind, collector: Everything, new: Sequence[Rows], old: Sequence[Rows]) -> None:
+    """The rows that come of a change are kept for the next output; nobody gets those that leave."""
+    collector.add([Out(row) for row in kind.at_once(new, old)[0]], ())
 
 
 def _add(counts: list[Any], arrived: int, left: int) -> None:

@@ -31,6 +31,10 @@ class _Several(Window):
         self.told = all(part.told for part in parts)
 
     @property
+    def timed(self) -> bool:
+        return any(part.timed for part in self._parts)
+
+    @property
     def due(self) -> int | None:
         return min((part.due for part in self._parts if part.due is not None), default=None)
 
