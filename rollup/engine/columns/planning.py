@@ -30,7 +30,7 @@ from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.types import DataType, RowType
 

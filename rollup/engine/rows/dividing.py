@@ -13,7 +13,7 @@ from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.contexts.levels import Context, Keyed
 from rollup.engine.rows.patterns.algebra import FilterNode
 from rollup.engine.rows.plans import ContextValue, Filter, Finish, Select, StoreInput, StreamInput
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.types import RowType
 

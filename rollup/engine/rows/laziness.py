@@ -12,7 +12,7 @@ from rollup.engine.rows.lazy import Awaiting, Dating, Gathering, Lapsing, Leavin
 from rollup.engine.rows.plans import ContextValue, Finish, Previous, Select, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch

@@ -14,7 +14,7 @@ from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.selects.joining import JoinSpec
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.types import RowType
 

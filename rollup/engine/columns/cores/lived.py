@@ -22,7 +22,7 @@ from rollup.engine.rows.contexts.conditions import AfterCondition, Condition, Ev
 from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import ContextValue, Filter, Lookup, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.types import RowType
 
 _PROPERTIES = "name", "id", "startTime", "endTime"

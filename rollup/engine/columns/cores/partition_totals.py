@@ -25,7 +25,7 @@ from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 

@@ -11,7 +11,8 @@ from rollup.engine import operators as op
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import All, Any_, Call, Const, Expr, Slot, Variable, walk
-from rollup.engine.rows.selects.rates import INSERTED, INSERTED_EVER, LAST_OUTPUT, REMOVED, REMOVED_EVER, Schedule
+from rollup.engine.rows.selects.rate import Schedule
+from rollup.engine.rows.selects.rates import INSERTED, INSERTED_EVER, LAST_OUTPUT, REMOVED, REMOVED_EVER
 from rollup.engine.state import State
 from rollup.engine.timers import edge
 

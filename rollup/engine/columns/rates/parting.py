@@ -17,7 +17,7 @@ from rollup.engine.columns.rates.each_part import EachPart, Showing
 from rollup.engine.columns.rates.rating import number_of
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Select, StreamInput
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import RowType
 

@@ -21,7 +21,7 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr, Variable
 from rollup.engine.rows.plans import Select
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted

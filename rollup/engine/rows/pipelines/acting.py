@@ -16,7 +16,7 @@ from rollup.engine.rows.pipelines.steps import Take, Told
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import Finish, StoreInput
 from rollup.engine.rows.selects.projecting import ValuesOf
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.selects.selecting import PerRow
 from rollup.engine.rows.stores.named import Change as Changed
 from rollup.engine.rows.stores.named import NamedWindow, Store

@@ -15,7 +15,7 @@ from rollup.engine.rows.pipelines.tapes import Tape, TapeOf, Values
 from rollup.engine.rows.pipelines.wholly import Whole, tellable
 from rollup.engine.rows.plans import Finish, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.selects.selecting import PerRow
 
 

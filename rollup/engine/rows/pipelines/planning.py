@@ -24,7 +24,7 @@ from rollup.engine.rows.pipelines.tapes import Tape, TapeOf
 from rollup.engine.rows.pipelines.wholly import Whole
 from rollup.engine.rows.plans import Finish, Input, StoreInput, StreamInput
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.rows.selects.rates import Rate
+from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.stores.named import NamedWindow, Store
 from rollup.engine.rows.stores.tables import Table
 
@@ -138,7 +138,7 @@ def _in_partition(instance: SelectInstance, narrowed: bool) -> Planned | None:
         return None
     if straight(instance):
         return Planned(of_stream(instance, follow(instance, tape)), narrowed, (tape,))
-    if gathers(instance) and plain(input):
+    if _gathers(instance) and plain(input):
         return Planned(of_stream(instance, gather(instance)), narrowed, (tape,), clocked=True)
     return None
 
@@ -219,7 +219,7 @@ def _following(consumer: SelectInstance, tapes: list[Tape], apart: Apart | None,
             change = apart.routed(consumer, change)
             if change is None:
                 return None
-    elif gathers(consumer):
+    elif _gathers(consumer):
         change = gather(consumer)
     else:
         return None
@@ -237,11 +237,20 @@ def straight(instance: SelectInstance) -> bool:
     return whole and not instance.inputs[0].remembers and quiet
 
 
-def gathers(instance: SelectInstance) -> bool:
+def _gathers(instance: SelectInstance) -> bool:
     """Whether what a change makes of one input waits until the clock brings it out."""
     plan = instance.plan
     waits = plan.rate.by_clock and plan.rate.mode != "first" and plan.join is None
     return waits and looks(instance) and not instance.inputs[0].remembers
+
+
+def gathers_here(instance: SelectInstance, where: Partition) -> bool:
+    """Whether it does, of a partition, with the events of a stream, and nobody lets rows out of its window meanwhile."""
+    if type(instance) is not SelectInstance or instance.asked or not here(instance, where):
+        return False
+    window, input = instance.inputs[0].window, instance.plan.inputs[0]
+    alone = isinstance(input, StreamInput) and not input.unnest and not instance.plan.own_inputs
+    return alone and (window is None or not window.timed) and _gathers(instance)
 
 
 def _filtered(input: Input) -> bool:

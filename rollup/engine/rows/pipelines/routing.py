@@ -51,7 +51,7 @@ from rollup.engine.rows.pipelines.merging import merging, of_table
 from rollup.engine.rows.pipelines.planning import (
     Planned,
     alone,
-    gathers,
+    gathers_here,
     here,
     merged_store,
     owned,
@@ -263,7 +263,7 @@ class _Routes:
             case Gathering() as instance if here(instance, self._where):
                 self._clocked = self._clocked or instance.plan.rate.ticks
                 return waiting(instance), 0
-            case SelectInstance() as instance if len(same) == 1 and self._gathers(instance):
+            case SelectInstance() as instance if len(same) == 1 and gathers_here(instance, self._where):
                 self._clocked = True
                 return of_stream(instance, gather(instance)), 0
             case SelectInstance() as instance if not instance.asked and here(instance, self._where):
@@ -282,15 +282,6 @@ class _Routes:
                 return self._ask(instance, tape)
             case _:
                 raise _Apart
-
-    def _gathers(self, instance: SelectInstance) -> bool:
-        """Whether what its only input brings waits until the clock brings it out, and nobody else lets rows out of its window."""
-        if type(instance) is not SelectInstance or instance.asked or not here(instance, self._where):
-            return False
-        window = instance.inputs[0].window
-        plain = isinstance(input := instance.plan.inputs[0], StreamInput) and not input.unnest
-        alone = plain and not instance.plan.own_inputs and (window is None or not window.timed)
-        return alone and gathers(instance)
 
     def _at_once(self, instance: SelectInstance, tape: Tape, entry: Entry, same: Sequence[Entry]) -> Take:
         """A join that hears an event, be it as several inputs, or a select that does all by itself."""

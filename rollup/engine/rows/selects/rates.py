@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from rollup.engine.compiling import compiled, predicate
-from rollup.engine.expressions import Expr, Variable, walk
+from rollup.engine.expressions import Variable, walk
 from rollup.engine.row import Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.collecting import Collector, Everything, FirstOfUnits, Groups, Shown, collector, outs
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
+from rollup.engine.rows.selects.rate import Rate, Setting
 from rollup.engine.rows.selects.selecting import Change, Changes, Kind, PerRow
 
 INSERTED, INSERTED_EVER, REMOVED, REMOVED_EVER, LAST_OUTPUT = range(5)
@@ -36,65 +36,6 @@ class Saved(IntEnum):
     ASKED = 9
     DUE = 10
     LIMIT = 11
-
-
-class Schedule(Protocol):
-    """Instants by a calendar."""
-
-    def after(self, instant: int) -> int | None:
-        """The first instant strictly after that one."""
-        ...
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A variable that is set."""
-
-    variable: str
-    value: Expr
-
-
-@dataclass(frozen=True)
-class Rate:
-    """`after`: nothing before; then an output every `span`, every `events` rows, by `schedule`, or `when`; and at the end.
-
-    `at_end`: an output when the partition ends, if `end_when` holds; alone, it is the only one.
-    """
-
-    mode: Literal["default", "all", "first", "last", "snapshot"] = "default"
-    span: int | None = None
-    events: Expr | None = None
-    schedule: Schedule | None = None
-    when: Expr | None = None
-    then: tuple[Setting, ...] = ()
-    after_span: int | None = None
-    after_events: Expr | None = None
-    at_end: bool = False
-    end_when: Expr | None = None
-    end_then: tuple[Setting, ...] = ()
-    starts_at_once: bool = False
-
-    @property
-    def limited(self) -> bool:
-        """Whether rows wait for an output."""
-        return self.at_end or any(part is not None for part in (self.span, self.events, self.schedule, self.when))
-
-    @property
-    def ticks(self) -> bool:
-        """Whether the clock brings outputs before the end."""
-        return self.span is not None or self.schedule is not None
-
-    @property
-    def only_counts(self) -> bool:
-        """Whether so many rows bring an output, and nothing else does but the end."""
-        others = (self.span, self.schedule, self.when, self.after_span, self.after_events)
-        return self.events is not None and all(part is None for part in others)
-
-    @property
-    def by_clock(self) -> bool:
-        """Whether rows wait for an output that the clock or the end brings, whatever the rows are."""
-        by_rows = (self.events, self.when, self.after_span, self.after_events)
-        return self.limited and all(part is None for part in by_rows)
 
 
 OfRow = Callable[[Rows], None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rollup.engine.expressions import Expr, Slot
 from rollup.engine.rows.plans import Input, StoreInput
-from rollup.engine.rows.selects.rates import Rate, Setting
+from rollup.engine.rows.selects.rate import Rate, Setting
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
 from rollup.lang.epl.lowering.targets import assigned, check_fits
