@@ -8,10 +8,10 @@ deployment, then by partition.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from math import inf
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 
 class Phase(IntEnum):
@@ -23,6 +23,7 @@ class Phase(IntEnum):
 
 
 _PHASES = tuple(Phase)
+T = TypeVar("T")
 
 Order = tuple[int, ...]
 """The place of a statement's partition among all: deployment number, partition number."""
@@ -117,6 +118,21 @@ class Timers:
             target = self._targets.get(key)
             if target is not None:
                 yield target, _PHASES[phase], at
+
+    def take_window(self, of: Mapping[int, T], by: int) -> tuple[int, T] | None:
+        """The earliest that is due by an instant, and when it is, where that is the windows of one of these targets, by `id`; None
+        where nothing is due, or somebody else comes first."""
+        heap = self._heap
+        while heap and heap[0][0] <= by:
+            due, phase, _, key = entry = heap[0]
+            if self._holds(entry):
+                if phase != Phase.WINDOW or key not in of:
+                    return None
+                heapq.heappop(heap)
+                del self._asked[phase][key]
+                return due, of[key]
+            heapq.heappop(heap)
+        return None
 
     def fire_in_turn(self, now: int, fire: Callable[[Timed, Phase], None]) -> None:
         """Everything that is due by `now`, statement after statement in their order, each until nothing of it is due any

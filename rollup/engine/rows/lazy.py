@@ -168,8 +168,7 @@ class Lapsing(Gathering):
         if self._came is None:
             return
         self._enter()
-        firing = self.runner.firing
-        if firing is None or firing == self.environment.clock.now:
+        if not self.runner.jumping:
             self._lapse(by)
         elif (due := self._window.due) is not None and due <= by:
             self.jumped()  # over a timer that was due later, which is heard now

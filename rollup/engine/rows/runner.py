@@ -110,7 +110,9 @@ class Runner:
         self.put_off: dict[int, PutOff] = {}
         """Those who put off what they would otherwise do by the clock, by `id`."""
         self.firing: int | None = None
-        """When the timer was due that is being heard, which the clock may have jumped over."""
+        """When the timer was due that is being heard."""
+        self.jumping = False
+        """Whether the clock has jumped over it."""
         self.direct = sys.maxsize
         """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
         self.current: tuple[str, Row] | None = None
@@ -200,7 +202,11 @@ class Runner:
         """The clock jumps. What has been put off until somebody looks is done before, and what it has jumped over afterwards."""
         for each in list(self.put_off.values()):
             each.settle()
-        self.advance(to)
+        self.jumping = True
+        try:
+            self.advance(to)
+        finally:
+            self.jumping = False
         for each in list(self.put_off.values()):
             each.jumped()
 

@@ -255,7 +255,13 @@ class SelectInstance(Instance):
         """
         if phase is Phase.WINDOW and self.alive and (self._join is not None or self._shows_first()):
             self.outputs.fire(now)
-        super().fire(phase, now)
+        window = None if self._sole is None else self._sole.window
+        if phase is not Phase.WINDOW or window is None or window.keyed:
+            super().fire(phase, now)
+        elif self.alive:
+            while (due := window.due) is not None and due <= now:
+                self._moved(window.fire(now))
+            self.ask_timers()
 
     def _shows_first(self) -> bool:
         window, due = self.inputs[0].window, self.outputs.due

@@ -19,6 +19,7 @@ from rollup.engine.rows.pipelines.planning import Planned
 from rollup.engine.rows.pipelines.routing import within
 from rollup.engine.rows.pipelines.steps import Take
 from rollup.engine.rows.pipelines.tapes import Tape
+from rollup.engine.rows.pipelines.wholly import Whole
 
 _SOME = 16
 """After so many events a partition gets a pipeline, which costs as much as some ten of them."""
@@ -38,7 +39,9 @@ def in_partitions(component: Component, stream: str) -> Planned | None:
     if not name:
         return None
     parts = _Parts(component, name, stream)
-    return Planned(parts.take, False, parts.tapes, times=parts.times, clocked=True, holds=lambda: parts.holds)
+    return Planned(
+        parts.take, False, parts.tapes, times=parts.times, clocked=True, wholes=parts.wholes, holds=lambda: parts.holds
+    )
 
 
 def _context(receiver: Receiver) -> str | None:
@@ -69,6 +72,8 @@ class _Parts:
         self._further: tuple[str, ...] = ()
         self._named: dict[str, Tape] = {}
         self._refused = False
+        self.wholes = dict[int, Whole]()
+        """Those of all partitions whose windows ask for instants."""
         self.tapes: list[Tape] = []
         """In the order in which they deliver; none before there is a pipeline."""
         self.times: list[int] = []
@@ -128,6 +133,8 @@ class _Parts:
             self._by_key[value] = found
         if len(self._takes) > max(_FEW, 2 * len(self._runtime.partitions)):
             self._takes = {each: take for each, take in self._takes.items() if each in self._runtime.partitions}
+            for each in [each for each, whole in self.wholes.items() if not whole.instance.alive]:
+                del self.wholes[each]
         return found
 
     def _made(self, partition: Partition) -> Take | None:
@@ -138,6 +145,7 @@ class _Parts:
         if plan is None or (self.tapes and (list(plan.tapes) != self.tapes or further != self._further)):
             return None
         self.tapes[:], self._further = plan.tapes, further
+        self.wholes.update(plan.wholes)
         return plan.take
 
     def _tape_of(self, statement: str) -> Tape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -49,6 +49,8 @@ class Planned:
     timed: tuple[Told | Whole, ...] = ()
     caused: Callable[[int], None] | None = None
     """What rows that have left by the clock, at a place, have put on its way."""
+    wholes: Mapping[int, Whole] = field(default_factory=dict[int, Whole])
+    """By `id` of the select, those whose windows ask for instants by themselves."""
     holds: Callable[[], bool] | None = None
     """Of one that is for some of the events alone, whoever begins or ends to hear others: whether it still is for enough."""
 

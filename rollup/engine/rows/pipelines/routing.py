@@ -105,9 +105,11 @@ def planned_for_some(component: Component, stream: str) -> Planned | None:
 def within(where: Partition, stream: str, times: list[int], tape_of: TapeOf) -> Planned | None:
     """The way of a stream's events within a partition of a context, which alone hears them; None where there is none."""
     try:
-        return _Routes(where, times, tape_of).planned(stream)
+        routes = _Routes(where, times, tape_of)
+        found = routes.planned(stream)
     except _Apart:
         return None
+    return replace(found, wholes={id(each.instance): each for each in routes.apart.whole if each.timed})
 
 
 class _Apart(Exception):

@@ -146,7 +146,10 @@ class Pipeline:
         nothing is due then.
         """
         timers, clock, times = self._runner.timers, self._runner.environment.clock, self.times
-        caused = self._plan.caused
+        caused, wholes = self._plan.caused, self._plan.wholes
+        while wholes and (found := timers.take_window(wholes, at)) is not None:
+            clock.now = max(clock.now, found[0])
+            found[1].fire(clock.now)
         if self._only is not None:  # as nearly always
             (only,), window, other = self._plan.timed, self._only, timers.quiet_until
             while (due := window.due) is not None and clock.now <= due <= at and due < other:

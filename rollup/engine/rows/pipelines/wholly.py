@@ -34,32 +34,32 @@ class Whole:
     """Such a select; `times`: the instant of each place. What it delivers for one change is one delivery."""
 
     def __init__(self, instance: SelectInstance, tape: Tape, times: list[int]) -> None:
-        self._instance, self._runner, self._note, self._times = instance, instance.runner, tape.note, times
+        self.instance, self._runner, self._note, self._times = instance, instance.runner, tape.note, times
         self.order, self.watched = instance.order, instance.watched
 
     @property
     def due(self) -> int | None:
         """When its windows let rows out."""
-        return self._instance.due_window
+        return self.instance.due_window
 
     @property
     def timed(self) -> bool:
         """Whether it has windows that let rows out by the clock."""
-        return self._instance.has_timed_windows
+        return self.instance.has_timed_windows
 
     def fire(self, now: int) -> None:
         """They do, at a place of its own."""
         self._times.append(now)
-        self._told(len(self._times) - 1, self._instance.fire, Phase.WINDOW, now)
+        self._told(len(self._times) - 1, self.instance.fire, Phase.WINDOW, now)
 
     def taking(self, inputs: Mapping[int, Test | None]) -> Take:
         """An event of some of the inputs, each with what an event of it passes."""
-        told, receive = self._told, self._instance.receive
+        told, receive = self._told, self.instance.receive
         return of_inputs(inputs, lambda place, row, numbers: told(place, receive, numbers, row))
 
     def following(self, numbers: Sequence[int]) -> Follow:
         """A change of a named window that some of the inputs are."""
-        followed = self._instance.followed
+        followed = self.instance.followed
 
         def change(place: int, came: Sequence[Rows], left: Sequence[Rows]) -> Sequence[Values]:
             new, old = [row for (row,) in came if row is not None], [row for (row,) in left if row is not None]
