@@ -223,3 +223,19 @@ def test_the_only_partition_that_hears_a_stream_has_a_pipeline() -> None:
     assert pipelines.begun("S") is None
     engine.send("S", {"k": "a", "n": 1, "v": 50.0})
     assert pipelines.begun("S") is not None
+
+
+def test_rows_leave_by_the_clock_without_leaving_the_pipelines_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollup.engine.rows.pipelines.partitions._SOME", 2)
+    text = BY_KEY + "@name('s') context C select v, k from S#time(20 msec) output every 2 events"
+    events = [{"k": "ab"[n % 2], "n": 1, "v": float(n)} for n in range(60)]
+    whole, single, moves = engine_of(text), engine_of(text), list[int]()
+    found = sent(whole, events[:20], range(1, 21), together=True)
+    runner = whole._component.runner  # pyright: ignore[reportPrivateUsage]
+    advance = runner.advance
+    monkeypatch.setattr(runner, "advance", lambda to: (moves.append(to), advance(to)))
+    assert found == sent(single, events[:20], range(1, 21), together=False)
+    found = sent(whole, events[20:], range(21, 61), together=True)
+    assert moves == []
+    assert found == sent(single, events[20:], range(21, 61), together=False)
+    assert found
