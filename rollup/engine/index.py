@@ -152,7 +152,7 @@ class FilterIndex:
 
     def matches(self, row: Row) -> list[Entry]:
         """The entries that an event concerns: by deployment and partition, then as they were added."""
-        values = row.values
+        values, buckets = row.values, [self._others]
         found: list[Entry] = []
         for places, lookup in self._lookups.items():
             if len(places) == 1:
@@ -162,13 +162,11 @@ class FilterIndex:
                 wanted = tuple([value if (value := values[place]) == value else NAN for place in places])
                 bucket = lookup.get(wanted) if None not in wanted else None
             if bucket is not None:
-                for family in bucket.families.values() if bucket.few else bucket.found(values):
-                    if (test := family.test) is None or test(row):
-                        found += family.entries
-        others = self._others
-        for family in others.families.values() if others.few else others.found(values):
-            if (test := family.test) is None or test(row):
-                found += family.entries
+                buckets.append(bucket)
+        for bucket in buckets:
+            for family in bucket.families.values() if bucket.few else bucket.found(values):
+                if (test := family.test) is None or test(row):
+                    found += family.entries
         if len(found) > 1:
             found.sort(key=_PLACE)
         return found

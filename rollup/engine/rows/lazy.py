@@ -117,16 +117,14 @@ class Dating(Gathering):
         self.outputs.take_dated(dated)
 
 
-class Lapsing(Gathering):
-    """A select over a window that goes by the clock, of whose rows nobody sees anything before an output: events wait with the
-    instants at which they came, and what leaves meanwhile leaves when they enter, each in its turn. Once the clock of the
-    outputs runs, it asks for no other timer.
+class Lapsing(Dating):
+    """A select over a window that goes by the clock, of whose rows nobody sees anything before an output: what leaves while events
+    wait leaves when they enter, each in its turn. Once the clock of the outputs runs, it asks for no other timer.
     """
 
     def __init__(self, name: str, plan: Select, where: Partition, order: Order) -> None:
         super().__init__(name, plan, where, order)
         ((_, self._window),) = self._windows = self._timed
-        self._instants = list[int]()
         alone = self.outputs.alone()
         self._comes_alone, self._leaves_alone = (None, None) if alone is None else alone[:2]
 
@@ -137,12 +135,9 @@ class Lapsing(Gathering):
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event."""
-        if self._came is not None:
-            self._instants.append(self.environment.clock.now)
-            self.gather(row)
-            return
+        waited = self._came is not None
         super().receive(inputs, row)
-        if self._came is not None:
+        if not waited and self._came is not None:
             self._timed = []
             self.runner.timers.ask(self, Phase.WINDOW, None)
 
@@ -150,24 +145,24 @@ class Lapsing(Gathering):
         """The partition ends."""
         super().stop()
         self.runner.put_off.pop(id(self), None)
-        self._instants, self._timed = [], self._windows
+        self._timed = self._windows
 
     def settle(self) -> None:
         """What waits enters, and what is due leaves."""
-        firing, now = self.runner.firing, self.environment.clock.now
-        self._settle(now if firing is None else firing)
+        self._settle(0)
 
     def fire(self, phase: Phase, now: int) -> None:
         """An output. It shows what there was before windows of keys let out what is due at the same instant."""
-        firing = self.runner.firing
-        by = now if firing is None else firing
-        self._settle(by - 1 if self._window.keyed else by)
+        self._settle(1 if self._window.keyed else 0)
         SelectInstance.fire(self, phase, now)
 
-    def _settle(self, by: int) -> None:
+    def _settle(self, before: int) -> None:
+        """What is due so much before now, or before the timer that is heard, leaves."""
         if self._came is None:
             return
         self._enter()
+        firing, now = self.runner.firing, self.environment.clock.now
+        by = (now if firing is None else firing) - before
         if not self.runner.jumping:
             self._lapse(by)
         elif (due := self._window.due) is not None and due <= by:
@@ -268,9 +263,8 @@ class Leaving(Lazy):
 
     def entering(self, rows: Sequence[Row], now: int) -> Delta:
         """Rows come into the only window, after what was due before them has left."""
+        self.settle()
         ((_, window),) = self._windows
-        if (due := window.due) is not None and due <= now:
-            window.fire(now)
         return window.enter(rows, now)
 
     def settle(self) -> None:

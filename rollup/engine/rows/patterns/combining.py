@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class FollowedState(State):
     """The active instances of each child; a match of one starts the next.
 
-    `since`: when the first event of an instance's match came, where the pattern has a span. `origin`: the count that an instance waits behind; when
-    the count goes on, another instance takes its place, and when the instance is true, the count is over. `ranks`: of an
-    instance that took the place of another the number of the first that stood there.
+    `since`: when the first event of an instance's match came, where the pattern has a span. `origin`: the count that an
+    instance waits behind; when the count goes on, another instance takes its place, and when the instance is true, the
+    count is over. `ranks`: of an instance that took the place of another the number of the first that stood there.
     """
 
     node: FollowedNode

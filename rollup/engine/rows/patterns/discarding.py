@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 
 from rollup.engine.rows.patterns.state import Match, State, ids
@@ -27,11 +28,7 @@ class Holders:
 
     def forget(self, state: State) -> None:
         """A state is over."""
-        for row in self._rows.pop(state, ()):
-            held = self._by_row[row]
-            del held[state]
-            if not held:
-                del self._by_row[row]
+        self._release(state, self._rows.pop(state, ()))
 
     def lose(self, rows: frozenset[int]) -> None:
         """What shares one of these rows goes, the oldest first, so that nothing below a state begins again before it goes."""
@@ -39,13 +36,13 @@ class Holders:
         for state in sorted(holding, key=attrgetter("id")):
             if not state.dead:
                 state.lose(rows)
-            if not state.dead:
-                self._release(state, rows)
+            if not state.dead:  # it goes on without them
+                self._release(state, self._rows[state] & rows)
+                self._rows[state] -= rows
 
-    def _release(self, state: State, rows: frozenset[int]) -> None:
-        """A state goes on without what it held of these rows."""
-        for row in self._rows[state] & rows:
-            self._rows[state].remove(row)
+    def _release(self, state: State, rows: Iterable[int]) -> None:
+        """A state no longer waits with these rows."""
+        for row in rows:
             held = self._by_row[row]
             del held[state]
             if not held:

@@ -169,12 +169,10 @@ class Matcher:
     def fire(self, phase: Phase, now: int) -> None:
         """Alarms are due; one that is set meanwhile waits for the next call."""
         due = list[tuple[int, int, bool]]()
-        while self._alarms and self._alarms[0][0] <= now:
-            due.append((*heapq.heappop(self._alarms), False))
-        while self._waits and self._ages and self._ages[0][0] <= now:
-            due.append((*heapq.heappop(self._ages), True))
-        due.sort()
-        for at, number, expires in due:
+        for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
+            while heap and heap[0][0] <= now:
+                due.append((*heapq.heappop(heap), heap is self._ages))
+        for at, number, expires in sorted(due):
             self._instant = at
             state = self._states.get(number)
             if state is not None and not state.dead:
@@ -212,10 +210,9 @@ class Matcher:
 
     def enlist(self, state: State) -> int:
         """The number of a new state. Raises QueryError when there are too many."""
-        states, self._number = self._states, self._number + 1
-        if len(states) >= self.pattern.limit:
-            raise too_many(self.pattern.limit)
-        states[self._number] = state
+        self.bounded(len(self._states))
+        self._number += 1
+        self._states[self._number] = state
         return self._number
 
     def bounded(self, held: int) -> None:

@@ -55,12 +55,6 @@ class Rate:
         return self.span is not None or self.schedule is not None
 
     @property
-    def only_counts(self) -> bool:
-        """Whether so many rows bring an output, and nothing else does but the end."""
-        others = (self.span, self.schedule, self.when, self.after_span, self.after_events)
-        return self.events is not None and all(part is None for part in others)
-
-    @property
     def by_clock(self) -> bool:
         """Whether rows wait for an output that the clock or the end brings, whatever the rows are."""
         by_rows = (self.events, self.when, self.after_span, self.after_events)

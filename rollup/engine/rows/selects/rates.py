@@ -96,8 +96,6 @@ class Outputs:
         at_once = self._policy == "snapshot" or (self._policy == "kept" and not self._plain)
         if at_once and not (self._waits or rate.events is not None or rate.when is not None):
             self.take = self._changed_until_due
-        if rate.only_counts and self._policy in ("kept", "pending"):
-            self.take = self._changed_until_count
         if rate.starts_at_once:
             self._start_clock()
 
@@ -156,17 +154,6 @@ class Outputs:
         if self.due is None:
             self._start_clock()
         _add(self._counts, len(new), len(old))
-
-    def _changed_until_count(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
-        """What so many rows alone show."""
-        if self._policy == "kept" and not self._plain:
-            self._take(new, old)
-        else:
-            self._pending.append((new, old))
-        counts, limit = self._counts, self._many()
-        _add(counts, len(new), len(old))
-        if counts[INSERTED] >= limit or counts[REMOVED] >= limit:
-            self._show(False)
 
     def _changed(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         if self._policy == "direct":
